@@ -36,6 +36,8 @@ class MailOptions:
     security: Security = Security.START_TLS
     user: str | None = None
     password: str | None = field(default=None, repr=False)
+    ca_file: str | None = None
+    """Certificates of authorities to trust besides those of the system."""
     folder: str = ""
     templates: str | None = None
     """Folder of the templates."""
@@ -47,4 +49,6 @@ class MailOptions:
     backoff: float = 30.0
     """Before the second attempt; doubled for each further one, up to an hour."""
     give_up: float = 172_800.0
+    failure_topic: str | None = None
+    """Topic of webhooks about mail that has failed for good."""
     retention: float = 604_800.0

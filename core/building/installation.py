@@ -18,7 +18,7 @@ NEEDED = {
     "job": 7,
     "schedule": 7,
     "publishes": 4,
-    "issue_token": 8,
+    "issue_token": 12,
     "consume_token": 8,
     "send_mail": 8,
 }

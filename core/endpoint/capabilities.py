@@ -95,6 +95,9 @@ class IssuedToken(Record):
     seconds: float
     subject: str
     """Column of the result with the subject."""
+    most: int | None = None
+    """Most tokens for a subject within `period` seconds; None: no limit."""
+    period: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True)

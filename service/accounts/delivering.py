@@ -27,7 +27,7 @@ from rowcall.service.discovery.installation import wait_for_installation
 log = logging.getLogger("rowcall.mail")
 
 CHANNEL = "rowcall_mail"
-NEEDED = 9
+NEEDED = 12
 """Version of the schema `rowcall`."""
 LONGEST_WAIT = 5.0
 """Seconds after which a worker looks for mail without a notification."""
@@ -136,9 +136,12 @@ class MailDelivery:
     async def _deliver(self, waiting: _Waiting) -> None:
         try:
             error, pause = await self._attempt(waiting)
-            await self._queue.query(
-                "select rowcall.end_mail(%s::uuid, %s, %s, %s::float8)", waiting.id, waiting.attempt, error, pause
-            )
+            mail = (waiting.id, waiting.attempt, error)
+            if error is not None and pause is None:
+                topic = self._options.failure_topic
+                await self._queue.query("select rowcall.fail_mail(%s::uuid, %s, %s, %s)", *mail, topic)
+            else:
+                await self._queue.query("select rowcall.end_mail(%s::uuid, %s, %s, %s::float8)", *mail, pause)
         except psycopg.Error as lost:
             log.error("mail %s: its outcome cannot be stored, so it is sent again: %s", waiting.id, str(lost).strip())
         except Exception:

@@ -31,6 +31,7 @@ from rowcall.service.response.headers import argument_text, comment_fields
 log = logging.getLogger("rowcall")
 
 _ISSUE = "select rowcall.issue_token($1, $2, make_interval(secs => $3::float8))"
+_MAY_ISSUE = "select rowcall.may_issue_token($1, $2, $3::int, $4::float8)"
 _CONSUME = "select rowcall.consume_token($1, $2)"
 _SEND = "select rowcall.send_mail($1::jsonb)"
 SUBJECT = b"request.token_subject"
@@ -48,6 +49,7 @@ class _Consume(NamedTuple):
 class _Issue(NamedTuple):
     call: Call
     token: IssuedToken
+    limit: Call
 
 
 class _Send(NamedTuple):
@@ -78,7 +80,7 @@ def run_with_account_steps(endpoint: Endpoint, call: Call, services: Services) -
     if options.consumed_token is not None and parameter is not None:
         consume = _Consume(own(_CONSUME, 2), options.consumed_token.purpose.encode(), parameter)
     if options.issued_token is not None:
-        issue = _Issue(own(_ISSUE, 3), options.issued_token)
+        issue = _Issue(own(_ISSUE, 3), options.issued_token, own(_MAY_ISSUE, 4))
     if options.mail is not None:
         mail: MailOptions = services.options.mail
         templates = services.host.once("mail templates", lambda: Templates(mail.templates))
@@ -160,6 +162,8 @@ class _Run:
             if subject is None:
                 return cells
             issued = self._issue.token
+            if issued.most is not None and not await self._may_issue(self._issue, issued.most, subject, transaction):
+                return cells
             values: Values = [issued.purpose.encode(), subject.encode(), str(issued.seconds).encode()]
             token = ((await transaction.run(self._issue.call, values)).body or b"").decode()
         if self._send is not None:
@@ -167,6 +171,21 @@ class _Run:
         elif token is not None:
             cells = [*cells, Cell("token", 25, False, token, f'"{token}"')]
         return cells
+
+    async def _may_issue(self, issue: _Issue, most: int, subject: str, transaction: Transaction) -> bool:
+        """Return whether the subject may get another token. Raises `Problem` 429 if no mail would contain it.
+
+        With mail, the caller must not learn whether the subject exists.
+        """
+        purpose, period = issue.token.purpose, issue.token.period
+        values: Values = [purpose.encode(), subject.encode(), str(most).encode(), str(period).encode()]
+        if (await transaction.run(issue.limit, values)).body == b"t":
+            return True
+        limit = f"{most} tokens for {purpose} in {period:g} s"
+        if self._send is None:
+            raise Problem(429, f"this subject has got {limit}", headers=(("retry-after", str(int(period) or 1)),))
+        log.warning("%s: a subject has got %s, so no mail is sent", self._endpoint.name, limit)
+        return False
 
     async def _enqueue(self, send: _Send, cells: list[Cell], token: str | None, transaction: Transaction) -> None:
         try:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import ssl
 from collections.abc import Sequence
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -47,6 +48,9 @@ class _Server:
     def __init__(self, options: MailOptions) -> None:
         self._options = options
         self._idle: list[aiosmtplib.SMTP] = []
+        self._tls = ssl.create_default_context()
+        if options.ca_file is not None:
+            self._tls.load_verify_locations(options.ca_file)
 
     async def send(self, sender: str, recipients: Sequence[str], message: EmailMessage, number: str) -> None:
         client = self._idle.pop() if self._idle else None
@@ -96,6 +100,7 @@ class _Server:
             username=options.user,
             password=options.password,
             timeout=options.timeout,
+            tls_context=self._tls,
             use_tls=options.security is Security.TLS,
             start_tls=options.security is Security.START_TLS,
         )

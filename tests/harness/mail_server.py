@@ -20,9 +20,11 @@ USER, PASSWORD = "mailer", "the-password-of-the-mailer"
 
 
 class MailServer:
-    """refusal: returns the answer to a mail instead of accepting it. tls: offers STARTTLS, and requires a sign-in."""
+    """refusal: returns the answer to a mail instead of accepting it. tls: offers STARTTLS, and requires a sign-in;
+    at_once: encrypts from the begin of a connection, without a sign-in.
+    """
 
-    def __init__(self, tls: ssl.SSLContext | None = None, port: int | None = None) -> None:
+    def __init__(self, tls: ssl.SSLContext | None = None, port: int | None = None, *, at_once: bool = False) -> None:
         self.messages: list[EmailMessage] = []
         self.recipients: list[list[str]] = []
         self.moments: list[float] = []
@@ -31,9 +33,12 @@ class MailServer:
         self.attempts = 0
         self.refusal: Callable[[Envelope], str | None] = lambda _envelope: None
         self.refused_recipients: dict[str, str] = {}
+        self._at_once = at_once
         self.port = port or free_port()
         options: dict[str, Any] = {}
-        if tls is not None:
+        if at_once:
+            options = {"ssl_context": tls}
+        elif tls is not None:
             options = {"tls_context": tls, "require_starttls": True, "authenticator": _check, "auth_required": True}
         self._controller = Controller(self, hostname="127.0.0.1", port=self.port, **options)
         self._controller.start()
@@ -58,7 +63,7 @@ class MailServer:
         self.recipients.append(list(envelope.rcpt_tos))
         self.moments.append(time.monotonic())
         self.sessions.add(id(session))
-        self.encrypted.append(session.ssl is not None)
+        self.encrypted.append(session.ssl is not None or self._at_once)
         return "250 OK"
 
     def wait_for(self, count: int, seconds: float = 20) -> list[EmailMessage]:

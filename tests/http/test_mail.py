@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 import json
 import ssl
+import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -62,6 +66,17 @@ create function nobody() returns table (address text) language sql as $$ select 
 comment on function nobody() is 'HTTP POST /nobody
 send_mail';
 """
+
+BOUNCES = """
+create function bounced(_body jsonb) returns jsonb language sql as $$
+    select rowcall.bounce_mail(_body ->> 'messageId', _body ->> 'reason')
+$$;
+comment on function bounced(jsonb) is 'HTTP POST /bounces
+allow_anonymous
+body_parameter_name _body
+verify_webhook standard secret provider';
+"""
+_numbers = count()
 
 
 @pytest.fixture(scope="module")
@@ -278,8 +293,78 @@ def test_an_encrypted_connection_with_a_sign_in(
         refusing.wait_for_log("attempt 1 failed: the mail server cannot be reached")
         assert PASSWORD not in refusing.log
         assert server.messages == []
+        refusing.stop()
+        # An authority of one's own, and a wrong password, which an operator can correct.
+        own = {**signed_in, "Mail:CaFile": str(certificate[0])}
+        wrong = serve_once(installed, "", settings(server, templates, **{**own, "Mail:Password": "wrong-one"}))
+        wrong.wait_for_log("the mail server answers 535")
+        assert "wrong-one" not in wrong.log
+        wrong.stop()
+        service = serve_once(installed, "", settings(server, templates, **own))
+        assert server.wait_for(1)[0]["To"] == "ben@example.com"
+        assert server.encrypted == [True]
+        # The mail server does not close connections itself when it stops.
+        service.stop()
     finally:
         server.stop()
+
+
+def test_a_connection_that_is_encrypted_from_its_begin(
+    installed: Database, serve_once: Serve, templates: Path, certificate: tuple[Path, Path]
+) -> None:
+    installed.execute("delete from rowcall.mail")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(*certificate)
+    server = MailServer(context, at_once=True)
+    try:
+        others = {"Mail:Security": "Tls", "Mail:CaFile": str(certificate[0])}
+        service = serve_once(installed, "", settings(server, templates, **others))
+        accepted(service, "/greet", email="ben@example.com")
+        assert server.wait_for(1)[0]["To"] == "ben@example.com"
+        assert server.encrypted == [True]
+        service.stop()
+    finally:
+        server.stop()
+
+
+def test_mail_that_fails_or_bounces(
+    installed: Database, serve_once: Serve, server: MailServer, templates: Path
+) -> None:
+    """A final failure is published as a webhook; a bounce that the provider reports by a webhook marks the mail."""
+    installed.execute("delete from rowcall.mail")
+    secret = base64.b64encode(b"a secret of the mail provider").decode()
+    others = {
+        "Mail:FailureTopic": "mail.failed",
+        "Webhooks:Secrets:provider": secret,
+    }
+    service = serve_once(installed, BOUNCES, settings(server, templates, **others), workers=2)
+    server.refusal = lambda _envelope: "554 spam"
+    accepted(service, "/greet", email="ana@example.com")
+    failed = "select payload from rowcall.webhook_message where topic = 'mail.failed'"
+    wait_until(lambda: installed.fetch(failed), "the failure is published", 20)
+    ((payload,),) = installed.fetch(failed)
+    assert payload["to"] == ['"Ana <b>" <ana@example.com>'] or payload["to"] == ["ana@example.com"]
+    assert payload["reason"] == "the mail server answers 554 spam"
+    server.refusal = lambda _envelope: None
+    accepted(service, "/greet", email="ben@example.com")
+    number = server.wait_for(1)[0]["Message-ID"]
+
+    def report(message_id: str, event: str) -> str:
+        body = json.dumps({"messageId": message_id, "reason": "mailbox full"}).encode()
+        when = str(int(time.time()))
+        signature = base64.b64encode(
+            hmac.digest(base64.b64decode(secret), f"{event}.{when}.".encode() + body, "sha256")
+        )
+        headers = {"webhook-id": event, "webhook-timestamp": when, "webhook-signature": f"v1,{signature.decode()}"}
+        response = service.post("/bounces", content=body, headers={"content-type": "application/json", **headers})
+        assert response.status_code == 200, response.text
+        return response.text
+
+    wait_until(lambda: '"Hello Ben"' in report(number, f"event-{next(_numbers)}"), "the mail is stored as sent")
+    state = "select state, error from rowcall.mail where message ->> 'subject' = 'Hello Ben'"
+    assert installed.fetch(state) == [("bounced", "mailbox full")]
+    assert report("<00000000-0000-0000-0000-000000000000@example.com>", "unknown") == "null"
+    assert report("'; drop table account", "hostile") == "null"
 
 
 def test_mail_into_a_folder_and_into_the_log(

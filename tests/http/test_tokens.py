@@ -58,6 +58,15 @@ create function me() returns text language sql stable as $$ select current_setti
 comment on function me() is 'HTTP GET /me
 authorize
 user_context';
+create function invite_few(_id text) returns table (user_id text, "to" text, text text)
+language sql as $$ select _id, 'ana@example.com', '{token}' $$;
+comment on function invite_few(text) is 'HTTP POST /few
+issue_token few for 1 hour at most 3 per 1 day
+send_mail';
+create function issue_few(_id text) returns table (user_id text) language sql as 'select _id';
+comment on function issue_few(text) is 'HTTP POST /few-tokens
+issue_token few for 1 hour subject user_id at most 3
+single';
 create function nothing(_x text) returns text language sql as 'select _x';
 comment on function nothing(text) is 'HTTP POST /nothing
 consume_token password_reset';
@@ -202,3 +211,21 @@ def test_other_roles_may_not_issue_tokens(service: Service, database: Database) 
             "begin; create role role_without_tokens; set local role role_without_tokens;"
             " select rowcall.issue_token('password_reset', '41'); rollback"
         )
+
+
+def test_a_subject_gets_few_tokens(service: Service, server: MailServer, database: Database) -> None:
+    """The response to a request with mail does not reveal the limit; parallel requests are counted too."""
+    before = len(server.messages)
+    with ThreadPoolExecutor(10) as pool:
+        responses = [*pool.map(lambda _: service.post("/few", json={"id": "one"}), range(10))]
+    assert {response.status_code for response in responses} == {202}
+    assert database.value("select count(*) from rowcall.token where purpose = 'few' and subject = 'one'") == 3
+    server.wait_for(before + 3)
+    service.wait_for_log("a subject has got 3 tokens for few in 86400 s, so no mail is sent")
+    with ThreadPoolExecutor(10) as pool:
+        responses = [*pool.map(lambda _: service.post("/few-tokens", json={"id": "two"}), range(10))]
+    assert Counter(response.status_code for response in responses) == {200: 3, 429: 7}
+    refusal = next(response for response in responses if response.status_code == 429)
+    assert problem(refusal, 429)["detail"] == "this subject has got 3 tokens for few in 3600 s"
+    assert refusal.headers["retry-after"] == "3600"
+    assert service.post("/few-tokens", json={"id": "three"}).status_code == 200

@@ -9,6 +9,11 @@ from rowcall.core.endpoint.capabilities import ConsumedToken, IssuedToken, Mail
 from rowcall.core.text.interval import parse_interval
 
 _PURPOSE = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+_ISSUED = re.compile(
+    rf"(?P<purpose>{_PURPOSE.pattern}) for (?P<lifetime>.+?)(?: subject (?P<column>[^ ]+))?"
+    r"(?: at most (?P<most>[0-9]{1,6})(?: per (?P<period>.+))?)?",
+    re.IGNORECASE,
+)
 _TEMPLATE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*")
 
 
@@ -17,13 +22,17 @@ def _issue_token(draft: Draft, line: Line) -> None:
 
 
 def _assign_issue_token(draft: Draft, value: str) -> None:
-    before, _, rest = f"{value} ".partition(" for ")
-    interval, _, column = rest.partition(" subject ")
-    seconds = parse_interval(interval.strip()) if interval.strip() else None
-    purpose, column = before.strip(), column.strip()
-    if not _PURPOSE.fullmatch(purpose) or not seconds or " " in column:
-        raise BadValueError(f"'{value}' is none of: password_reset for 1 hour, invitation for 7 days subject email")
-    draft.set(issued_token=IssuedToken(purpose, seconds, column or "user_id"))
+    match = _ISSUED.fullmatch(" ".join(value.split()))
+    if match is not None:
+        seconds, period = parse_interval(match["lifetime"]), parse_interval(match["period"] or "1 hour")
+        most = None if match["most"] is None else int(match["most"])
+        if seconds and period and most != 0:
+            draft.set(issued_token=IssuedToken(match["purpose"], seconds, match["column"] or "user_id", most, period))
+            return
+    raise BadValueError(
+        f"'{value}' is none of: password_reset for 1 hour, invitation for 7 days subject email, "
+        "password_reset for 1 hour at most 5 per 1 day"
+    )
 
 
 def _consume_token(draft: Draft, line: Line) -> None:
@@ -52,10 +61,10 @@ ANNOTATIONS = (
     Annotation(
         name="issue_token",
         aliases=("issue_token",),
-        syntax="issue_token <purpose> for <interval> [subject <column>]",
+        syntax="issue_token <purpose> for <interval> [subject <column>] [at most <n> [per <interval>]]",
         description="Each row of the result gets a new one-time token for its subject, which is the value of a column "
         "(`user_id` by default). The database has only a hash. With `send_mail` the token is a value of the mail, "
-        "otherwise it is a member `token` of the response.",
+        "otherwise it is a member `token` of the response. `at most 5`: a subject gets no more in an hour.",
         apply=_issue_token,
         assign=_assign_issue_token,
         minimum_words=4,

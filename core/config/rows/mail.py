@@ -22,6 +22,7 @@ ROWS: tuple[Key, ...] = (
     ),
     text("Mail:User", None, "Name with which the service signs in at the mail server."),
     text("Mail:Password", None, "Password of that name.", secret=True),
+    text("Mail:CaFile", None, "File with certificates of authorities to trust besides those of the system."),
     text("Mail:Folder", None, "Folder of the transport Folder."),
     text("Mail:Templates", None, "Folder of the templates of `send_mail template NAME`: NAME.txt and NAME.html."),
     integer("Mail:Concurrency", 2, "Connections of a worker to the mail server."),
@@ -29,5 +30,10 @@ ROWS: tuple[Key, ...] = (
     interval("Mail:Timeout", "30 seconds", "Time within which the mail server has to respond to a command."),
     interval("Mail:Backoff", "30 seconds", "Time before the second attempt; doubled for each further one."),
     interval("Mail:GiveUpAfter", "2 days", "Time after which a mail is not attempted any more."),
+    text(
+        "Mail:FailureTopic",
+        None,
+        "Topic of webhooks about mail that has failed for good, such as `mail.failed`. null: there are none.",
+    ),
     interval("Mail:Retention", "7 days", "Time for which the table has mail that was sent or has failed."),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ssl
+
 from rowcall.core.accounts.options import MailOptions, Security, Transport
 from rowcall.core.config import Settings
 from rowcall.service.startup_error import StartupError
@@ -27,6 +29,7 @@ def mail_options(settings: Settings) -> MailOptions:
         security=Security(settings.choice(_P + "Security")),
         user=settings.text_or_none(_P + "User"),
         password=settings.text_or_none(_P + "Password"),
+        ca_file=_ca_file(settings),
         folder=folder,
         templates=settings.text_or_none(_P + "Templates"),
         concurrency=settings.integer(_P + "Concurrency", minimum=1),
@@ -34,5 +37,16 @@ def mail_options(settings: Settings) -> MailOptions:
         timeout=settings.seconds(_P + "Timeout"),
         backoff=settings.seconds(_P + "Backoff"),
         give_up=settings.seconds(_P + "GiveUpAfter"),
+        failure_topic=settings.text_or_none(_P + "FailureTopic") or None,
         retention=settings.seconds(_P + "Retention"),
     )
+
+
+def _ca_file(settings: Settings) -> str | None:
+    path = settings.text_or_none(_P + "CaFile") or None
+    if path is not None:
+        try:
+            ssl.create_default_context(cafile=path)
+        except OSError as error:
+            raise StartupError(f"{_P}CaFile: {path} has no certificates that can be read: {error}") from None
+    return path

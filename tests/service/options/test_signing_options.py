@@ -16,6 +16,7 @@ from tests.http.members import SECRET
 COOKIES = {"Auth:CookieAuth": "true"}
 TOKENS = {"Auth:BearerTokenAuth": "true"}
 JWT = {"Auth:JwtAuth": "true", "Auth:JwtSecret": SECRET}
+SECOND = "Auth:SecondFactor:"
 OPTIONS = "Service:AuthenticationOptions:"
 BASIC = {OPTIONS + "BasicAuth:Enabled": "true", OPTIONS + "BasicAuth:SslRequirement": "Ignore"}
 
@@ -43,6 +44,12 @@ def look(settings: dict[str, str], caplog: pytest.LogCaptureFixture) -> list[str
             "two of the main schemes have the name one",
         ),
         ({OPTIONS + "StatusColumnName": "Body"}, "cannot mean two things"),
+        ({SECOND + "Enabled": "true"}, "Auth:SecondFactor:Enabled needs a scheme to sign in with"),
+        (
+            {**COOKIES, SECOND + "Enabled": "true", SECOND + "Path": "second"},
+            "Auth:SecondFactor:Path: 'second' is no path",
+        ),
+        ({**COOKIES, SECOND + "Enabled": "true", SECOND + "DeviceCookie": "a b"}, "SecondFactor:DeviceCookie"),
         (
             {"StaticFiles:Enabled": "true", "StaticFiles:AuthorizePaths:0": "admin/*"},
             "StaticFiles:AuthorizePaths: 'admin/\\*' matches no path: .* such as /admin/\\*",
