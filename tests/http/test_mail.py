@@ -294,12 +294,16 @@ def test_an_encrypted_connection_with_a_sign_in(
         assert PASSWORD not in refusing.log
         assert server.messages == []
         refusing.stop()
+        # An attempt that was given up is repeated when its time is over.
+        due = "update rowcall.mail set run_at = clock_timestamp()"
+        installed.execute(due)
         # An authority of one's own, and a wrong password, which an operator can correct.
         own = {**signed_in, "Mail:CaFile": str(certificate[0])}
         wrong = serve_once(installed, "", settings(server, templates, **{**own, "Mail:Password": "wrong-one"}))
         wrong.wait_for_log("the mail server answers 535")
         assert "wrong-one" not in wrong.log
         wrong.stop()
+        installed.execute(due)
         service = serve_once(installed, "", settings(server, templates, **own))
         assert server.wait_for(1)[0]["To"] == "ben@example.com"
         assert server.encrypted == [True]
