@@ -69,6 +69,12 @@ class Excel(Record):
 
 
 @dataclass(frozen=True, slots=True)
+class JsonLines(Record):
+    check_format: bool = True
+    row_command: str = "call process_jsonl_row($1,$2,$3,$4)"
+
+
+@dataclass(frozen=True, slots=True)
 class Resumable(Record):
     """Options of resumable uploads."""
 
@@ -106,7 +112,7 @@ class ObjectStore(Record):
     check_image: bool = False
 
 
-HandlerOptions = LargeObjects | Folder | Csv | Excel | ObjectStore
+HandlerOptions = LargeObjects | Folder | Csv | Excel | JsonLines | ObjectStore
 
 
 @dataclass(frozen=True, slots=True)

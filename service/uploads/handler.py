@@ -15,6 +15,7 @@ from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.uploads.folders import Folders
 from rowcall.service.uploads.incoming import File
+from rowcall.service.uploads.progress import ProgressReporter
 
 
 class FormatError(Exception):
@@ -54,6 +55,8 @@ class Turn:
     dry_run: bool = False
     """Everything is rolled back at the end."""
     pending: list[PendingWork] = field(default_factory=list)
+    progress: ProgressReporter | None = None
+    """Publishes the progress as events."""
     row_errors: list[dict[str, Any]] = field(default_factory=list)
     """Errors of rows of all files, if they are collected."""
     stored: set[str] = field(default_factory=set)

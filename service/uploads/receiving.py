@@ -31,7 +31,7 @@ from rowcall.service.uploads.folders import Folders
 from rowcall.service.uploads.handler import FormatError, Handler, Turn
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.multipart import Form
-from rowcall.service.uploads.progress import with_progress
+from rowcall.service.uploads.progress import ProgressReporter, progress_of_body, with_progress
 from rowcall.service.uploads.row_commands.tolerant import refuse_rows
 from rowcall.service.uploads.spool import set_aside
 from rowcall.service.uploads.storing import handler_factories, in_transaction
@@ -85,6 +85,12 @@ class Receiving:
         user = context.user
         claims = user.json if user is not None and self._adds_claims else None
         turn = Turn(context, transaction, folders, claims, cleanup, body_read=files is not None)
+        if self._reports_progress and self._call.hear is not None:
+            listener = self._call.hear(context)
+            has_body = files is None
+            turn.progress = (
+                progress_of_body(context.scope, listener) if has_body else ProgressReporter(listener, None, None)
+            )
         try:
             async with transaction:
                 result = metadata(await self._take_files(context, turn, files))
@@ -142,8 +148,8 @@ class Receiving:
     async def _pieces(self, context: RequestContext, turn: Turn) -> AsyncIterator[bytes]:
         pieces = body_pieces(context.scope, context.protocol, self._limit, self._time_limit)
         pieces = digested(context.scope, pieces)
-        if self._reports_progress and self._call.hear is not None:
-            pieces = with_progress(context.scope, pieces, self._call.hear(context))
+        if turn.progress is not None:
+            pieces = with_progress(pieces, turn.progress)
         async for piece in pieces:
             yield piece
         turn.body_read = True

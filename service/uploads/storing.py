@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.template import parse_template, placeholder_names
-from rowcall.core.uploads.options import Csv, Excel, Folder, HandlerOptions, LargeObjects, ObjectStore
+from rowcall.core.uploads.options import Csv, Excel, Folder, HandlerOptions, JsonLines, LargeObjects, ObjectStore
 from rowcall.core.uploads.row_command import row_command
 from rowcall.core.uploads.settings import SettingTemplates
 from rowcall.service.response.headers import argument_text
@@ -20,6 +20,7 @@ from rowcall.service.uploads.object_store.handler import ObjectStorage
 from rowcall.service.uploads.row_commands.batching import Batching
 from rowcall.service.uploads.row_commands.calls import large_object_commands, row_call
 from rowcall.service.uploads.row_commands.delimited import Delimited
+from rowcall.service.uploads.row_commands.json_lines import JsonLineRows
 from rowcall.service.uploads.row_commands.spreadsheet import Spreadsheet
 
 if TYPE_CHECKING:
@@ -77,15 +78,17 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
         # The object is created between the routine and the end of its transaction.
         return object_storage
     text = templates.written("row_command") or options.row_command
-    if isinstance(options, Csv):
-        command = row_command(text, names)
+    if isinstance(options, Csv | JsonLines):
+        as_json = isinstance(options, JsonLines) and templates.written("map_columns") is None
+        command = row_command(text, names, cells_are_json=as_json)
         call = row_call(endpoint, services, command)
         batching = Batching(endpoint, services, command)
 
-        def delimited(turn: Turn) -> Handler:
-            return Delimited(key, options, common, settings(turn), turn, command, call, batching)
+        def lines(turn: Turn) -> Handler:
+            parts = (common, settings(turn), turn, command, call, batching)
+            return Delimited(key, options, *parts) if isinstance(options, Csv) else JsonLineRows(key, options, *parts)
 
-        return delimited
+        return lines
     return _spreadsheet(key, options, text, templates, endpoint, services)
 
 

@@ -15,11 +15,11 @@ from rowcall.core.uploads.encodings import ENCODINGS, UnknownEncodingError, code
 from rowcall.core.uploads.row_errors import MOST_COLLECTED, error_handling
 from rowcall.core.uploads.settings import MOST, is_number
 
-HANDLERS = ("large_object", "file_system", "csv", "excel", "s3")
+HANDLERS = ("large_object", "file_system", "csv", "excel", "jsonl", "s3")
 """Default keys of the handlers."""
 
 _STORES = ("large_object", "file_system", "s3")
-_SHEETS = ("csv", "excel")
+_SHEETS = ("csv", "excel", "jsonl")
 
 
 def _upload(draft: Draft, line: Line) -> None:
@@ -136,8 +136,8 @@ UPLOAD = Annotation(
     name="upload",
     aliases=("upload",),
     syntax="upload [for <handler>, ... | <parameter> as metadata]",
-    description="Accepts uploaded files and passes them to handlers: large_object, file_system, csv, excel, s3. A "
-    "parameter can receive the results as JSON.",
+    description="Accepts uploaded files and passes them to handlers: large_object, file_system, csv, excel, jsonl, s3. "
+    "A parameter can receive the results as JSON.",
     apply=_upload,
 )
 
@@ -214,17 +214,18 @@ SETTINGS = (
     _setting(
         "on_error",
         "<abort, skip or collect>",
-        ("csv", "excel"),
+        _SHEETS,
         "Uploads: rows that the database refuses end the request (abort, the default), are left out (skip), or are all "
         "listed in one error (collect, or collect and a number).",
     ),
     _setting(
         "map_columns",
         "<names>",
-        ("csv", "excel"),
-        "Uploads: the first row has the names of the columns, and the cells come in the order of these names.",
+        _SHEETS,
+        "Uploads: the first row has the names of the columns, and the cells come in the order of these names. JSON "
+        "lines: the cells are the values of these members.",
     ),
-    _setting("dry_run", _BOOL, ("csv", "excel"), "Uploads: run everything, and roll it back at the end."),
+    _setting("dry_run", _BOOL, _SHEETS, "Uploads: run everything, and roll it back at the end."),
     _setting("sheet_name", "<name>", ("excel",), "Uploads: the sheet that is read."),
     _setting("all_sheets", _BOOL, ("excel",), "Uploads: read every sheet."),
     _setting("time_format", "<format>", ("excel",), "Uploads: format of times, such as HH:mm:ss."),

@@ -127,6 +127,9 @@ ROWS: tuple[Key, ...] = (
         "column. A larger workbook is refused (413).",
     ),
     text(_H + "ExcelUploadRowCommand", "call process_excel_row($1,$2,$3,$4)", "Command for each row."),
+    *_handler("JsonLines", "JsonLinesKey", "jsonl", "runs a command for each line of a file of JSON lines"),
+    flag(_H + "JsonLinesCheckFileStatus", True, "Check first that the file is text."),
+    text(_H + "JsonLinesRowCommand", "call process_jsonl_row($1,$2,$3,$4)", "Command for each line."),
     flag(
         _H + "S3UploadEnabled",
         False,

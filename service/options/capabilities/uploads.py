@@ -18,6 +18,7 @@ from rowcall.core.uploads.options import (
     Excel,
     Folder,
     HandlerOptions,
+    JsonLines,
     LargeObjects,
     ObjectStore,
     Resumable,
@@ -138,11 +139,17 @@ def _common(settings: Settings) -> Common:
 
 
 def _handlers(settings: Settings) -> dict[str, HandlerOptions]:
-    """Return the enabled handlers by name; empty if only the one for spreadsheets is enabled (uploads-1)."""
+    """Return the enabled handlers by name; empty if only those for workbooks and JSON lines are enabled (uploads-1)."""
     plain = dict(_plain_handlers(settings))
-    if not plain or not settings.flag(_H + "ExcelUploadEnabled"):
+    if not plain:
         return plain
-    return {**plain, settings.text(_H + "ExcelKey"): _excel(settings)}
+    if settings.flag(_H + "ExcelUploadEnabled"):
+        plain[settings.text(_H + "ExcelKey")] = _excel(settings)
+    if settings.flag(_H + "JsonLinesEnabled"):
+        plain[settings.text(_H + "JsonLinesKey")] = JsonLines(
+            settings.flag(_H + "JsonLinesCheckFileStatus"), settings.text(_H + "JsonLinesRowCommand")
+        )
+    return plain
 
 
 def _plain_handlers(settings: Settings) -> Iterator[tuple[str, HandlerOptions]]:

@@ -18,7 +18,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.uploads.handler import HandlerCommon, Turn, plain_refusal
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.row_commands.batching import Batching
-from rowcall.service.uploads.row_commands.tolerant import counts_of, rows_of_file
+from rowcall.service.uploads.row_commands.tolerant import counts_of, report_progress, rows_of_file
 from rowcall.service.uploads.spool import set_aside
 
 SMALL = 262_144
@@ -78,6 +78,7 @@ class Delimited:
             async for piece in file.pieces():
                 for start in range(0, len(piece), AT_ONCE):
                     await rows.add(reader.feed(piece[start : start + AT_ONCE]), about)
+                    report_progress(rows, self._turn, {"file": file.name})
                     await asyncio.sleep(0)
             await rows.add(reader.finish(), about)
         except (InvalidByteError, EncodingError) as error:
@@ -85,6 +86,7 @@ class Delimited:
         except (MalformedLineError, CsvError) as error:
             raise Problem(500, f"{file.name} is no CSV: {error}") from None
         await rows.finish()
+        report_progress(rows, self._turn, {"file": file.name}, last=True)
         return [{**self._metadata(file, file.size), "lastResult": rows.result, **counts_of(rows)}]
 
     def _metadata(self, file: File, size: int) -> Entry:

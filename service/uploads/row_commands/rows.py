@@ -66,6 +66,16 @@ class Rows:
         self._sent: list[Execution] = []
         self.result: Any = None
 
+    @property
+    def seen(self) -> int:
+        """Rows that were added."""
+        return self._count + len(self._waiting) + len(self._cells)
+
+    @property
+    def run(self) -> int:
+        """Rows that have been sent."""
+        return self._count
+
     async def add(self, rows: list[bytes | None], about: bytes | list[bytes]) -> None:
         """Add consecutive rows. about: file metadata, of all rows or of each."""
         for place, cells in enumerate(rows):

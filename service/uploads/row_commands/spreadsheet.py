@@ -23,7 +23,7 @@ from rowcall.service.uploads.handler import FormatError, HandlerCommon, Turn, ju
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.row_commands.batching import Batching
 from rowcall.service.uploads.row_commands.rows import Rows
-from rowcall.service.uploads.row_commands.tolerant import ImportRows, counts_of, rows_of_file
+from rowcall.service.uploads.row_commands.tolerant import ImportRows, counts_of, report_progress, rows_of_file
 from rowcall.service.uploads.spool import Stored, set_aside
 
 SIGNATURES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
@@ -120,7 +120,8 @@ class Spreadsheet:
         place = {"file": stored.name, "sheet": name}
         rows = rows_of_file(self._turn, self._command, self._call, self._batching, self.common, self._settings, place)
         about = {**described(self.key, stored.name, stored.content_type, stored.size), "sheet": name}
-        return _Sheet(rows, about, self._claims_key, self._turn.claims, with_metadata=self._command.has_file_metadata)
+        metadata = dumped(with_claims(about, self._claims_key, self._turn.claims))
+        return _Sheet(rows, about, metadata, self._turn, place, with_metadata=self._command.has_file_metadata)
 
     def refused(self, file: File, status: Status) -> list[Entry]:
         return [plain_refusal(self.key, file, status)]
@@ -131,16 +132,19 @@ class _Sheet:
         self,
         rows: Rows | ImportRows,
         about: dict[str, Any],
-        claims_key: str,
-        claims: bytes | None,
+        metadata: bytes,
+        turn: Turn,
+        place: Mapping[str, object],
         *,
         with_metadata: bool,
     ) -> None:
-        """The last parameter: whether the command takes the file metadata."""
+        """metadata: for row commands, without the index of the row. with_metadata: whether the command takes it."""
         self._rows = rows
         self._about = about
+        self._turn = turn
+        self._place = place
         # Only the row index differs from row to row.
-        self._begun = dumped(with_claims(about, claims_key, claims))[:-1]
+        self._begun = metadata[:-1]
         self._with_metadata = with_metadata
         self._count = 0
 
@@ -148,9 +152,11 @@ class _Sheet:
         self._count += len(rows)
         metadata = [b'%b,"rowIndex":%d}' % (self._begun, index) for index, _ in rows] if self._with_metadata else b""
         await self._rows.add([cells.encode() for _, cells in rows], metadata)
+        report_progress(self._rows, self._turn, self._place)
 
     async def finish(self) -> Entry:
         await self._rows.finish()
+        report_progress(self._rows, self._turn, self._place, last=True)
         # `result` is the older name of `lastResult` (uploads-18); both are sent.
         result = self._rows.result
         members = {**self._about, **judged(Status.OK), "rows": self._count, "lastResult": result, "result": result}

@@ -6,12 +6,14 @@ errors are known: the others take effect, and some rows with errors among many c
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.uploads.row_command import RowCommand
 from rowcall.core.uploads.row_errors import (
+    LONGEST_VALUE,
     MOST_SHOWN,
     ColumnMapping,
     ErrorHandling,
@@ -32,6 +34,8 @@ from rowcall.service.uploads.row_commands.calls import first_value
 from rowcall.service.uploads.row_commands.rows import Rows
 
 SAVEPOINT = "rowcall_rows"
+INVALID_TEXT = "22P02"
+"""SQLSTATE of a text that is no value."""
 GROUP = 256
 """Rows of a group if each is an execution of its own."""
 LARGE_GROUP = 2048
@@ -56,6 +60,9 @@ class RowSource:
     batching: Batching
     handling: ErrorHandling
     mapping: ColumnMapping | None
+    """Finds columns by the names in the first row."""
+    names: Sequence[str] | None
+    """Names of the columns, for errors."""
     place: dict[str, Any] = field(default_factory=dict)
     """File and sheet, for errors."""
 
@@ -68,13 +75,23 @@ def rows_of_file(
     common: HandlerCommon,
     settings: HandlerSettings,
     place: dict[str, Any],
+    *,
+    headed: bool = True,
 ) -> Rows | ImportRows:
-    """Return the runner of the rows of a file or sheet. place: its names, for errors."""
-    names = [name for name in settings.text("map_columns", "").replace(",", " ").split() if name]
-    mapping = ColumnMapping(names) if names else None
+    """Return the runner of the rows of a file or sheet.
+
+    place: its names, for errors. headed: with `map_columns`, the first row has the names of the columns.
+    """
+    names = column_names(settings)
+    mapping = ColumnMapping(names) if names and headed else None
     if common.on_error.mode is OnError.ABORT and mapping is None:
         return Rows(turn.transaction, command, call, turn.context, batching)
-    return ImportRows(RowSource(turn, command, call, batching, common.on_error, mapping, place))
+    return ImportRows(RowSource(turn, command, call, batching, common.on_error, mapping, names or None, place))
+
+
+def column_names(settings: HandlerSettings) -> list[str]:
+    """Return the names of `map_columns`."""
+    return settings.text("map_columns", "").replace(",", " ").split()
 
 
 class ImportRows:
@@ -102,6 +119,28 @@ class ImportRows:
     @property
     def mode(self) -> OnError:
         return self._source.handling.mode
+
+    @property
+    def reports_errors(self) -> bool:
+        """Whether further rows run behind one with an error."""
+        return self.mode is not OnError.ABORT
+
+    @property
+    def seen(self) -> int:
+        """Rows of the file so far, the header included."""
+        return self._seen
+
+    @property
+    def run(self) -> int:
+        """Rows without the header that have run, with those that were refused."""
+        return self.rows - len(self._waiting)
+
+    async def reject(self, text: bytes, reason: str) -> None:
+        """Record a row that cannot be read. text: of the row. Raises `Problem` if there are too many errors."""
+        # Errors are listed in the order of the rows.
+        await self._run_waiting()
+        self._seen += 1
+        self._record(_Row(self._seen, None, b""), INVALID_TEXT, reason, None, text.decode(errors="replace"))
 
     @property
     def rows(self) -> int:
@@ -167,18 +206,21 @@ class ImportRows:
         await self._try(rows[:middle])
         await self._try(rows[middle:])
 
-    def _record(self, row: _Row, sqlstate: str, message: str, column: str | None) -> None:
+    def _record(self, row: _Row, sqlstate: str, message: str, column: str | None, text: str | None = None) -> None:
         source = self._source
-        names = None if source.mapping is None else source.mapping.wanted
+        names = source.names
         self.failed += 1
+        value = {} if text is None else {"value": text[:LONGEST_VALUE]}
         if source.handling.mode is OnError.COLLECT:
             errors = source.turn.row_errors
-            errors.append(described_error(row.number, row.cells, names, sqlstate, message, column, source.place))
+            error = described_error(row.number, row.cells, names, sqlstate, message, column, source.place)
+            errors.append({**error, **value})
             if len(errors) >= source.handling.limit:
                 raise _refused(errors, at_least=True)
         elif len(self.errors) < MOST_SHOWN:
             place = {name: value for name, value in source.place.items() if name != "file"}
-            self.errors.append(described_error(row.number, row.cells, names, sqlstate, message, column, place))
+            error = described_error(row.number, row.cells, names, sqlstate, message, column, place)
+            self.errors.append({**error, **value})
 
     async def _run_quietly(self, rows: list[_Row]) -> tuple[Execution | None, Problem | None]:
         execution = self._sent(rows)
@@ -221,6 +263,12 @@ class ImportRows:
 
     def _values(self, row: _Row) -> Values:
         return [str(row.number).encode(), row.cells, self._previous, row.about, *self._more]
+
+
+def report_progress(rows: Rows | ImportRows, turn: Turn, place: Mapping[str, object], *, last: bool = False) -> None:
+    """Publish how many rows have run, if the endpoint reports progress. place: names of file and sheet."""
+    if turn.progress is not None:
+        turn.progress.report_rows(place, rows.run, rows.failed if isinstance(rows, ImportRows) else 0, last=last)
 
 
 def counts_of(rows: Rows | ImportRows) -> dict[str, Any]:

@@ -1,0 +1,124 @@
+"""JSON lines: one JSON value in each line (jsonlines.org), read as it arrives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rowcall.core.text.array_literal import literal
+
+LONGEST = 16_777_216
+"""Bytes of the longest line."""
+_MARK = b"\xef\xbb\xbf"
+_SPACE = " \t\r\n"
+
+
+class LineError(ValueError):
+    """A line is no row; the text gives the reason."""
+
+
+class LineSplitter:
+    """Splits a file into its lines, without blank ones and without a byte order mark."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+        self._begun = False
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """Return the lines that a piece completes. Raises `LineError` if one is too long."""
+        self._rest += piece
+        if not self._begun:
+            if len(self._rest) < len(_MARK) and _MARK.startswith(bytes(self._rest)):
+                return []
+            self._begun = True
+            if self._rest.startswith(_MARK):
+                del self._rest[: len(_MARK)]
+        end = self._rest.rfind(b"\n")
+        if end < 0:
+            if len(self._rest) > LONGEST:
+                raise LineError(f"a line is longer than {LONGEST} bytes")
+            return []
+        lines = bytes(self._rest[:end]).split(b"\n")
+        del self._rest[: end + 1]
+        return _not_blank(lines)
+
+    def finish(self) -> list[bytes]:
+        """Return the last line, if the file does not end with a line end."""
+        rest, self._rest = bytes(self._rest), bytearray()
+        return _not_blank([rest])
+
+
+def _not_blank(lines: Sequence[bytes]) -> list[bytes]:
+    return [text for line in lines if (text := line.strip(b" \t\r"))]
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no value of JSON")
+
+
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+_decode = _decoder.raw_decode
+
+
+def checked(line: bytes) -> bytes:
+    """Return the line, if it is JSON. Raises `LineError`."""
+    try:
+        _decoder.decode(line.decode())
+    except (ValueError, RecursionError) as error:
+        raise LineError(_reason(error)) from None
+    return line
+
+
+def members(line: bytes, names: Sequence[str]) -> bytes:
+    """Return an array literal with the values of members, as `->>` of PostgreSQL returns them: texts without quotes,
+    other values as they are written, NULL for null and for missing members. Raises `LineError`.
+    """
+    try:
+        found = _written_members(line.decode())
+    except (ValueError, RecursionError) as error:
+        raise LineError(_reason(error)) from None
+    return literal([found.get(name) for name in names], quoted=True).encode()
+
+
+def _written_members(text: str) -> dict[str, str | None]:
+    """Return the members of an object with their values as texts. Of equal names, the last counts."""
+    result: dict[str, str | None] = {}
+    place = _skip(text, 0)
+    if text[place : place + 1] != "{":
+        _decoder.decode(text)  # says what is wrong if it is no JSON
+        raise ValueError("it is no object")
+    place = _skip(text, place + 1)
+    while text[place : place + 1] != "}":
+        if text[place : place + 1] != '"':
+            raise ValueError(f"a name in quotes is expected at character {place + 1}")
+        name, place = _decode(text, place)
+        place = _skip(text, place)
+        if text[place : place + 1] != ":":
+            raise ValueError(f"a colon is expected at character {place + 1}")
+        begin = _skip(text, place + 1)
+        value, end = _decode(text, begin)
+        result[name] = value if isinstance(value, str) else None if value is None else text[begin:end]
+        place = _skip(text, end)
+        if text[place : place + 1] == ",":
+            place = _skip(text, place + 1)
+            if text[place : place + 1] == "}":
+                raise ValueError(f"a name in quotes is expected at character {place + 1}")
+        elif text[place : place + 1] != "}":
+            raise ValueError(f"a comma or the end of the object is expected at character {place + 1}")
+    if _skip(text, place + 1) != len(text):
+        raise ValueError(f"there is more behind the object, at character {place + 2}")
+    return result
+
+
+def _skip(text: str, place: int) -> int:
+    while place < len(text) and text[place] in _SPACE:
+        place += 1
+    return place
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start + 1} of the line is not valid in UTF-8"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return str(error)
