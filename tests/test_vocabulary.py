@@ -54,6 +54,7 @@ EXCEPTIONS = (
     Exempt("tests/core/config/test_loading.py", "goodbye", "a former name of a key, which is accepted"),
     Exempt("tests/docs/test_record_shop_pages.py", "tell", "a text of the example application"),
     Exempt("core/operations/exposition.py", "exchanges", "a former name of a metric, which is served"),
+    Exempt("service/response/formats/parquet.py", "tell", "a method of files in Python"),
     Exempt("service/worker/application.py", "lane", "a label of metrics, which dashboards of users name"),
 )
 

@@ -308,6 +308,8 @@ class Options(Record):
     """Between raw rows."""
     json_lines: bool = False
     """Each row of the result is a line of JSON, instead of an element of an array."""
+    csv: bool = False
+    """Raw rows are CSV (RFC 4180): everything but numbers and booleans is quoted, and NULL is not."""
     column_names: bool = False
     """A raw result begins with the names of its columns."""
     neutralize_formulas: bool = False

@@ -11,13 +11,20 @@ from dataclasses import dataclass, replace
 
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
-from rowcall.core.formats.table_formats import EXCEL, TableFormats, Workbooks
+from rowcall.core.formats.table_formats import EXCEL, PARQUET, TableFormats, Workbooks
 from rowcall.core.formats.workbook_names import content_disposition
 
 CSV, JSON_LINES, NDJSON = "text/csv", "application/jsonl", "application/x-ndjson"
-FORMATS: Mapping[str, tuple[str, ...]] = {"csv": (CSV,), "jsonl": (JSON_LINES, NDJSON), "excel": (EXCEL,)}
+FORMATS: Mapping[str, tuple[str, ...]] = {
+    "csv": (CSV,),
+    "jsonl": (JSON_LINES, NDJSON),
+    "excel": (EXCEL,),
+    "parquet": (PARQUET,),
+}
 """Names of the formats, and their media types."""
 _JSON = "application/json"
+_TABLES = ("excel", "parquet")
+"""Formats that are made like those of `table_format`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ def exported(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
     options = endpoint.options
     routine = endpoint.routine.name.strip('"')
     headers = tuple(item for item in options.headers if item[0].lower() not in ("content-type", "content-disposition"))
-    if name == "excel":
+    if name in _TABLES:
         options = replace(options, table_format=name, caching=None, headers=headers)
         return replace(endpoint, options=options, table_shape=endpoint.shape)
     file = ("Content-Disposition", content_disposition(f"{routine}.{name}"))
@@ -63,7 +70,7 @@ def exported(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
     if name == "jsonl":
         return replace(endpoint, options=replace(options, json_lines=True, content_type=media_type))
     options = replace(
-        options, raw=True, separator=",", new_line="\r\n", column_names=True,
+        options, raw=True, csv=True, separator=",", new_line="\r\n", column_names=True,
         content_type="text/csv; charset=utf-8; header=present",
     )  # fmt: skip
     return replace(endpoint, options=options)
@@ -74,8 +81,10 @@ def with_exports(endpoint: Endpoint) -> Endpoint:
     return replace(endpoint, options=replace(endpoint.options, headers=(*endpoint.options.headers, ("Vary", "Accept"))))
 
 
-def spreadsheets(formats: TableFormats) -> TableFormats:
-    """Return the table formats with spreadsheets called `excel`."""
+def export_tables(name: str, formats: TableFormats) -> TableFormats:
+    """Return the table formats with the one of this name: spreadsheets or Parquet."""
+    if name == "parquet":
+        return TableFormats(parquet=name)
     look = Workbooks() if formats.excel is None else formats.excel[1]
     return TableFormats(excel=("excel", look))
 

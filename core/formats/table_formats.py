@@ -43,15 +43,19 @@ class TableFormats(Record):
 
     html: tuple[str, HtmlTables] | None = None
     excel: tuple[str, Workbooks] | None = None
+    parquet: str | None = None
+    """Only for exports."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        return tuple(entry[0] for entry in (self.html, self.excel) if entry is not None)
+        keys = tuple(entry[0] for entry in (self.html, self.excel) if entry is not None)
+        return keys if self.parquet is None else (*keys, self.parquet)
 
 
 NO_FORMATS = TableFormats()
 _TABLES = (RoutineKind.TABLE, RoutineKind.VIEW)
 
+PARQUET = "application/vnd.apache.parquet"
 HTML = "text/html; charset=utf-8"
 EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 

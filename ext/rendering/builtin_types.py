@@ -109,3 +109,6 @@ BYTEA: Final = 17
 QUOTED_RAW: Final = frozenset((18, 19, 25, 114, 142, 1042, 1043, 1082, 1114, 1184, 1790, 3802, 4072))
 """OIDs of the types that raw results with a separator put in quotes (rendering-37): "char", name, text, json, xml,
 char, varchar, date, timestamp, timestamptz, refcursor, jsonb, jsonpath."""
+
+PLAIN_CSV: Final = frozenset((16, 20, 21, 23, 26, 700, 701, 1700))
+"""OIDs of the types whose values never contain a character that CSV has to quote: boolean, numbers, oid."""

@@ -10,6 +10,8 @@ cdef class RawPlan(RowPlan):
     cdef char *quoted
     # Quoted values that a spreadsheet would take for formulas get an apostrophe in front.
     cdef bint harmless
+    # Rows are CSV (RFC 4180): NULL has no quotes, so it differs from an empty text.
+    cdef bint csv
     # The header row and what follows it; empty without a header row.
     cdef const char *header
     cdef Py_ssize_t header_length
@@ -17,6 +19,7 @@ cdef class RawPlan(RowPlan):
 
 cdef class RawRenderer(BodyWriter):
     cdef Codecs _codecs
+    cdef bint _csv
     cdef bint _has_header
     cdef bint _harmless
     cdef bint _quotes

@@ -6,7 +6,8 @@ class RawRenderer(BodyWriter):
 
     separator: None for none, which also means that nothing is quoted. header: whether names of the columns are the
     first row. harmless: texts that a spreadsheet would take for formulas get an apostrophe in front.
-    quotes: False if no value can contain the separator, so that none is quoted.
+    quotes: False if no value can contain the separator, so that none is quoted. csv: as in RFC 4180, everything but
+    numbers and booleans is quoted, NULL is not, and each row ends with `new_line`.
     """
 
     def __init__(
@@ -18,6 +19,7 @@ class RawRenderer(BodyWriter):
         header: bool = False,
         harmless: bool = False,
         quotes: bool = True,
+        csv: bool = False,
     ) -> None: ...
 
 class BytesRenderer(BodyWriter):

@@ -11,7 +11,7 @@ from rowcall.ext.base.buffer cimport Buffer
 from rowcall.ext.base.bytea cimport append_bytea
 from rowcall.ext.base.libpq cimport pq
 
-from rowcall.ext.rendering.builtin_types import QUOTED_RAW
+from rowcall.ext.rendering.builtin_types import PLAIN_CSV, QUOTED_RAW
 
 
 cdef class RawPlan(RowPlan):
@@ -28,7 +28,9 @@ cdef class RawRenderer(BodyWriter):
         header: bool = False,
         harmless: bool = False,
         quotes: bool = True,
+        csv: bool = False,
     ) -> None:
+        self._csv = csv
         self._codecs = codecs
         self._harmless = harmless
         self._quotes = quotes and separator is not None
@@ -44,8 +46,12 @@ cdef class RawRenderer(BodyWriter):
         plan.describe(result)
         plan.quoted = plan.keep(bytes(plan.count))
         for index in range(plan.count):
-            plan.quoted[index] = self._quotes and self._codecs.innermost(plan.described[index].type) in QUOTED_RAW
+            if self._csv:
+                plan.quoted[index] = plan.described[index].type not in PLAIN_CSV
+            else:
+                plan.quoted[index] = self._quotes and self._codecs.innermost(plan.described[index].type) in QUOTED_RAW
         plan.harmless = self._harmless
+        plan.csv = self._csv
         header = self._header(plan) if self._has_header else b""
         plan.header = plan.keep(header)
         plan.header_length = len(header)
@@ -62,11 +68,13 @@ cdef class RawRenderer(BodyWriter):
         return 0
 
     cdef int row(self, RowPlan plan, Buffer out, const PGresult *result, int row, Py_ssize_t index) except -1:
-        if index > 0:
+        if index > 0 and not self._csv:
             out.append(PyBytes_AS_STRING(self._new_line), PyBytes_GET_SIZE(self._new_line))
         write_values(
             <RawPlan>plan, out, result, row, PyBytes_AS_STRING(self._separator), PyBytes_GET_SIZE(self._separator)
         )
+        if self._csv:
+            out.append(PyBytes_AS_STRING(self._new_line), PyBytes_GET_SIZE(self._new_line))
         if out.failed:
             raise MemoryError("no memory for the response body")
         return 0
@@ -99,7 +107,7 @@ cdef void write_values(
     for index in range(plan.count):
         if index > 0:
             out.append(separator, separator_length)
-        if plan.quoted[index]:
+        if plan.quoted[index] and not (plan.csv and pq.getisnull(result, row, index)):
             write_quoted(out, pq.getvalue(result, row, index), pq.getlength(result, row, index), plan.harmless)
         else:
             out.append(pq.getvalue(result, row, index), pq.getlength(result, row, index))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from rowcall.core.config import Settings
 from rowcall.core.formats.exports import FORMATS, ExportOptions
 from rowcall.core.formats.table_formats import HtmlTables, TableFormats, Workbooks
@@ -39,4 +41,6 @@ def export_options(settings: Settings) -> ExportOptions | None:
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
         raise StartupError(f"Exports:Formats: {unknown[0]!r} is none of {', '.join(FORMATS)}")
+    if "parquet" in formats and find_spec("pyarrow") is None:
+        raise StartupError("Exports:Formats: parquet needs pyarrow: pip install 'rowcall[parquet]'")
     return ExportOptions(formats, settings.text_or_none("Exports:Parameter") or "")

@@ -50,7 +50,9 @@ def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
     if options.raw:
         separator = None if options.separator is None else options.separator.encode()
         new_line = (options.new_line or "").encode()
-        return RawRenderer(codecs, is_set, separator, new_line, options.column_names, options.neutralize_formulas)
+        return RawRenderer(
+            codecs, is_set, separator, new_line, options.column_names, options.neutralize_formulas, csv=options.csv
+        )
     keys = list(_keys(shape)) if shape.named else []
     query = endpoint.query
     page_size = None if query is None else query.page_size

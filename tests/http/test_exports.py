@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import csv
+import datetime
+import decimal
 import io
 import json
+import math
 
+import httpx
 import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.harness.database import Database
@@ -55,7 +61,31 @@ comment on function expanded() is 'HTTP GET /expanded';
 create function nothing() returns table (id int, name text) language sql stable as $$ select 1, 'x' where false $$;
 comment on function nothing() is 'HTTP GET /nothing';
 """
+SQL += """
+create table typed (
+    small smallint, id int, big bigint, "real" real, double float8, yes boolean, day date, "time" time, at timestamp,
+    at_tz timestamptz, name text, price numeric(10,2), free numeric, tags text[], extra jsonb);
+insert into typed values
+  (-1, 1, 9007199254740993, 0.5, 'infinity', true, '2026-01-02', '03:04:05.678', '2026-01-02 03:04:05.000001',
+   '2026-01-02 03:04:05+02', E'Bell, "loud"\\r\\n', 10.5, 1.500, '{a,b}', '{"x": 1}');
+insert into typed (id) values (null);
+insert into typed (double, yes, name) values ('NaN', false, '');
+comment on table typed is 'HTTP GET /typed';
+create function odd() returns table (range tsrange, point point, list text[], "time" time, empty text, "none" text,
+    yes boolean) language sql stable as $$
+    select tsrange('2026-01-01', '2026-01-02'), point(1, 2), array['a,b'], time '03:04:05', '', null::text, true $$;
+comment on function odd() is 'HTTP GET /odd';
+create function nulls() returns table (a text) language sql stable as $$ values (null), (''), (null) $$;
+comment on function nulls() is 'HTTP GET /nulls';
+create function endless() returns table (day date) language sql stable as $$ select 'infinity'::date $$;
+comment on function endless() is 'HTTP GET /endless';
+"""
 SETTINGS = {
+    "Service:CrudSource:Enabled": "true",
+    "Exports:Formats:0": "csv",
+    "Exports:Formats:1": "jsonl",
+    "Exports:Formats:2": "excel",
+    "Exports:Formats:3": "parquet",
     "Exports:Enabled": "true",
     "Service:RequiresAuthorization": "false",
     "Auth:BearerTokenAuth": "true",
@@ -137,6 +167,60 @@ def test_the_format_by_accept(service: Service, accept: str | None, kind: str) -
     assert response.headers["vary"] == "Accept"
 
 
+def test_values_of_every_type_are_cells(service: Service) -> None:
+    """Ranges, points and composites contain commas and quotes; NULL is no empty text."""
+    text = service.get("/odd?format=csv").text
+    assert rows_of(text) == [
+        ["range", "point", "list", "time", "empty", "none", "yes"],
+        ['["2026-01-01 00:00:00","2026-01-02 00:00:00")', "(1,2)", '{"a,b"}', "03:04:05", "", "", "t"],
+    ]
+    assert text.endswith(',"",,t\r\n')
+
+
+def parquet(response: httpx.Response) -> pa.Table:
+    assert response.headers["content-type"] == "application/vnd.apache.parquet"
+    return pq.read_table(io.BytesIO(response.content))
+
+
+def test_parquet(service: Service) -> None:
+    response = service.get("/typed", headers={"accept": "application/vnd.apache.parquet"})
+    assert response.status_code == 200, response.text
+    assert response.headers["content-disposition"] == 'attachment; filename="typed.parquet"'
+    table = parquet(response)
+    assert dict(zip(table.schema.names, map(str, table.schema.types), strict=True)) == {
+        "small": "int16", "id": "int32", "big": "int64", "real": "float", "double": "double", "yes": "bool",
+        "day": "date32[day]", "time": "time64[us]", "at": "timestamp[us]", "atTz": "timestamp[us, tz=UTC]",
+        "name": "string", "price": "decimal128(10, 2)", "free": "string", "tags": "string", "extra": "string",
+    }  # fmt: skip
+    first, second, third = table.to_pylist()
+    assert first == {
+        "small": -1, "id": 1, "big": 2**53 + 1, "real": 0.5, "double": math.inf, "yes": True,
+        "day": datetime.date(2026, 1, 2), "time": datetime.time(3, 4, 5, 678000),
+        "at": datetime.datetime(2026, 1, 2, 3, 4, 5, 1),
+        "atTz": datetime.datetime(2026, 1, 2, 1, 4, 5, tzinfo=datetime.UTC),
+        "name": 'Bell, "loud"\r\n', "price": decimal.Decimal("10.50"), "free": "1.500", "tags": "{a,b}",
+        "extra": '{"x": 1}',
+    }  # fmt: skip
+    assert set(second.values()) == {None}
+    assert (third["name"], third["yes"], math.isnan(third["double"])) == ("", False, True)
+
+
+def test_parquet_of_many_rows_is_streamed(service: Service) -> None:
+    content = service.get("/many?count=600000&format=parquet").content
+    file = pq.ParquetFile(io.BytesIO(content))
+    assert file.metadata.num_rows == 600000
+    assert file.metadata.num_row_groups > 1
+    assert file.read(["lineNo"])["lineNo"].to_pylist() == [*range(1, 600001)]
+    assert parquet(service.get("/nothing?format=parquet")).num_rows == 0
+    assert parquet(service.get("/nulls?format=parquet")).to_pylist() == [{"a": None}, {"a": ""}, {"a": None}]
+
+
+def test_values_that_parquet_cannot_express(service: Service) -> None:
+    detail = problem(service.get("/endless?format=parquet"), 406)["detail"]
+    assert detail.startswith("the result has a value that Parquet cannot express: ")
+    assert "infinity" in detail
+
+
 def test_posts_and_empty_results(service: Service) -> None:
     response = service.post("/search", json={"name": "bell"}, headers={"accept": "text/csv"})
     assert rows_of(response.text) == [["id", "name"], ["1", 'Bell, "loud"']]
@@ -172,7 +256,7 @@ def test_access_caching_and_queries(service: Service) -> None:
 
 def test_what_cannot_be_exported(service: Service) -> None:
     detail = problem(service.get("/products?format=pdf"), 400)["detail"]
-    assert detail == "format 'pdf' is none of csv, jsonl, excel, json"
+    assert detail == "format 'pdf' is none of csv, jsonl, excel, parquet, json"
     assert service.get("/products?format=json").json() == service.get("/products").json()
     assert service.get("/formatted?format=csv").json() == [{"id": 1, "f": "csv"}]
     for path in ("/one", "/scalar"):

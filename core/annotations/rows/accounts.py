@@ -61,7 +61,7 @@ ANNOTATIONS = (
     Annotation(
         name="issue_token",
         aliases=("issue_token",),
-        syntax="issue_token <purpose> for <interval> [subject <column>] [at most <n> [per <interval>]]",
+        syntax="issue_token <purpose> for <interval> [subject <column>] [at most <number> [per <interval>]]",
         description="Each row of the result gets a new one-time token for its subject, which is the value of a column "
         "(`user_id` by default). The database has only a hash. With `send_mail` the token is a value of the mail, "
         "otherwise it is a member `token` of the response. `at most 5`: a subject gets no more in an hour.",

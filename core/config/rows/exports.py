@@ -3,9 +3,13 @@
 from rowcall.core.config.keys import Key, flag, section, text, texts
 
 ROWS: tuple[Key, ...] = (
-    section("Exports", "The rows of JSON endpoints as CSV, JSON lines or spreadsheets, if a request asks for them."),
+    section("Exports", "Rows of JSON endpoints as CSV, JSON lines, spreadsheets or Parquet, if requests ask for them."),
     flag("Exports:Enabled", False, "Offer exports of all endpoints that return a set of rows."),
-    texts("Exports:Formats", ("csv", "jsonl", "excel"), "Formats that are offered: csv, jsonl, excel."),
+    texts(
+        "Exports:Formats",
+        ("csv", "jsonl", "excel"),
+        "Formats that are offered: csv, jsonl, excel, parquet. The last needs the extra rowcall[parquet].",
+    ),
     text(
         "Exports:Parameter",
         "format",

@@ -30,6 +30,11 @@ def table_formats(
         from rowcall.service.response.formats.excel import excel_format
 
         formats[excel[0]] = excel_format(table, excel[1])
+    if options.tables.parquet is not None:
+        # Imports pyarrow, an extra.
+        from rowcall.service.response.formats.parquet import parquet_format
+
+        formats[options.tables.parquet] = parquet_format(table)
     if html is not None and _may_be(wanted, html[0]):
         formats[html[0]] = _html_format(table, html[1])
     return formats

@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
-from rowcall.core.formats.exports import FORMATS, ExportOptions, chosen, exported, spreadsheets
+from rowcall.core.formats.exports import FORMATS, ExportOptions, chosen, export_tables, exported
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.changed_query import ChangedQuery, take_parameter
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -57,8 +57,8 @@ class Exports:
         steps = self._steps.get(media_type)
         if steps is None:
             services = self._services
-            if name == "excel":
-                options = replace(services.options, tables=spreadsheets(services.options.tables))
+            if name in ("excel", "parquet"):
+                options = replace(services.options, tables=export_tables(name, services.options.tables))
                 services = replace(services, options=options)
             steps = self._compile(exported(self._endpoint, name, media_type), services)
             self._steps[media_type] = steps
