@@ -22,6 +22,7 @@ from rowcall.service.uploads.row_commands.calls import large_object_commands, ro
 from rowcall.service.uploads.row_commands.delimited import Delimited
 from rowcall.service.uploads.row_commands.json_lines import JsonLineRows
 from rowcall.service.uploads.row_commands.spreadsheet import Spreadsheet
+from rowcall.service.uploads.row_commands.text_file import Running
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -81,11 +82,10 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
     if isinstance(options, Csv | JsonLines):
         as_json = isinstance(options, JsonLines) and templates.written("map_columns") is None
         command = row_command(text, names, cells_are_json=as_json)
-        call = row_call(endpoint, services, command)
-        batching = Batching(endpoint, services, command)
+        running = Running(command, row_call(endpoint, services, command), Batching(endpoint, services, command))
 
         def lines(turn: Turn) -> Handler:
-            parts = (common, settings(turn), turn, command, call, batching)
+            parts = (common, settings(turn), turn, running)
             return Delimited(key, options, *parts) if isinstance(options, Csv) else JsonLineRows(key, options, *parts)
 
         return lines
