@@ -75,6 +75,20 @@ SWITCHES = (
         alone=True,
     ),
     Switch(
+        ("new", "--new"),
+        "Create the folder NAME with an application to start from: empty, or as --template says. Never overwrites.",
+        ("NAME",),
+        "scaffolding:create",
+        alone=True,
+    ),
+    Switch(
+        ("--template",),
+        "With --new: accounts (sign-up, passwords, second factor, passkeys …), shop or empty.",
+        ("TEMPLATE",),
+        choices=("accounts", "shop", "empty"),
+        goes_with=("--new",),
+    ),
+    Switch(
         ("--config",),
         "Print the configuration in force as JSON with comments; with FILTER only what has that text in a key, its "
         "description or its value. Secrets become placeholders, which are named.",

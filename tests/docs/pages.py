@@ -143,7 +143,7 @@ def application_settings(folder: Path) -> dict[str, str]:
     text = re.sub(r"^\s*//.*$", "", (folder / "rowcall.json").read_text(encoding="utf-8"), flags=re.MULTILINE)
     settings = dict(flat(json.loads(text)))
     settings.pop("ConnectionStrings:Default")
-    for key in ("Service:SqlFileSource:FilePattern", "StaticFiles:RootPath"):
+    for key in ("Service:SqlFileSource:FilePattern", "StaticFiles:RootPath", "Mail:Folder", "Mail:Templates"):
         if key in settings:
             settings[key] = f"{folder}/{settings[key]}"
     return settings

@@ -18,7 +18,7 @@ from tests.harness.postgres import free_port
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
-APPLICATIONS = sorted(path.parent for path in (Path(__file__).parents[2] / "examples").glob("*/rowcall.json"))
+APPLICATIONS = sorted(path.parent for path in (Path(__file__).parents[2] / "examples").glob("*/schema.sql"))
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from rowcall.core.annotations import BY_WORD, CATALOGUE
 from rowcall.core.annotations.declaration import Draft
+from rowcall.core.annotations.rows.exposure import TAGS
 from rowcall.core.building.comments import read_comment
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.capabilities import Caching
@@ -293,7 +294,9 @@ def test_any_text_is_parsed(comment: str) -> None:
     draft.options(QUERY)
     lines = [line.strip() for line in comment.replace("\r", "\n").split("\n") if line.strip()]
     accounted = {*draft.applied, *draft.prose, *draft.withheld, *(diagnostic.line for diagnostic in draft.diagnostics)}
-    assert accounted == set(lines)
+    # A `for` block may apply to other objects; what follows is then no part of this one.
+    blocks = any(line.lstrip("@").split()[0].casefold() in TAGS.aliases for line in lines if line.lstrip("@").split())
+    assert accounted <= set(lines) if blocks else accounted == set(lines)
 
 
 def test_every_annotation_is_declared_with_all_that_the_manual_needs() -> None:
