@@ -30,6 +30,7 @@ from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.ext.rendering.raw_rows import RawRenderer
 from rowcall.ext.rendering.timed_rows import TimedWriter
+from rowcall.service.accounts.password_rules import check_passwords
 from rowcall.service.accounts.steps import (
     gives_rows_to_account_steps,
     run_with_account_steps,
@@ -564,6 +565,7 @@ STEPS: Sequence[Factory] = (
     forget_supplied,
     fill_headers,
     validate,
+    check_passwords,
     resume,
     tag_answers,
     tag_with_version,
