@@ -59,6 +59,7 @@ from rowcall.service.options.server.postgrest import postgrest_options
 from rowcall.service.options.server.replicas import replica_options
 from rowcall.service.options.server.slow_requests import slow_request_options
 from rowcall.service.options.server.tracing import tracing_options
+from rowcall.service.options.sign_in.lockout import lockout_options
 from rowcall.service.options.sign_in.passwords import password_rules
 from rowcall.service.options.sign_in.warnings import configuration_warnings
 from rowcall.service.options.tables import export_options, table_formats
@@ -251,6 +252,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         tables=table_formats(settings),
         uploads=uploads,
         exports=export_options(settings),
+        lockout=lockout_options(settings),
         passwords=password_rules(settings),
         mail=mail_options(settings),
         sends_mail=settings.flag("Mail:Enabled"),
