@@ -8,8 +8,7 @@ import os
 from pathlib import Path
 
 from rowcall.core.accounts.breached_list import BreachedListError, contains, digest
-from rowcall.core.accounts.password_rules import BREACHED, PasswordRules, broken_rule
-from rowcall.core.auth.parameter_injection import hashed_parameters
+from rowcall.core.accounts.password_rules import BREACHED, PasswordRules, broken_rule, new_passwords
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import Fault
 from rowcall.core.errors.problems import Problem, unavailable
@@ -21,15 +20,10 @@ log = logging.getLogger("rowcall")
 
 
 def check_passwords(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses passwords which break a rule, or None if there are no rules or new passwords.
-
-    New passwords are values of which a hash is made. A login endpoint has none.
-    """
+    """Return the step that refuses passwords which break a rule, or None if there are no rules or new passwords."""
     rules = services.options.passwords
-    hashed = hashed_parameters(endpoint)
-    if not rules.exist or not hashed or endpoint.options.login:
-        return None
-    return _Check(endpoint, services, rules, tuple(dict.fromkeys(source for _, source in hashed))).check
+    passwords = new_passwords(endpoint)
+    return _Check(endpoint, services, rules, passwords).check if rules.exist and passwords else None
 
 
 class _Check:

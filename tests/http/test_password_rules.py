@@ -22,6 +22,13 @@ comment on function enlist(text, text, text) is 'HTTP POST /enlist
 allow_anonymous
 parameter_hash password
 param _again is hash of _password';
+create function change_pin(_pin text, _code text) returns text language sql as $$ select length(_pin)::text $$;
+comment on function change_pin(text, text) is 'HTTP POST /change-pin
+allow_anonymous
+parameter_hash _pin
+password_rules pin off
+param _code is word
+password_rules word';
 create function enter(_name text, _hash text) returns table (user_id text, user_name text) language sql as
 $$ select _name, _name $$;
 comment on function enter(text, text) is 'HTTP POST /enter
@@ -94,6 +101,13 @@ def test_a_word_of_few_characters_may_be_part_of_a_password(service: Service) ->
 
 def test_a_request_without_a_new_password_is_not_checked(service: Service) -> None:
     assert enlist(service, None).text == "none16"
+
+
+def test_a_comment_exempts_and_adds_parameters(service: Service) -> None:
+    assert service.post("/change-pin", json={"pin": "4711", "word": "open sesame"}).text == "64"
+    response = service.post("/change-pin", json={"pin": "4711", "word": "sesame"})
+    assert response.status_code == 400
+    assert [error["parameter"] for error in response.json()["errors"]] == ["word"]
 
 
 def test_a_login_is_not_checked(service: Service) -> None:
