@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from rowcall.core.accounts.checks import account_diagnostics
+from rowcall.core.accounts.password_rules import password_rule_diagnostics
 from rowcall.core.annotations.declaration import Draft, changed_options
 from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.auth.parameter_injection import identity_diagnostics
@@ -208,6 +209,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *version_diagnostics(endpoint, draft.used),
         *download_diagnostics(endpoint, draft.used),
         *account_diagnostics(endpoint, draft.used),
+        *password_rule_diagnostics(endpoint, draft.used),
         *unmet_installation(
             endpoint, catalog.installed, draft.used, jobs=defaults.jobs, second_factor=defaults.second_factor
         ),

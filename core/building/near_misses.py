@@ -48,6 +48,7 @@ _NAMES_THINGS = frozenset(
         "excluded_mime_types",
         "included_mime_types",
         "parameter_hash",
+        "password_rules",
         "rate_limiter",
         "sse_scope",
         "validate",

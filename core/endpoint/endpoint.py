@@ -365,6 +365,8 @@ class Options(Record):
     """Runs as the role of PostgreSQL that a claim names."""
     hashes: tuple[tuple[str, str], ...] = ()
     """Parameter to fill → parameter whose value is hashed for it, as named in the comment (sign-in-26)."""
+    password_rules: tuple[tuple[str, str], ...] = ()
+    """Parameter, as named in the comment → whether it is checked as a new password: `on` or `off`."""
     caching: Caching | None = None
     """This field and the next records: None if the comment does not use the capability."""
     entity_tag: bool = False

@@ -107,6 +107,7 @@ class _Run:
         self._endpoint = endpoint
         self._camel = services.options.camel_case
         self._database: Database = services.database
+        self._guard = services.auth.guard
         self._call = call
         self._consume = consume
         self._issue = issue
@@ -125,12 +126,19 @@ class _Run:
             responds = self._issue is not None or self._send is not None
             rows = [await self._handled(cells, transaction) for cells in rows_of(context)] if responds else []
             await transaction.commit()
+        await self._end_attempt(context)
         if self._send is not None:
             # Whether there was a row must not be visible, neither by the response nor by the time that its mail takes.
             await asyncio.sleep(STEP - (loop.time() - began) % STEP)
             context.protocol.response_empty(202, [*comment_fields(context), ("content-length", "0")])
         elif self._issue is not None:
             self._respond(context, rows)
+
+    async def _end_attempt(self, context: RequestContext) -> None:
+        """Report a valid token to the guard of sign-ins, which counts the others."""
+        attempt = None if self._guard is None else self._guard.attempt_of(context)
+        if attempt is not None:
+            await attempt.succeed(context, by_browser=False)
 
     def _respond(self, context: RequestContext, rows: list[list[Cell]]) -> None:
         """Respond with the rows and their tokens."""

@@ -8,9 +8,11 @@ import hashlib
 import hmac
 import logging
 import os
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from rowcall.core.accounts.lockout import normalized
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.commands import VALID
 from rowcall.core.auth.login import LoginRowError, read_login_row
@@ -21,9 +23,12 @@ from rowcall.service.auth.commands import Command
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 if TYPE_CHECKING:
+    from rowcall.service.identity.sign_in_guard import SignInGuard
     from rowcall.service.pipeline.services import Services
 
 log = logging.getLogger("rowcall")
+
+T = TypeVar("T")
 
 SCHEME = "Basic"
 REALM = "rowcall"
@@ -67,6 +72,9 @@ class _Basic:
         # Fingerprints are keyed, so that the memory of this process does not reveal passwords.
         self._pepper = os.urandom(32)
         self._known: dict[bytes, User] = {}
+        self._accepted: dict[bytes, bool] = {}
+        """Credentials that were accepted, with the value False: further requests with them are no attempts to guess."""
+        self._guard = services.auth.guard
 
     def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
         if self._caller_is_preset and context.user is not None:
@@ -78,14 +86,38 @@ class _Basic:
         if header is None or credentials is None:
             log.debug("%s: no usable HTTP Basic credentials", self._endpoint.name)
             raise self._challenge("a user name and a password are needed")
-        if self._command is not None:
+        if self._command is not None and self._guard is None:
             return self._ask(context, credentials, self._command)
         fingerprint = hashlib.blake2b(header.encode(), key=self._pepper).digest()
         cached_user = self._known.get(fingerprint)
         if cached_user is not None:
             context.user = cached_user
             return None
-        return self._check(context, credentials, fingerprint)
+        if self._guard is None:
+            return self._check(context, credentials, fingerprint)
+        if self._command is None:
+            check = partial(self._check, context, credentials, fingerprint)
+        else:
+            check = partial(self._ask, context, credentials, self._command)
+        return self._counted(self._guard, context, credentials, fingerprint, check)
+
+    async def _counted(
+        self,
+        guard: SignInGuard,
+        context: RequestContext,
+        credentials: Credentials,
+        fingerprint: bytes,
+        check: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Run a check. It counts as an attempt to sign in, unless the same credentials were accepted before. Raises
+        `Problem`."""
+        attempt = None
+        if self._accepted.pop(fingerprint, True):
+            attempt = await guard.begin(context, normalized(credentials.user), self._endpoint.name)
+        await check()
+        if attempt is not None:
+            await attempt.succeed(context, by_browser=False)
+        _remember(self._accepted, fingerprint, False)
 
     def _check_transport(self, context: RequestContext) -> None:
         if self._options.tls == "Ignore" or self._identity.sessions.is_secure(context.scope):
@@ -103,9 +135,8 @@ class _Basic:
             log.warning("%s: HTTP Basic failed for realm %s", self._endpoint.name, self._realm)
             raise self._challenge("the user name or the password is wrong")
         user = self._identity.sessions.user(((self._name_claim, credentials.user),), SCHEME)
-        if len(self._known) >= REMEMBERED:
-            self._known.pop(next(iter(self._known)))
-        context.user = self._known[fingerprint] = user
+        context.user = user
+        _remember(self._known, fingerprint, user)
 
     async def _is_valid(self, credentials: Credentials) -> bool:
         stored = self._users.get(credentials.user)
@@ -151,6 +182,12 @@ class _Basic:
     def _challenge(self, detail: str) -> Problem:
         escaped = self._realm.replace("\\", "\\\\").replace('"', '\\"')
         return unauthorized(f'Basic realm="{escaped}", charset="UTF-8"', detail)
+
+
+def _remember(known: dict[bytes, T], fingerprint: bytes, value: T) -> None:
+    if len(known) >= REMEMBERED:
+        known.pop(next(iter(known)))
+    known[fingerprint] = value
 
 
 def read_credentials(header: str | None) -> Credentials | None:

@@ -48,6 +48,7 @@ class _Login:
         self._status = options.login.status.lower()
         self._camel = services.options.camel_case
         self._hasher = services.auth.hasher
+        self._guard = services.auth.guard
         self._issuer = CredentialIssuer(options, services.auth.sessions)
         self._impersonation = endpoint.options.impersonation
         self._demand = self._second_factor(endpoint, services)
@@ -83,7 +84,18 @@ class _Login:
         # password.
         if row.hash is not None or (self._has_hash and self._password is not None and row.status == 200):
             await self._verify(context, row)
+        await self._end_attempt(context, row)
         await self._answer(context, row, cells)
+
+    async def _end_attempt(self, context: RequestContext, row: LoginRow) -> None:
+        """Report a correct sign-in to the guard; a status of the row without a sign-in is no failure below 400."""
+        attempt = None if self._guard is None else self._guard.attempt_of(context)
+        if attempt is None or attempt.ended:
+            return
+        if row.status == 200:
+            await attempt.succeed(context, by_browser=True)
+        elif row.status < 400:
+            await attempt.withdraw()
 
     def _finds_no_user(self, cells: list[Cell]) -> bool:
         """Return whether the routine found no user: no row, or a record in which everything is NULL.

@@ -94,6 +94,7 @@ be resident in each worker.
 
 _REDIS = "rowcall.service.shared_state.redis_link"
 _BY_KEY = {
+    "Auth:Lockout:RedisConfiguration": _REDIS,
     "RateLimiterOptions:RedisConfiguration": _REDIS,
     "Service:ServerSentEvents:RedisConfiguration": _REDIS,
     "Auth:CookieAuth": "rowcall.service.protection.ciphers",

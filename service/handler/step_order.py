@@ -30,6 +30,7 @@ from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.ext.rendering.cell_rows import CellRows
 from rowcall.ext.rendering.raw_rows import RawRenderer
 from rowcall.ext.rendering.timed_rows import TimedWriter
+from rowcall.service.accounts.password_rules import check_passwords
 from rowcall.service.accounts.steps import (
     gives_rows_to_account_steps,
     run_with_account_steps,
@@ -40,6 +41,7 @@ from rowcall.service.auth.antiforgery import ask_for_token
 from rowcall.service.auth.context import user_context
 from rowcall.service.auth.cross_site import refuse_cross_site
 from rowcall.service.auth.database_role import database_role, refuse_without_role
+from rowcall.service.auth.lockout import count_sign_ins
 from rowcall.service.auth.login import login_steps
 from rowcall.service.auth.logout import logout_steps
 from rowcall.service.auth.parameter_injection import bind, hash_parameters
@@ -564,6 +566,7 @@ STEPS: Sequence[Factory] = (
     forget_supplied,
     fill_headers,
     validate,
+    check_passwords,
     resume,
     tag_answers,
     tag_with_version,
@@ -573,6 +576,7 @@ STEPS: Sequence[Factory] = (
     comment_headers,
     ignore_nulls_of_types,
     skip_null_call,
+    count_sign_ins,
     resolve_parameters,
     send_requests,
     send_on,

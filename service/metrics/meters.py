@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from rowcall.core.accounts.lockout import OUTCOMES
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
@@ -113,6 +114,15 @@ def counting(does: Callable[[Something], None], options: WorkerOptions, host: Ho
         does(something)
 
     return count
+
+
+def sign_in_counter(options: WorkerOptions, host: HostState) -> Callable[[str], None]:
+    """Return a function to call with the outcome of a sign-in that did not succeed."""
+    segment = segment_of(options, host)
+    if segment is None:
+        return lambda _outcome: None
+    meters = {outcome: segment.meter("worker", f"sign-ins {outcome}") for outcome in OUTCOMES}
+    return lambda outcome: meters[outcome].add("rows")
 
 
 def refusal_counter(options: WorkerOptions, host: HostState) -> Callable[[int], None] | None:

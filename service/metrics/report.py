@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rowcall.core.accounts.lockout import OUTCOMES
 from rowcall.core.operations.exposition import GAUGES, GAUGES_OF_DATABASE, Family, Histogram
 from rowcall.ext.driver.meter import bounds
 from rowcall.service.metrics.segments import Row, read
@@ -104,7 +105,11 @@ def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:
     events = Family("rowcall_events_published", "counter", "Events that requests of this host have published.")
     if row := rows.get("events"):
         events.add(row.numbers["rows"])
-    return unrouted, events
+    sign_ins = Family("rowcall_sign_ins", "counter", "Sign-ins that failed, were refused, or locked further ones.")
+    for outcome in OUTCOMES:
+        if row := rows.get(f"sign-ins {outcome}"):
+            sign_ins.add(row.numbers["rows"], outcome=outcome)
+    return unrouted, events, sign_ins
 
 
 def gauges(worker_samples: Iterable[Sequence[Gauge]]) -> Iterable[Family]:

@@ -59,6 +59,8 @@ from rowcall.service.options.server.postgrest import postgrest_options
 from rowcall.service.options.server.replicas import replica_options
 from rowcall.service.options.server.slow_requests import slow_request_options
 from rowcall.service.options.server.tracing import tracing_options
+from rowcall.service.options.sign_in.lockout import lockout_options
+from rowcall.service.options.sign_in.passwords import password_rules
 from rowcall.service.options.sign_in.warnings import configuration_warnings
 from rowcall.service.options.tables import export_options, table_formats
 from rowcall.service.options.validation import disabled_rules, validation_rules
@@ -254,6 +256,8 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         tables=table_formats(settings),
         uploads=uploads,
         exports=export_options(settings),
+        lockout=lockout_options(settings),
+        passwords=password_rules(settings),
         mail=mail_options(settings),
         sends_mail=settings.flag("Mail:Enabled"),
         downloads=download_options(settings, uploads),

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from rowcall.core.accounts.lockout import LockoutOptions
 from rowcall.core.accounts.options import MailOptions
+from rowcall.core.accounts.password_rules import PasswordRules
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.passkeys import PasskeyOptions
@@ -232,6 +234,8 @@ class WorkerOptions:
     batch: BatchOptions | None = None
     jobs: JobOptions | None = None
     exports: ExportOptions | None = None
+    lockout: LockoutOptions | None = None
+    passwords: PasswordRules = field(default_factory=PasswordRules)
     mail: MailOptions = field(default_factory=MailOptions)
     sends_mail: bool = False
     """Whether the workers send mail that waits."""

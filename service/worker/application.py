@@ -40,7 +40,14 @@ from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.log.request_log import logged, trace_id
-from rowcall.service.metrics.meters import counted, counting, interface_counters, refusal_counter, upstream_meters
+from rowcall.service.metrics.meters import (
+    counted,
+    counting,
+    interface_counters,
+    refusal_counter,
+    sign_in_counter,
+    upstream_meters,
+)
 from rowcall.service.operations.audit_trail import trail_of
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
@@ -102,6 +109,12 @@ class Application:
         self._static = None if options.static is None else StaticFiles(options.static, options, self._identity)
         self.single_use = RefreshTokenUse()
         self._host = HostState(Path(options.store))
+        if options.lockout is not None:
+            # Imported on use, because most services count no sign-ins.
+            from rowcall.service.identity.sign_in_guard import guard_of
+
+            count = sign_in_counter(options, self._host)
+            self._identity.guard = guard_of(options.lockout, self._identity, self._host, count)
         self._answers = CacheBackends(options.cache, self._host)
         self.events = Broadcaster(options.events)
         self._publish = counting(self.events.publish, options, self._host)

@@ -40,6 +40,15 @@ def add_hash(draft: Draft, target: str, source: str) -> None:
     draft.set(hashes=(*others, (target, source)))
 
 
+def _password_rules(draft: Draft, line: Line) -> None:
+    parameter, *switches = line.arguments
+    switch = switches[0].lower() if switches else "on"
+    if len(switches) > 1 or switch not in ("on", "off"):
+        raise BadValueError("`password_rules <parameter>` or `password_rules <parameter> off` is expected")
+    earlier: tuple[tuple[str, str], ...] = draft.get("password_rules", ())
+    draft.set(password_rules=(*earlier, (parameter, switch)))
+
+
 ANNOTATIONS = (
     Annotation(
         name="login",
@@ -112,6 +121,15 @@ ANNOTATIONS = (
         description="Replaces the value of a parameter, a password, by its hash. One parameter in each line.",
         apply=_parameter_hash,
         assign=_assign_parameter_hash,
+        minimum_words=2,
+    ),
+    Annotation(
+        name="password_rules",
+        aliases=("password_rules",),
+        syntax="password_rules <parameter> [off]",
+        description="Checks a parameter by the rules of `Auth:Passwords`, although the service makes no hash of it "
+        "(SQL does). With `off`, a parameter of which it makes one is not checked, such as a PIN.",
+        apply=_password_rules,
         minimum_words=2,
     ),
 )

@@ -179,7 +179,7 @@ def _rename(draft: Draft, parameter: str, name: str) -> None:
     hashes: tuple[tuple[str, str], ...] = draft.get("hashes", ())
     if hashes:
         draft.set(hashes=tuple((now(target), now(source)) for target, source in hashes))
-    for option in ("validations", "validation_messages"):
+    for option in ("validations", "validation_messages", "password_rules"):
         rules: tuple[tuple[str, ...], ...] = draft.get(option, ())
         if rules:
             draft.set(**{option: tuple((now(word), *rest) for word, *rest in rules)})

@@ -116,6 +116,8 @@ def test_path_alone_does_not_expose() -> None:
         ("parameter_hash secret", "hashes", (("secret", "secret"),)),
         ("@parameter_hash = secret", "hashes", (("secret", "secret"),)),
         ("parameter_hash =", "hashes", ()),
+        ("password_rules secret", "password_rules", (("secret", "on"),)),
+        ("password_rules secret OFF", "password_rules", (("secret", "off"),)),
         ("single", "single", True),
         ("@single_record = true", "single", True),
         ("single\nsingle = false", "single", False),

@@ -130,6 +130,8 @@ def test_prose_stays_prose(line: str) -> None:
         "validate _n required please",
         "@validate n",
         "parameter_hash",
+        "password_rules",
+        "password_rules _n never",
         "rate_limiter",
         "cors maybe",
         "encrypt = _n",

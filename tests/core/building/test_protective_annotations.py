@@ -37,6 +37,8 @@ def test_a_hash_of_an_unknown_parameter(line: str, served: bool) -> None:
         "validate _password using nonsense",
         "validate email using required",
         "Validate pasword using required",
+        "password_rules pasword",
+        "password_rules pasword off",
         "encrypt pasword",
         "encrypt _password pasword",
         "encrypt all",

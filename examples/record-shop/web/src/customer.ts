@@ -10,6 +10,9 @@ export function askWhoBuys(): void {
     onSubmit(form, async () => {
         const asked = { name: field(form, "name"), email: field(form, "email") };
         const { response } = await answered(join(asked));
+        if (response === null) {
+            throw new Error("The customer was not stored.");
+        }
         known = response.customerId;
         element("buyer", HTMLParagraphElement).textContent = `${response.name} buys.`;
     });

@@ -1,0 +1,146 @@
+"""Slow-down of failed sign-ins, as a pure function: from counter and time to the wait and the new counter.
+
+An attempt is counted when it begins, and the count is reset or given back if it does not fail. Otherwise, attempts
+that run at the same time would all be permitted.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.endpoint import EndpointParameter, ValueKind
+from rowcall.core.http.forwarded_headers import parse_address
+
+NETWORK_BITS = 64
+"""Bits of an IPv6 address that are the network of one customer."""
+OUTCOMES = ("failed", "refused", "locked")
+"""Outcomes of sign-ins that are counted: failed; refused without an attempt; failed, and delayed further ones."""
+_STATE = struct.Struct("<Idd")
+_MOST_DOUBLINGS = 40
+_NUMBERS = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.FLOAT, ValueKind.NUMERIC})
+
+
+@dataclass(frozen=True, slots=True)
+class Limit(Record):
+    """failures: from which on each further attempt has to wait. Times in seconds.
+
+    delay: after these failures, doubled by each further one up to `longest`. reset: without an attempt, after which the
+    failures are forgotten; not less than `longest`.
+    """
+
+    failures: int
+    delay: float
+    longest: float
+    reset: float
+
+    def delay_after(self, failures: int) -> float:
+        doublings = failures - self.failures
+        if doublings < 0:
+            return 0.0
+        return float(min(self.longest, self.delay * 2 ** min(doublings, _MOST_DOUBLINGS)))
+
+
+@dataclass(frozen=True, slots=True)
+class LockoutOptions(Record):
+    """account, address: the limits of each. parameters: parts of the names of parameters with the account."""
+
+    account: Limit
+    address: Limit
+    parameters: tuple[str, ...]
+    cookie: str
+    known_for: float
+    """Seconds for which a browser or an address is known after a sign-in."""
+    redis: str | None = None
+
+
+class Attempt(NamedTuple):
+    """wait: seconds until an attempt is permitted; 0: this one is. failures: counted, with this attempt."""
+
+    wait: float
+    failures: int
+
+
+def begin(limit: Limit, state: bytes | None, now: float) -> tuple[Attempt, bytes | None]:
+    """Return whether an attempt is permitted, and the new state; None: it is unchanged.
+
+    state: as returned last time, or None.
+    """
+    failures, until, expires = (0, 0.0, 0.0) if state is None else _STATE.unpack(state)
+    if now >= expires:
+        failures, until = 0, 0.0
+    if now < until:
+        return Attempt(until - now, failures), None
+    failures += 1
+    return Attempt(0.0, failures), _STATE.pack(failures, now + limit.delay_after(failures), now + limit.reset)
+
+
+def give_back(limit: Limit, state: bytes | None) -> bytes | None:
+    """Return the state after an attempt that has neither failed nor succeeded; None: it is unchanged."""
+    if state is None:
+        return None
+    failures, until, expires = _STATE.unpack(state)
+    failures = max(0, failures - 1)
+    return _STATE.pack(failures, until if failures >= limit.failures else 0.0, expires)
+
+
+def remembered(expires: float) -> bytes:
+    """Return the state of a key that only has to be known."""
+    return _STATE.pack(0, 0.0, expires)
+
+
+def is_expired(state: bytes, now: float) -> bool:
+    expires: float = _STATE.unpack(state)[2]
+    return now >= expires
+
+
+def is_delayed(state: bytes, now: float) -> bool:
+    """Return whether attempts have to wait."""
+    until: float = _STATE.unpack(state)[1]
+    return now < until
+
+
+def normalized(account: str, kind: ValueKind = ValueKind.TEXT) -> str:
+    """Return the form in which names of accounts are compared: a database may regard other forms as equal.
+
+    Otherwise, each of `7`, `07` and `007` would have failures of its own.
+    """
+    text = unicodedata.normalize("NFKC", account).strip().casefold()
+    if kind in _NUMBERS:
+        try:
+            return str(Decimal(text).normalize())
+        except InvalidOperation:
+            return text
+    return "".join(filter(str.isalnum, text)) if kind is ValueKind.UUID else text
+
+
+def network_of(address: str) -> str:
+    """Return the address that is counted: an IPv6 address is counted by its network of 64 bits, in which a customer
+    can choose any address."""
+    parsed = parse_address(address)
+    if isinstance(parsed, ipaddress.IPv6Address):
+        return str(ipaddress.IPv6Network((parsed, NETWORK_BITS), strict=False))
+    return address if parsed is None else str(parsed)
+
+
+def account_parameter(
+    parameters: Sequence[EndpointParameter], excluded: Collection[int], parts: Sequence[str]
+) -> int | None:
+    """Return the index of the first parameter whose name has one of the parts, else of the first; None: there is none.
+
+    A value with several members cannot be the account: each attempt could have another. excluded: indexes of the
+    password and of parameters that the request does not set. parts: in lower case.
+    """
+    names = {
+        index: parameter.db_name.lower()
+        for index, parameter in enumerate(parameters)
+        if index not in excluded and not parameter.array and parameter.kind not in (ValueKind.JSON, ValueKind.COMPOSITE)
+    }
+    named = (index for index, name in names.items() if any(part in name for part in parts))
+    return next(named, next(iter(names), None))

@@ -1,0 +1,90 @@
+"""Rules for new passwords (NIST SP 800-63B, 3.1.1.2): a length, a list of breached ones, and words of their user.
+
+There are no rules about kinds of characters, and no estimate of the strength: NIST advises against the former, and the
+list of breached passwords has what an estimate would find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from rowcall.core.auth.parameter_injection import hashed_parameters
+from rowcall.core.data.record import Record
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.diagnostics import Diagnostic
+
+LEAST_WORD = 4
+"""Characters of a word about the user from which passwords must not contain it: a shorter one is in too many."""
+BREACHED = "is in a list of passwords that others have used: choose another"
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordRules(Record):
+    """Lengths in characters; 0: no bound. Files are paths; None: no such list."""
+
+    minimum: int = 0
+    maximum: int = 0
+    breached_file: str | None = None
+    """Lines `HASH:COUNT`, sorted (`core.accounts.breached_list`)."""
+    words_file: str | None = None
+    """Passwords, one in each line."""
+    not_containing: frozenset[str] = frozenset()
+    """Parameters, in lower case, whose values must not be part of the password."""
+
+    @property
+    def exist(self) -> bool:
+        return self != PasswordRules()
+
+
+def broken_rule(rules: PasswordRules, password: str, words: Iterable[str]) -> str | None:
+    """Return what is wrong with the password, as the end of a sentence without the password; None: nothing.
+
+    words: texts about the user, which the password must not contain. The lists are not searched.
+    """
+    if len(password) < rules.minimum:
+        return f"has fewer than {rules.minimum} characters"
+    if rules.maximum and len(password) > rules.maximum:
+        return f"has more than {rules.maximum} characters"
+    folded = password.casefold()
+    if any(part in folded for word in words for part in _parts(word)):
+        return "contains the name or address of its user: choose another"
+    return None
+
+
+def new_passwords(endpoint: Endpoint) -> tuple[int, ...]:
+    """Return the indexes of parameters that are checked: those of which a hash is made, except in a login, and those
+    that `password_rules` names."""
+    hashed = () if endpoint.options.login else hashed_parameters(endpoint)
+    checked = {source: True for _, source in hashed}
+    for name, switch in endpoint.options.password_rules:
+        index = _index_of(endpoint, name)
+        if index is not None:
+            checked[index] = switch == "on"
+    return tuple(index for index, on in checked.items() if on)
+
+
+def password_rule_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Report names that are no parameters: a password could be stored unchecked, so the endpoint is left out."""
+    for name, _ in endpoint.options.password_rules:
+        if _index_of(endpoint, name) is None:
+            message = f"{endpoint.name}: {name} in password_rules is no parameter; the endpoint is left out"
+            yield Diagnostic(endpoint.routine.identity, used.get("password_rules"), message, left_out=1)
+
+
+def _index_of(endpoint: Endpoint, name: str) -> int | None:
+    wanted = name.lower()
+    return next(
+        (
+            index
+            for index, parameter in enumerate(endpoint.parameters)
+            if wanted in (parameter.db_name.lower(), parameter.api_name.lower())
+        ),
+        None,
+    )
+
+
+def _parts(word: str) -> Iterable[str]:
+    """Yield the word and, for an e-mail address, the part before `@`, if they are long enough."""
+    folded = word.strip().casefold()
+    return (part for part in (folded, folded.partition("@")[0]) if len(part) >= LEAST_WORD)

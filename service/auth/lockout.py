@@ -1,0 +1,53 @@
+"""The step that counts attempts to sign in, before the routine runs."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from rowcall.core.accounts.lockout import account_parameter, normalized
+from rowcall.core.auth.parameter_injection import injected_parameters
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.response.headers import argument_text
+
+if TYPE_CHECKING:
+    from rowcall.service.pipeline.services import Services
+
+log = logging.getLogger("rowcall")
+
+
+def count_sign_ins(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that counts an attempt, or None if the endpoint neither signs in nor consumes tokens.
+
+    Impersonation is for callers who have signed in.
+    """
+    guard = services.auth.guard
+    options = endpoint.options
+    signs_in = options.login and options.impersonation is None
+    if guard is None or not (signs_in or options.consumed_token is not None):
+        return None
+    name = endpoint.name
+    account = _account(endpoint, services, guard.options.parameters) if options.consumed_token is None else None
+    if account is None and options.consumed_token is None:
+        log.warning(
+            "%s: no parameter names the account, so Auth:Lockout counts its sign-ins by address only; declare one "
+            "parameter for the name, and one for the password",
+            name,
+        )
+
+    async def count(context: RequestContext) -> None:
+        text = None if account is None else argument_text(context, account)
+        known_as = None if text is None or account is None else normalized(text, endpoint.parameters[account].kind)
+        await guard.begin(context, known_as, name)
+
+    return count
+
+
+def _account(endpoint: Endpoint, services: Services, parts: tuple[str, ...]) -> int | None:
+    """Return the index of the parameter with the name of the account. parts: of its name."""
+    auth = services.options.auth
+    password = auth.login.password.lower()
+    excluded = {item.index for item in injected_parameters(endpoint, auth.mapping)}
+    excluded |= {index for index, item in enumerate(endpoint.parameters) if password in item.db_name.lower()}
+    return account_parameter(endpoint.parameters, excluded, parts)
