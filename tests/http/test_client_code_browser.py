@@ -15,7 +15,7 @@ from tests.harness.browser import TIMEOUT, browser, needs_browser
 from tests.harness.database import Database
 from tests.harness.postgres import free_port
 from tests.http.conftest import Serve
-from tests.http.test_client_code import PLAIN, TOLD, P, check_answers
+from tests.http.test_client_code import ENCODED_ANSWERS, PLAIN, P, check_answers
 from tests.http.test_client_code import SQL as ROUTINES
 
 pytestmark = [needs_browser, pytest.mark.slow]
@@ -142,7 +142,7 @@ def run(page: Page, code: str) -> Any:
 
 def test_the_page_gets_the_values_of_the_database(page: Page, origins: tuple[str, str], database: Database) -> None:
     database.execute("delete from depot")
-    check_answers(json.loads(run(page, f"return {TOLD};")), origins[0])
+    check_answers(json.loads(run(page, f"return {ENCODED_ANSWERS};")), origins[0])
 
 
 def test_headers_of_one_s_own_are_sent(page: Page) -> None:

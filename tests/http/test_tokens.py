@@ -126,7 +126,7 @@ def test_a_password_is_reset_with_a_token_from_a_mail(service: Service, server: 
 
 def test_requests_for_unknown_addresses_look_the_same(service: Service, server: MailServer, database: Database) -> None:
     before = database.value("select count(*) from rowcall.token")
-    response = service.post("/forgot", json={"email": "nobody@example.com"})
+    response = service.post("/forgot", json={"email": "unknown@example.com"})
     assert (response.status_code, response.content) == (202, b"")
     assert database.value("select count(*) from rowcall.token") == before
 
