@@ -58,8 +58,8 @@ def unmet_installation(
             message = f"{annotation} is switched off (Jobs:Enabled); the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
         elif installed < NEEDED[annotation]:
-            found = f"has version {installed}" if installed else "is not in the database"
-            message = f"{annotation} needs the schema rowcall, which {found}: run rowcall --install"
+            state = f"has version {installed}" if installed else "is not in the database"
+            message = f"{annotation} needs the schema rowcall, which {state}: run rowcall --install"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}; the endpoint is left out", left_out=1)
 
 

@@ -108,10 +108,10 @@ class ColumnMapping:
 
     def read_header(self, cells: bytes | None) -> list[str]:
         """Read the first row, and return the names of the wanted columns that it lacks."""
-        found = [(text or "").strip().casefold() for text in _texts(cells)]
-        missing = [name for name in self.wanted if name.casefold() not in found]
+        names = [(text or "").strip().casefold() for text in _texts(cells)]
+        missing = [name for name in self.wanted if name.casefold() not in names]
         if not missing:
-            self._indexes = tuple(found.index(name.casefold()) for name in self.wanted)
+            self._indexes = tuple(names.index(name.casefold()) for name in self.wanted)
         return missing
 
     def mapped(self, cells: bytes | None) -> bytes | None:

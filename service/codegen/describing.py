@@ -25,9 +25,9 @@ log = logging.getLogger("rowcall")
 
 
 class Describer:
-    def __init__(self, wanted: Descriptions, connector: Connector) -> None:
-        self._wanted = wanted
-        self._clients = tuple(clients_of(wanted.typescript, wanted.dart, wanted.python))
+    def __init__(self, descriptions: Descriptions, connector: Connector) -> None:
+        self._wanted = descriptions
+        self._clients = tuple(clients_of(descriptions.typescript, descriptions.dart, descriptions.python))
         self._connector = connector
 
     async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> bool:

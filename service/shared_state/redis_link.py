@@ -123,13 +123,13 @@ class RedisLink:
             self._flying += 1
             self.background(self._get_all(expected))
 
-    async def _get_all(self, wanted: dict[bytes, asyncio.Future[bytes | None]]) -> None:
+    async def _get_all(self, requested: dict[bytes, asyncio.Future[bytes | None]]) -> None:
         try:
             mget = None if self.client is None else self.client.mget_nonatomic if self.is_cluster else self.client.mget
-            values: Sequence[bytes | None] = await self.ask(mget, list(wanted), check=_values_of(len(wanted)))
+            values: Sequence[bytes | None] = await self.ask(mget, list(requested), check=_values_of(len(requested)))
         except BaseException as error:
             # Whatever has failed: a future that is never done would let a request wait forever.
-            for future in wanted.values():
+            for future in requested.values():
                 if not future.done():
                     future.set_exception(GoneError())
                     # avoids a warning about an exception that is never retrieved, as the request may have ended
@@ -137,7 +137,7 @@ class RedisLink:
             if not isinstance(error, GoneError):
                 raise
         else:
-            for future, value in zip(wanted.values(), values, strict=True):  # `_values_of` has checked their number
+            for future, value in zip(requested.values(), values, strict=True):  # `_values_of` has checked their number
                 if not future.done():
                     future.set_result(value)
         finally:
