@@ -66,7 +66,7 @@ class RedisLink:
         self.is_cluster = False
         self.gone = True
         self._loop = asyncio.get_running_loop()
-        self._wanted: dict[bytes, asyncio.Future[bytes | None]] = {}
+        self._requested: dict[bytes, asyncio.Future[bytes | None]] = {}
         self._scheduled = False
         self._flying = 0
         self._scripts: dict[str, Any] = {}
@@ -108,9 +108,9 @@ class RedisLink:
         """Read a key, in one batch with all other reads of this turn of the event loop. Raises `GoneError` when
         awaited.
         """
-        future = self._wanted.get(key)
+        future = self._requested.get(key)
         if future is None:
-            future = self._wanted[key] = self._loop.create_future()
+            future = self._requested[key] = self._loop.create_future()
             if not self._scheduled and self._flying < IN_FLIGHT:
                 self._scheduled = True
                 self._loop.call_soon(self._send)
@@ -118,7 +118,7 @@ class RedisLink:
 
     def _send(self) -> None:
         self._scheduled = False
-        expected, self._wanted = self._wanted, {}
+        expected, self._requested = self._requested, {}
         if expected:
             self._flying += 1
             self.background(self._get_all(expected))
@@ -142,7 +142,7 @@ class RedisLink:
                     future.set_result(value)
         finally:
             self._flying -= 1
-            if self._wanted and not self._scheduled:
+            if self._requested and not self._scheduled:
                 self._scheduled = True
                 self._loop.call_soon(self._send)
 

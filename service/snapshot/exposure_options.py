@@ -55,7 +55,7 @@ def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -
         kebab_case_urls=defaults.kebab_case_urls,
     )
     return Exposure(
-        wanted=_discovery(settings),
+        discovery=_discovery(settings),
         routines=defaults,
         tables=replace(defaults, comments_mode=comments_mode(settings, _TABLES + "CommentsMode")),
         operations=operations,

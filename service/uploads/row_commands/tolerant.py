@@ -169,7 +169,7 @@ class ImportRows:
 
     def _record(self, row: _Row, sqlstate: str, message: str, column: str | None) -> None:
         source = self._source
-        names = None if source.mapping is None else source.mapping.wanted
+        names = None if source.mapping is None else source.mapping.expected
         self.failed += 1
         if source.handling.mode is OnError.COLLECT:
             errors = source.turn.row_errors
