@@ -42,7 +42,6 @@ EXCEPTIONS = (
     Exempt("core/config/table.py", "goodbye", "a former name of a key, which is accepted"),
     Exempt("core/config/table.py", "patience", "a former name of a key, which is accepted"),
     Exempt("tests/core/config/test_loading.py", "goodbye", "a former name of a key, which is accepted"),
-    Exempt("tests/docs/test_record_shop_pages.py", "tell", "a text of the example application"),
     Exempt("tests/http/test_rehearsal.py", "patience", "a former name of a key, which is accepted"),
     Exempt("CHANGELOG.md", "goodbye", "a former name of a key, which is accepted"),
     Exempt("CHANGELOG.md", "patience", "a former name of a key, which is accepted"),

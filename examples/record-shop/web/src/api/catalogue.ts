@@ -12,7 +12,7 @@ const parseQuery = (query: Record<any, any>) => {
     return "?" + parts.join("&");
 };
 
-type ApiError = {status: number; title: string; detail?: string | null};
+type ApiError = {status: number; title: string; detail?: string | null; hint?: string | null; errors?: {parameter: string; path: string; message: string}[]};
 type ApiResult<T> = {status: number, response: T, error: ApiError | undefined};
 
 export interface IAlbumRequest {
@@ -20,8 +20,8 @@ export interface IAlbumRequest {
 }
 
 export interface IAlbumResponse {
-    album: { albumId: number, title: string, artist: string, released: string, price: number, stock: number };
-    tracks: { number: number, title: string, length: string }[];
+    album: { albumId: number, title: string, artist: string, released: string, price: number, stock: number } | null;
+    tracks: ({ number: number, title: string, length: string | null })[];
 }
 
 export interface IAlbumsRequest {
@@ -55,11 +55,6 @@ export interface IPriceInResponse {
 * 
 * @remarks
 * One album with its tracks: two statements, one answer.
-* HTTP GET /albums/{album_id}
-* param album_id type is int
-* result album
-* single
-* result tracks
 * 
 * @param request - request parameters
 * @returns {ApiResult<IAlbumResponse>}
@@ -82,9 +77,6 @@ export async function album(
 * 
 * @remarks
 * All albums, or those of one artist, or those that can be had now.
-* HTTP GET /albums
-* param artist default null
-* param in_stock type is boolean default false
 * 
 * @param request - request parameters
 * @returns {ApiResult<IAlbumsResponse[]>}
@@ -94,9 +86,6 @@ export async function albums(
 ) : Promise<ApiResult<IAlbumsResponse[]>> {
     const response = await fetch(baseUrl + "/albums" + parseQuery(request), {
         method: "GET",
-        headers: {
-            "Content-Type": "application/json"
-        },
     });
     return {
         status: response.status,
@@ -110,16 +99,12 @@ export async function albums(
 * 
 * @remarks
 * One column alone is an array of values.
-* HTTP GET /artists/names
 * 
 * @returns {ApiResult<string[]>}
 */
 export async function artistNames() : Promise<ApiResult<string[]>> {
     const response = await fetch(baseUrl + "/artists/names", {
         method: "GET",
-        headers: {
-            "Content-Type": "application/json"
-        },
     });
     return {
         status: response.status,
@@ -131,13 +116,6 @@ export async function artistNames() : Promise<ApiResult<string[]>> {
 /**
 * SQL file: sql/catalogue/price_in.sql
 * 
-* @remarks
-* HTTP GET /albums/{album_id}/price-in/{currency}
-* single
-* response_null_handling not_found
-* @param album_id type is int
-* param :rate rate shop.exchange_rate
-* 
 * @param request - request parameters
 * @returns {ApiResult<IPriceInResponse>}
 */
@@ -146,9 +124,6 @@ export async function priceIn(
 ) : Promise<ApiResult<IPriceInResponse>> {
     const response = await fetch(`${baseUrl}/albums/${request.albumId}/price-in/${encodeURIComponent(String(request.currency))}`, {
         method: "GET",
-        headers: {
-            "Content-Type": "application/json"
-        },
     });
     return {
         status: response.status,

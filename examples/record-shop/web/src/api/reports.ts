@@ -12,7 +12,7 @@ const parseQuery = (query: Record<any, any>) => {
     return "?" + parts.join("&");
 };
 
-type ApiError = {status: number; title: string; detail?: string | null};
+type ApiError = {status: number; title: string; detail?: string | null; hint?: string | null; errors?: {parameter: string; path: string; message: string}[]};
 type ApiResult<T> = {status: number, response: T, error: ApiError | undefined};
 
 export interface IBestSellersRequest {
@@ -31,10 +31,6 @@ export interface IBestSellersResponse {
 * 
 * @remarks
 * What sells, as JSON, as a page or as a spreadsheet: ?format=html, ?format=excel.
-* HTTP GET /reports/best-sellers
-* define_param format
-* table_format = {format}
-* excel_file_name = best-sellers
 * 
 * @param request - request parameters
 * @returns {ApiResult<IBestSellersResponse[]>}
@@ -44,9 +40,6 @@ export async function bestSellers(
 ) : Promise<ApiResult<IBestSellersResponse[]>> {
     const response = await fetch(baseUrl + "/reports/best-sellers" + parseQuery(request), {
         method: "GET",
-        headers: {
-            "Content-Type": "application/json"
-        },
     });
     return {
         status: response.status,
@@ -60,13 +53,6 @@ export async function bestSellers(
 * 
 * @remarks
 * The price list as a text file.
-* HTTP GET /reports/prices.csv
-* raw
-* separator ,
-* new_line \n
-* columns
-* Content-Type: text/csv
-* Content-Disposition: attachment; filename="prices.csv"
 * 
 * @returns {ApiResult<string>}
 */

@@ -12,7 +12,7 @@ const parseQuery = (query: Record<any, any>) => {
     return "?" + parts.join("&");
 };
 
-type ApiError = {status: number; title: string; detail?: string | null};
+type ApiError = {status: number; title: string; detail?: string | null; hint?: string | null; errors?: {parameter: string; path: string; message: string}[]};
 type ApiResult<T> = {status: number, response: T, error: ApiError | undefined};
 
 export interface IBuyRequest {
@@ -22,8 +22,8 @@ export interface IBuyRequest {
 }
 
 export interface IBuyResponse {
-    sale: { saleId: number, albumId: number, quantity: number, total: number };
-    left: number;
+    sale: { saleId: number, albumId: number, quantity: number, total: number | null } | null;
+    left: number | null;
 }
 
 export interface IJoinRequest {
@@ -47,15 +47,6 @@ export interface ILeaveRequest {
 * 
 * @remarks
 * A sale is one transaction: either the stock goes down and the sale is written, or nothing happens.
-* HTTP POST /sales
-* param customer_id type is int
-* param album_id type is int
-* param quantity type is int default 1
-* skip
-* result sale
-* single
-* result left
-* single
 * 
 * @param request - request parameters
 * @returns {ApiResult<IBuyResponse>}
@@ -65,6 +56,9 @@ export async function buy(
 ) : Promise<ApiResult<IBuyResponse>> {
     const response = await fetch(baseUrl + "/sales", {
         method: "POST",
+        headers: {
+            "Content-Type": "application/json"
+        },
         body: JSON.stringify(request)
     });
     return {
@@ -77,16 +71,12 @@ export async function buy(
 /**
 * SQL file: sql/shop/join.sql
 * 
-* @remarks
-* HTTP PUT /customers
-* single
-* 
 * @param request - request parameters
-* @returns {ApiResult<IJoinResponse>}
+* @returns {ApiResult<IJoinResponse | null>}
 */
 export async function join(
     request: IJoinRequest
-) : Promise<ApiResult<IJoinResponse>> {
+) : Promise<ApiResult<IJoinResponse | null>> {
     const response = await fetch(baseUrl + "/customers", {
         method: "PUT",
         headers: {
@@ -96,7 +86,7 @@ export async function join(
     });
     return {
         status: response.status,
-        response: response.ok ? await response.json() as IJoinResponse : undefined!,
+        response: response.ok ? await response.text().then(text => text === "" ? null : JSON.parse(text)) as IJoinResponse | null : undefined!,
         error: !response.ok && response.headers.get("content-length") !== "0" ? await response.json() as ApiError : undefined
     };
 }
@@ -106,9 +96,6 @@ export async function join(
 * 
 * @remarks
 * Customers who never bought anything may go.
-* HTTP DELETE /customers
-* request_param_type query_string
-* param customer_id type is int
 * 
 * @param request - request parameters
 * @returns {ApiResult<number[]>}
@@ -118,9 +105,6 @@ export async function leave(
 ) : Promise<ApiResult<number[]>> {
     const response = await fetch(baseUrl + "/customers" + parseQuery(request), {
         method: "DELETE",
-        headers: {
-            "Content-Type": "application/json"
-        },
     });
     return {
         status: response.status,

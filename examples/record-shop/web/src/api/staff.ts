@@ -12,7 +12,7 @@ const parseQuery = (query: Record<any, any>) => {
     return "?" + parts.join("&");
 };
 
-type ApiError = {status: number; title: string; detail?: string | null};
+type ApiError = {status: number; title: string; detail?: string | null; hint?: string | null; errors?: {parameter: string; path: string; message: string}[]};
 type ApiResult<T> = {status: number, response: T, error: ApiError | undefined};
 
 export interface ISignInRequest {
@@ -26,24 +26,16 @@ export interface ISignInRequest {
 * 
 * @remarks
 * Who is signed in.
-* HTTP GET /clerk
-* authorize
-* user_parameters
-* param _user_id default null
-* single
 * 
-* @returns {ApiResult<string>}
+* @returns {ApiResult<string | null>}
 */
-export async function clerk() : Promise<ApiResult<string>> {
+export async function clerk() : Promise<ApiResult<string | null>> {
     const response = await fetch(baseUrl + "/clerk", {
         method: "GET",
-        headers: {
-            "Content-Type": "application/json"
-        },
     });
     return {
         status: response.status,
-        response: response.ok ? await response.json() as string : undefined!,
+        response: response.ok ? await response.text().then(text => text === "" ? null : JSON.parse(text)) as string | null : undefined!,
         error: !response.ok && response.headers.get("content-length") !== "0" ? await response.json() as ApiError : undefined
     };
 }
@@ -53,9 +45,6 @@ export async function clerk() : Promise<ApiResult<string>> {
 * 
 * @remarks
 * A clerk signs in: the row is checked against the password, and its other columns go into a cookie.
-* HTTP POST /sign-in
-* login
-* define_param password
 * 
 * @param request - request parameters
 * @returns {ApiResult<string>}
@@ -65,6 +54,9 @@ export async function signIn(
 ) : Promise<ApiResult<string>> {
     const response = await fetch(baseUrl + "/sign-in", {
         method: "POST",
+        headers: {
+            "Content-Type": "application/json"
+        },
         body: JSON.stringify(request)
     });
     return {
@@ -76,10 +68,6 @@ export async function signIn(
 
 /**
 * SQL file: sql/staff/sign_out.sql
-* 
-* @remarks
-* HTTP POST /sign-out
-* logout
 * 
 * @returns {status: number, error: ApiError | undefined}
 */

@@ -13,7 +13,7 @@ const parseQuery = (query: Record<any, any>) => {
 };
 export const createStockEventSource = (id: string = "") => new EventSource(baseUrl + "/stock/changes?" + id);
 
-type ApiError = {status: number; title: string; detail?: string | null};
+type ApiError = {status: number; title: string; detail?: string | null; hint?: string | null; errors?: {parameter: string; path: string; message: string}[]};
 type ApiResult<T> = {status: number, response: T, error: ApiError | undefined};
 
 export interface IDeliverResponse {
@@ -37,13 +37,6 @@ export interface IStockResponse {
 * 
 * @remarks
 * A delivery is a CSV file: the number of an album and how many of it came. All of it is shelved, or nothing.
-* HTTP POST /deliveries
-* authorize
-* upload for csv
-* param files is upload metadata
-* param files default null
-* row_command = insert into shop.delivery (album_id, quantity) values (($2)[1]::int, ($2)[2]::int)
-* single
 * 
 * @returns {ApiResult<IDeliverResponse[]>}
 */
@@ -74,8 +67,8 @@ export async function deliver(
         xhr.onerror = () => reject({xhr, status: xhr.status, statusText: xhr.statusText || "Network error occurred", response: xhr.response});
         xhr.open("POST", baseUrl + "/deliveries");
         const formData = new FormData();
-        for (let i = 0; i < files.length; i++) {
-            formData.append("file", files[i], files[i].name);
+        for (const file of Array.from(files)) {
+            formData.append("file", file, file.name);
         }
         xhr.send(formData);
     });
@@ -86,8 +79,6 @@ export async function deliver(
 * 
 * @remarks
 * What is left of each album. /stock/changes is the stream of what changes.
-* HTTP GET /stock
-* sse_listen shop_stock changes
 * 
 * @param onMessage - is given each message of the event stream
 * @param id - of the execution; made up when it is missing
@@ -114,7 +105,6 @@ export async function stock(
         const response = await fetch(baseUrl + "/stock", {
             method: "GET",
             headers: {
-                "Content-Type": "application/json",
                 "X-NpgsqlRest-ID": executionId
             },
         });
