@@ -233,14 +233,14 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=int, default=1000, help="events a second")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--notices", type=int, default=50_000)
-    parser.add_argument("--only", choices=("unheard", "fan-out", "idle"))
+    parser.add_argument("--only", choices=("unpublished", "fan-out", "idle"))
     parser.add_argument("--protocols", default="Http1", help="Http1 or Http1AndHttp2")
     options = parser.parse_args(given)
     with throw_away("auto") as server, tempfile.TemporaryDirectory(prefix="rowcall-events-") as folder:
         server.psql("-c", "create database bench", database="postgres")
         server.psql(stdin=SQL)
         measures: dict[str, Callable[[int, int], Iterable[str]]] = {
-            "unheard": lambda port, worker: [unpublished_notices(port, worker, options.notices)],
+            "unpublished": lambda port, worker: [unpublished_notices(port, worker, options.notices)],
             "fan-out": lambda port, worker: fan_out(port, worker, options.streams, options.rate, options.seconds),
             "idle": lambda port, worker: [idle(port, worker, options.idle)],
         }

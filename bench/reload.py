@@ -98,7 +98,7 @@ def measure(server: Server, workers: int, log: Path) -> None:
     clock = Clock(psutil.Process(process.pid), postmaster)
     try:
         wait_for(lambda: "listening on" in log.read_text("utf-8"), process)
-        tell("start", clock.read())
+        report("start", clock.read())
         number = 0
         for change, sql in CHANGES.items():
             for _ in range(3):
@@ -107,10 +107,10 @@ def measure(server: Server, workers: int, log: Path) -> None:
                 # Because the catalogue is checked at most once a second.
                 time.sleep(1.5)
                 clock = Clock(psutil.Process(process.pid), postmaster)
-                served = f"edition {number + 1} is served"
+                served = f"schema snapshot {number + 1} is served"
                 server.psql("-c", "notify rowcall, 'reload'", database="many")
                 wait_for(lambda served=served: served in log.read_text("utf-8"), process)  # type: ignore[misc]
-                tell(f"reload after {change}", clock.read())
+                report(f"reload after {change}", clock.read())
                 status = ask(port, Scenario("changed", f"/many/changed-{number}?id=1", ""))[0]
                 if status != 200:
                     raise SystemExit(f"/many/changed-{number} is answered with {status}")
@@ -123,7 +123,7 @@ def measure(server: Server, workers: int, log: Path) -> None:
         process.wait(60)
 
 
-def tell(what: str, taken: Taken) -> None:
+def report(what: str, taken: Taken) -> None:
     load = os.getloadavg()[0]
     print(
         f"{what:26} {taken.clock:7.2f} s; CPU of rowcall {taken.service:5.2f}, of PostgreSQL {taken.database:5.2f} s; "

@@ -161,7 +161,7 @@ SERVICES = (
     ),
     Service(
         "rowcall-open",
-        "rowcall with the same token, at endpoints that do not ask who is calling or do not tell their routine",
+        "rowcall with the same token, at endpoints without authorization or without claims in their routine",
         rowcall(schema="bench_open"),
         OPEN,
     ),

@@ -24,7 +24,7 @@ SQL = (
 create function taken(_a text) returns int language sql as 'select length(_a)';
 comment on function taken(text) is e'HTTP POST\\nallow_anonymous';
 create function closed(_a text) returns int language sql as 'select length(_a)';
-comment on function closed(text) is e'HTTP POST\\nauthorize nobody';
+comment on function closed(text) is e'HTTP POST\\nauthorize nurse';
 """
 )
 SIZE = 5_000_000

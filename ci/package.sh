@@ -18,6 +18,6 @@ venv/bin/python -c 'import psycopg.pq as pq; print("libpq", pq.version(), pq.__i
 venv/bin/python -c 'from rowcall.service.manual.archive import ARCHIVE, Site; assert Site(ARCHIVE).file("/")'
 venv/bin/python serve_once.py venv/bin/rowcall
 cd "$OLDPWD"
-# The other ways to deploy it, with what checks them (too large for everybody's `make test`).
+# The other ways to deploy it, with what checks them (too large for `make test`).
 .venv/bin/python -m pip --disable-pip-version-check install --quiet --group deployment
 .venv/bin/python -m pytest -q tests/docs/test_deployment.py

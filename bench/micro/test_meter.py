@@ -46,7 +46,7 @@ def meter() -> tuple[Meter, memoryview]:
 
 
 @pytest.mark.parametrize("counted", [False, True], ids=["bare", "counted"])
-def test_thousand_exchanges(benchmark: Any, counted: bool) -> None:
+def test_thousand_requests(benchmark: Any, counted: bool) -> None:
     benchmark(contexts(*([meter()[0]] if counted else [])))
 
 

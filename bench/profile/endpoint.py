@@ -34,7 +34,7 @@ def profile_endpoint(url: str, body: str | None, requests: int) -> list[str]:
     lines = [f"{requests} requests, {samples[-1].size:,} bytes each; medians"]
     timings = [sample.parts for sample in samples if sample.parts]
     if not timings:
-        lines.append("the service tells no times: start it with --HttpServer:ServerTiming=true")
+        lines.append("the service sends no times: start it with --HttpServer:ServerTiming=true")
     else:
         medians = {name: statistics.median(parts.get(name, 0.0) for parts in timings) for name in PARTS}
         lines += [_line(name, seconds, total) for name, seconds in medians.items()]

@@ -92,8 +92,8 @@ def _addresses(name: str, cell: Cell | None) -> list[str]:
     if cell is None or cell.text is None:
         return []
     texts = [item for item in elements(cell.text) if item] if cell.is_array else [cell.text]
-    found = [pair for text in texts for pair in _parsed(name, text)]
-    return [_written(name, display, address) for display, address in found]
+    addresses = [pair for text in texts for pair in _parsed(name, text)]
+    return [_written(name, display, address) for display, address in addresses]
 
 
 def _parsed(name: str, text: str) -> list[tuple[str, str]]:
@@ -121,7 +121,7 @@ def _attachments(text: str | None) -> list[dict[str, str]]:
     if not text:
         return []
     try:
-        found = [
+        attachments = [
             {
                 "name": str(item["name"]),
                 "type": str(item.get("type") or "application/octet-stream"),
@@ -129,13 +129,13 @@ def _attachments(text: str | None) -> list[dict[str, str]]:
             }
             for item in json.loads(text)
         ]
-        for item in found:
+        for item in attachments:
             base64.b64decode(item["content"], validate=True)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise MailError("attachments is no array of objects with name, type and content in base64") from None
-    if not all(_MEDIA_TYPE.fullmatch(item["type"]) for item in found):
+    if not all(_MEDIA_TYPE.fullmatch(item["type"]) for item in attachments):
         raise MailError("attachments has a type that is no media type")
-    return found
+    return attachments
 
 
 def message_of(mail: Mapping[str, Any], number: str, moment: datetime) -> EmailMessage:

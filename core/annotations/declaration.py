@@ -70,8 +70,8 @@ class Line:
 
     def split_at(self, separator: str) -> tuple[str, str] | None:
         """Return both sides of the first `separator` if the left side is a single name (comments-2 rule 5)."""
-        left, found, right = self._bare.partition(separator)
-        if not found or not _is_name(left := left.strip()):
+        left, match, right = self._bare.partition(separator)
+        if not match or not _is_name(left := left.strip()):
             return None
         return left, right.strip()
 

@@ -15,6 +15,8 @@ from rowcall.core.annotations.declaration import Annotation
 _HEAD = """\
 # Annotations
 
+After reading this page, you can find the annotation for a purpose and write it correctly.
+
 <!-- Written by `make docs` from core/annotations/ and docs/examples/. A test fails when it is out of date. -->
 
 Annotations are lines in the comment of a routine. [Endpoints](endpoints.md) describes how a comment is read, and all

@@ -21,7 +21,7 @@ _HASH = re.compile(r"\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,3}),p=(\d{1,2})\$[A-Z
 
 @dataclass(frozen=True, slots=True)
 class Argon2(Record):
-    """memory: KiB of new hashes."""
+    """The work factor of a hash. memory: in KiB. rounds: passes over the memory."""
 
     memory: int = 65_536
     rounds: int = 3

@@ -199,10 +199,10 @@ def latest_end(claims: Iterable[Claim]) -> float:
     return float(ends) if ends.isascii() and ends.isdigit() else 0.0
 
 
-def lifetime(claims: Iterable[Claim], now: float, wanted: float) -> float:
-    """Return the lifetime in seconds, limited by the end of an impersonation. wanted: the lifetime without such a
+def lifetime(claims: Iterable[Claim], now: float, longest: float) -> float:
+    """Return the lifetime in seconds, limited by the end of an impersonation. longest: the lifetime without such a
     limit."""
-    return min(wanted, max(0.0, latest_end(claims) - now))
+    return min(longest, max(0.0, latest_end(claims) - now))
 
 
 def own_claims(claims: Iterable[Claim], user: User, identity: IdentityClaims) -> tuple[Claim, ...] | None:

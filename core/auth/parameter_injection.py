@@ -68,7 +68,9 @@ def hashed_parameters(endpoint: Endpoint) -> tuple[tuple[int, int], ...]:
 
 
 def headers_parameter(endpoint: Endpoint) -> int | None:
-    """Return the index of the parameter that receives the request headers as JSON; None in the other modes."""
+    """Return the index of the parameter that receives the request headers as JSON; None if there is no such parameter,
+    or if the endpoint does not pass headers as a parameter.
+    """
     if endpoint.options.request_headers is not HeadersMode.PARAMETER:
         return None
     return next(

@@ -161,14 +161,14 @@ def _value(match: re.Match[str], results: Sequence[Result]) -> Any:
     value: Any = {"body": result.body, "status": result.status, "headers": result.headers}[match[2]]
     for step in _STEPS.findall(match[3]):
         if isinstance(value, Mapping):
-            found = value.get(step.lower() if value is result.headers else step, _MISSING)
+            member = value.get(step.lower() if value is result.headers else step, _MISSING)
         elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
-            found = value[int(step)]
+            member = value[int(step)]
         else:
-            found = _MISSING
-        if found is _MISSING:
+            member = _MISSING
+        if member is _MISSING:
             raise MissingResultError(f"the response {match[1]} has no {match[0].partition('.')[2]}")
-        value = found
+        value = member
     return value
 
 

@@ -68,8 +68,8 @@ def unmet_installation(
 
 
 def _missing(installed: int) -> str:
-    found = f"has version {installed}" if installed else "is not in the database"
-    return f"the schema rowcall, which {found}: run rowcall --install"
+    state = f"has version {installed}" if installed else "is not in the database"
+    return f"the schema rowcall, which {state}: run rowcall --install"
 
 
 def asks_for_second_factor(endpoint: Endpoint) -> bool:

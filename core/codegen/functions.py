@@ -144,12 +144,12 @@ class ClientFunction:
         return f" + parseQuery((({{ {names}, ...rest }}) => rest)(request))"
 
 
-def _placeholder(found: Member | None, match: re.Match[str]) -> str:
-    if found is None:
+def _placeholder(member: Member | None, match: re.Match[str]) -> str:
+    if member is None:
         return ""
     # Numbers and booleans need no encoding.
-    value = found.read if found.type in ("number", "boolean") else f"encodeURIComponent(String({found.read}))"
-    return f'${{{found.read} != null ? {value} : ""}}' if match[2] else f"${{{value}}}"
+    value = member.read if member.type in ("number", "boolean") else f"encodeURIComponent(String({member.read}))"
+    return f'${{{member.read} != null ? {value} : ""}}' if match[2] else f"${{{value}}}"
 
 
 def _js(text: str) -> str:
@@ -198,8 +198,8 @@ def client_function(
     return function
 
 
-def _said(asked: bool | None, default: bool) -> bool:
-    return default if asked is None else asked
+def _said(stated: bool | None, default: bool) -> bool:
+    return default if stated is None else stated
 
 
 def _distribute(function: ClientFunction) -> None:

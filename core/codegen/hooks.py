@@ -68,12 +68,12 @@ def _query(function: ClientFunction, options: HookOptions, taken: set[str]) -> I
 
 def _mutation(function: ClientFunction, taken: set[str]) -> Iterator[str]:
     name, pascal = function.name, upper_first(function.name)
-    given = f"{pascal}Request" if function.request else "void"
-    call = f"(request: {given}) => api.{name}(request)" if function.request else f"() => api.{name}()"
+    variables = f"{pascal}Request" if function.request else "void"
+    call = f"(request: {variables}) => api.{name}(request)" if function.request else f"() => api.{name}()"
     yield _types(function)
     yield f"""export function {free(f"use{pascal}Mutation", taken)}(
     options?: Omit<
-        UseMutationOptions<{pascal}Result, unknown, {given}>,
+        UseMutationOptions<{pascal}Result, unknown, {variables}>,
         "mutationFn"
     >,
 ) {{

@@ -29,7 +29,7 @@ class Names:
         """taken: names that functions cannot have."""
         self._options = options
         self._taken = taken
-        self._given: set[str] = set()
+        self._assigned: set[str] = set()
 
     def all_of(self, endpoints: Sequence[Endpoint]) -> list[str]:
         """Return the names of the functions, in the same order. No name depends on the order of the endpoints."""
@@ -44,7 +44,7 @@ class Names:
     def beside(self, name: str) -> str:
         """Return the name, or a variant that is still free, for a further object of the file. To be called after all
         functions have their names."""
-        return free(f"{name}_" if name in self._taken or not name else name, self._given)
+        return free(f"{name}_" if name in self._taken or not name else name, self._assigned)
 
 
 def free(name: str, taken: set[str]) -> str:

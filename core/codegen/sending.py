@@ -65,16 +65,16 @@ def asks_in_query(endpoint: Endpoint) -> bool:
     return travels and len(endpoint.parameters) > len(SEGMENT.findall(endpoint.path))
 
 
-def sending(endpoint: Endpoint, given: Sequence[EndpointParameter]) -> Sending:
-    """Return the places of the given parameters in the request."""
+def sending(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> Sending:
+    """Return the places of the parameters in the request."""
     raw = endpoint.raw_body
-    body = next((index for index, item in enumerate(given) if item is raw), None) if raw is not None else None
+    body = next((index for index, item in enumerate(parameters) if item is raw), None) if raw is not None else None
     if endpoint.transport is Transport.QUERY or uploads(endpoint) or body is not None:
-        excluded = tuple(index for index, item in enumerate(given) if item.path or index == body)
-        query = tuple(index for index in range(len(given)) if index not in excluded)
+        excluded = tuple(index for index, item in enumerate(parameters) if item.path or index == body)
+        query = tuple(index for index in range(len(parameters)) if index not in excluded)
         # fetch refuses a GET that has a body.
         return Sending(query, excluded, None if endpoint.method == "GET" else body)
-    return Sending(json_body=bool(given) and endpoint.method not in ("GET", "HEAD"))
+    return Sending(json_body=bool(parameters) and endpoint.method not in ("GET", "HEAD"))
 
 
 def is_once(endpoint: Endpoint) -> bool:

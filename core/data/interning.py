@@ -28,8 +28,8 @@ def remembered(function: Callable[P, T]) -> Callable[P, T]:
 
 def clear_all() -> None:
     """Clear all memoized results. They are not needed after a schema snapshot is built, and hold memory."""
-    for one in _clear_functions:
-        one()
+    for clear in _clear_functions:
+        clear()
 
 
 class Same(Generic[T]):

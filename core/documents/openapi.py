@@ -171,27 +171,27 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
     return operation
 
 
-def _either(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _either(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """Merge the operations of two overloads, as OpenAPI has one operation for a method and path.
 
     The result has the parameters, members and responses of both; a parameter is required if both require it.
     """
-    result = dict(one)
-    listed = [[(each["in"], each["name"]) for each in taken.get("parameters", ())] for taken in (one, other)]
+    result = dict(first)
+    listed = [[(each["in"], each["name"]) for each in taken.get("parameters", ())] for taken in (first, other)]
     parameters = {
         key: {**each, "required": key[0] == "path" or (each["required"] and all(key in names for names in listed))}
-        for taken, names in ((other, listed[1]), (one, listed[0]))
+        for taken, names in ((other, listed[1]), (first, listed[0]))
         for key, each in zip(names, taken.get("parameters", ()), strict=True)
     }
     if parameters:
         result["parameters"] = [parameters[key] for key in dict.fromkeys(listed[0] + listed[1])]
-    bodies = [taken["requestBody"] for taken in (one, other) if "requestBody" in taken]
+    bodies = [taken["requestBody"] for taken in (first, other) if "requestBody" in taken]
     if bodies:
         required = len(bodies) == 2 and all(each["required"] for each in bodies)
         result["requestBody"] = {"required": required, "content": _contents(*(each["content"] for each in bodies))}
-    result["responses"] = {**other["responses"], **one["responses"]}
-    for status, response in one["responses"].items():
-        contents = [taken["responses"].get(status, {}).get("content") for taken in (one, other)]
+    result["responses"] = {**other["responses"], **first["responses"]}
+    for status, response in first["responses"].items():
+        contents = [taken["responses"].get(status, {}).get("content") for taken in (first, other)]
         if all(contents):
             result["responses"][status] = {**response, "content": _contents(*contents)}
     return result

@@ -52,8 +52,8 @@ def source_of(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> FileSource |
     if shape.path is not ResultPath.ROWS:
         return None
     names = {column.column.name.lower() for column in shape.columns}
-    found = [source for source in FileSource if source.value in names]
-    return found[0] if len(found) == 1 else None
+    sources = [source for source in FileSource if source.value in names]
+    return sources[0] if len(sources) == 1 else None
 
 
 def with_source(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> Endpoint:

@@ -66,7 +66,7 @@ class Access(Record):
     @property
     def conditions(self) -> tuple[str, ...]:
         """What is required beyond a role, for tables."""
-        found = (
+        conditions = (
             None if self.freshness is None else f"signed in within {self.freshness:g} s",
             "a proved second factor" if self.second_factor else None,
             None if self.signature is None else f"a webhook with a valid signature ({self.signature})",
@@ -74,7 +74,7 @@ class Access(Record):
             "a database role" if self.database_role and not self.anonymous else None,
             None if self.impersonation is None else _IMPERSONATION[self.impersonation],
         )
-        return tuple(text for text in found if text is not None)
+        return tuple(text for text in conditions if text is not None)
 
 
 _IMPERSONATION = {

@@ -233,7 +233,7 @@ class ResultShape(Record):
     """Cast after a plain `select schema.fn(…)`: `::text[]` if composites are rendered as the text of PostgreSQL."""
     constraints: ValueConstraints = NO_CONSTRAINTS
     """Constraints of the value of a result without columns."""
-    wire: tuple[int, ...] | None = None
+    type_oids: tuple[int, ...] | None = None
     """Type oids of the columns of the result, 0 for any type (`core.endpoint.result_types`). None: unknown."""
 
 

@@ -60,14 +60,15 @@ def untyped(
     """Report parameters of pseudo-types without a declared type: no value of a request can be sent for them."""
     if routine.source is not None:
         return
-    for one in parameters:
-        declared = routine.parameters[one.position]
-        if one.reads_as is None and one.attribute is None and takes_no_text(types.get(declared.type_oid)):
+    for parameter in parameters:
+        declared = routine.parameters[parameter.position]
+        if parameter.reads_as is None and parameter.attribute is None and takes_no_text(types.get(declared.type_oid)):
             message = (
-                f"parameter {one.db_name} is of the pseudo-type {declared.type_name}, and no value of a request says "
-                f"which type it is: declare one, or say it in the comment: `param {one.db_name} type is int4range`"
+                f"parameter {parameter.db_name} is of the pseudo-type {declared.type_name}, and no value of a request "
+                "says which type it is: declare one, or say it in the comment: "
+                f"`param {parameter.db_name} type is int4range`"
             )
-            left_out = 0 if one.has_default else 1
+            left_out = 0 if parameter.has_default else 1
             yield Diagnostic(routine.identity, None, message + "; it is left out" * left_out, left_out=left_out)
 
 

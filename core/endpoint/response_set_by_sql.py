@@ -67,10 +67,10 @@ def headers_set_by_sql(text: str) -> list[tuple[str, str]]:
     return [header for headers in (value if isinstance(value, list) else [value]) for header in _headers(headers)]
 
 
-def _headers(given: Any) -> Iterator[tuple[str, str]]:
-    if not isinstance(given, Mapping):
+def _headers(members: Any) -> Iterator[tuple[str, str]]:
+    if not isinstance(members, Mapping):
         raise ResponseSettingError(f"{HEADERS} is neither an object nor a list of objects")
-    for name, value in given.items():
+    for name, value in members.items():
         if not _NAME.fullmatch(name) or name.lower() in _FRAMING:
             raise ResponseSettingError(f"{HEADERS}: {name[:60]!r} is not a header that a response can set")
         for text in value if isinstance(value, list) else [value]:
@@ -92,8 +92,8 @@ def without_response_columns(shape: ResultShape, routine: Routine, options: Opti
     indexes = [index for index, column in enumerate(shape.columns) if column.column.name.lower() not in names]
     if not indexes:
         return VOID
-    wire = None if shape.wire is None else tuple(shape.wire[index] for index in indexes)
-    return replace(shape, columns=tuple(shape.columns[index] for index in indexes), wire=wire)
+    type_oids = None if shape.type_oids is None else tuple(shape.type_oids[index] for index in indexes)
+    return replace(shape, columns=tuple(shape.columns[index] for index in indexes), type_oids=type_oids)
 
 
 def conditions(endpoint: Endpoint) -> str:

@@ -85,7 +85,7 @@ def _shape(
         columns=columns,
         content_type=_rows_content_type(routine, columns, types),
         blank_is_null=nested and not routine.returns_composite,
-        wire=_wire(Same(columns), known) if columns else (wire_type(routine.return_type_oid, types),),
+        type_oids=_wire(Same(columns), known) if columns else (wire_type(routine.return_type_oid, types),),
     )
 
 
@@ -190,8 +190,10 @@ def _scalar(oid: int, types: Mapping[int, TypeInfo]) -> ResultShape:
     # Composites become objects only in columns. A result that is a bare array of composites has their texts
     # (rendering-11).
     cast = "::text[]" if _holds_composites(info, types) else ""
-    wire = (cast_type(cast) or wire_type(oid, types),)
-    return ResultShape(ResultPath.SCALAR, is_set=False, named=False, content_type=content_type, cast=cast, wire=wire)
+    type_oids = (cast_type(cast) or wire_type(oid, types),)
+    return ResultShape(
+        ResultPath.SCALAR, is_set=False, named=False, content_type=content_type, cast=cast, type_oids=type_oids
+    )
 
 
 def _rows_content_type(routine: _Returned, columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]) -> str:

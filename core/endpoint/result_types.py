@@ -43,9 +43,11 @@ def _wire_types(columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]
 
 def of_any_user_type(shape: ResultShape) -> ResultShape:
     """Return the shape for another database, where types of the same names have other oids."""
-    wire = None if shape.wire is None else tuple(oid if oid < FIRST_USER_OID else ANY for oid in shape.wire)
+    type_oids = (
+        None if shape.type_oids is None else tuple(oid if oid < FIRST_USER_OID else ANY for oid in shape.type_oids)
+    )
     parts = tuple(replace(part, shape=of_any_user_type(part.shape)) for part in shape.parts)
-    return replace(shape, wire=wire, parts=parts)
+    return replace(shape, type_oids=type_oids, parts=parts)
 
 
 def cast_type(expression: str) -> int:

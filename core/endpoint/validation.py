@@ -74,7 +74,7 @@ class Rule(Record):
             case RuleType.REQUIRED:
                 return bool(text)
             case RuleType.REGEX:
-                return bool(text) and _found(self.pattern, text or "")
+                return bool(text) and _pattern_matches(self.pattern, text or "")
             case RuleType.MIN_LENGTH:
                 return len(text or "") >= self.length
             case RuleType.MAX_LENGTH:
@@ -131,7 +131,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _found(pattern: str, text: str) -> bool:
+def _pattern_matches(pattern: str, text: str) -> bool:
     try:
         return compiled(pattern).search(text, timeout=SEARCH_SECONDS) is not None
     except TimeoutError:

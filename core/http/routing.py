@@ -216,14 +216,14 @@ def _standing(routine: Routine) -> tuple[bool, int]:
     return routine.owner is not None and not routine.owner.powerful, routine.oid
 
 
-def _may_share(one: Endpoint, other: Endpoint) -> bool:
+def _may_share(first: Endpoint, other: Endpoint) -> bool:
     """Return whether two endpoints may share a route.
 
     Routines of different owners of one database may not (issue 12.5). A file belongs to the operator, and shares with
     powerful owners.
     """
-    mine, theirs = one.routine.owner, other.routine.owner
-    if (one.options.connection or "").casefold() != (other.options.connection or "").casefold():
+    mine, theirs = first.routine.owner, other.routine.owner
+    if (first.options.connection or "").casefold() != (other.options.connection or "").casefold():
         return True
     if mine is None or theirs is None:
         return (mine or theirs) is None or bool((mine or theirs).powerful)  # type: ignore[union-attr]

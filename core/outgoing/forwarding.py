@@ -123,18 +123,18 @@ def mended_path(path: str) -> str:
     return quote(path, safe=f"{_UNRESERVED_PATH}%")
 
 
-def query_with(query: str, given: Sequence[Given], longest: int) -> tuple[str, list[str]]:
+def query_with(query: str, additions: Sequence[Given], longest: int) -> tuple[str, list[str]]:
     """Return the query with the values of the service appended, and the names of values that are too long for it.
 
     A value that the client has sent under one of these names is removed: a server that reads the first of two would
     take it for ours.
     """
-    if not given:
+    if not additions:
         return query, []
-    own = {automatic.name for automatic, _ in given}
+    own = {automatic.name for automatic, _ in additions}
     values = [pair for pair in query.split("&") if pair and unquote_plus(pair.partition("=")[0]) not in own]
     too_long = []
-    for automatic, value in given:
+    for automatic, value in additions:
         if value is None:
             continue
         if 0 < longest < len(value):
@@ -148,13 +148,13 @@ def _encoded(text: str) -> str:
     return quote(text, safe="-_.~")
 
 
-def body_with(body: bytes, given: Sequence[Given]) -> bytes:
+def body_with(body: bytes, values: Sequence[Given]) -> bytes:
     """Return a JSON object with the values of the service added. If the body is no object, a new one replaces it."""
     try:
         members = dict(json_text.body_members(body)) if body.strip() else {}
     except json_text.JsonTextError:
         members = {}
-    members |= {automatic.name: _json(automatic.kind, value) for automatic, value in given}
+    members |= {automatic.name: _json(automatic.kind, value) for automatic, value in values}
     return b"{" + b",".join(orjson.dumps(name) + b":" + value for name, value in members.items()) + b"}"
 
 

@@ -86,13 +86,13 @@ def _handler(name: str, schema: Schema, shape: Shape, plain: bool) -> Negotiated
         return Negotiated(Output("value", scalar=True, binary=shape.binary), _content_type(shape.media_type))
     handlers = schema.handlers
     own = [item for item in handlers if item.relation == shape.identifier] if plain else []
-    found = next((item for item in own if item.media_type == ANY), None)
-    found = found or next((item for item in own if item.media_type == name), None)
-    found = found or next((item for item in handlers if item.relation is None and item.media_type == name), None)
-    if found is None:
+    handler = next((item for item in own if item.media_type == ANY), None)
+    handler = handler or next((item for item in own if item.media_type == name), None)
+    handler = handler or next((item for item in handlers if item.relation is None and item.media_type == name), None)
+    if handler is None:
         return None
-    output = Output("handler", shape.scalar, handler=found, binary=found.binary)
-    return Negotiated(output, _content_type(found.media_type))
+    output = Output("handler", shape.scalar, handler=handler, binary=handler.binary)
+    return Negotiated(output, _content_type(handler.media_type))
 
 
 def _content_type(name: str) -> str:

@@ -77,11 +77,11 @@ def _direct(relations: Mapping[Name, Relation], keys: Iterable[ForeignKey]) -> I
             continue
         pairs = tuple(zip(key.columns, key.target_columns, strict=True))
         itself = key.origin == key.target
-        one = Cardinality.ONE_TO_ONE
+        one_to_one = Cardinality.ONE_TO_ONE
         yield Relationship(
             key.origin,
             key.target,
-            one if key.unique else Cardinality.MANY_TO_ONE,
+            one_to_one if key.unique else Cardinality.MANY_TO_ONE,
             key.name,
             pairs,
             self_reference=itself,
@@ -90,7 +90,7 @@ def _direct(relations: Mapping[Name, Relation], keys: Iterable[ForeignKey]) -> I
         yield Relationship(
             key.target,
             key.origin,
-            one if key.unique else Cardinality.ONE_TO_MANY,
+            one_to_one if key.unique else Cardinality.ONE_TO_MANY,
             key.name,
             tuple((second, first) for first, second in pairs),
             self_reference=itself,

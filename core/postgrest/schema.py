@@ -52,7 +52,7 @@ class Relation:
 
 
 class Cardinality(Enum):
-    """The word is the one of error bodies."""
+    """How many rows of two relations belong together. The values are the words in error bodies."""
 
     MANY_TO_ONE = "many-to-one"
     ONE_TO_MANY = "one-to-many"
@@ -174,7 +174,7 @@ class MediaHandler:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """All of it. Names are pairs (schema, name)."""
+    """All exposed relations and functions, with what connects and renders them. Names are pairs (schema, name)."""
 
     relations: Mapping[tuple[str, str], Relation]
     relationships: Mapping[tuple[str, str], tuple[Relationship, ...]]

@@ -18,8 +18,8 @@ def column_origins(action: str) -> list[tuple[int, Origin]]:
     """Return numbers of output columns with their origins; of a UNION, those of its first branch."""
     origins = [*_origins(action)]
     if not origins and ":setOperations {" in action:
-        _, found, branch = action.partition(":subquery {QUERY")
-        origins = [*_origins(f"{{QUERY{branch}")] if found else []
+        _, separator, branch = action.partition(":subquery {QUERY")
+        origins = [*_origins(f"{{QUERY{branch}")] if separator else []
     return origins
 
 

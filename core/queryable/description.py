@@ -30,7 +30,7 @@ def query_parameters(endpoint: Endpoint) -> Iterator[EndpointParameter]:
     if abilities.filter:
         for column in language.columns:
             if column.comparable and column.key not in language.own and column.key not in RESERVED:
-                yield _parameter(column.key, f"Filter: an operator and a value, such as eq.{_example(column.wire)}")
+                yield _parameter(column.key, f"Filter: an operator and a value, such as eq.{_example(column.type_oid)}")
         yield _parameter("and", "Filters that all have to be true: (id.gt.5,id.lt.9)")
         yield _parameter("or", "Filters of which one has to be true: (id.lt.5,id.gt.9)")
     if abilities.select:
@@ -46,8 +46,8 @@ def query_parameters(endpoint: Endpoint) -> Iterator[EndpointParameter]:
             yield _parameter(BEFORE, "Cursor of the Link header: the page in front of it; empty: the last page")
 
 
-def _example(wire: int) -> str:
-    return {16: "true", 1082: "2026-01-31", 1184: "2026-01-31T12:00:00Z", 25: "text", 1043: "text"}.get(wire, "5")
+def _example(type_oid: int) -> str:
+    return {16: "true", 1082: "2026-01-31", 1184: "2026-01-31T12:00:00Z", 25: "text", 1043: "text"}.get(type_oid, "5")
 
 
 def _listed(language: Language) -> str:

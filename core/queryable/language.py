@@ -42,7 +42,7 @@ class QueryColumn:
 
     key: str
     name: str
-    wire: int
+    type_oid: int
     columns: tuple[ResultColumn, ...]
     type_name: str
     comparable: bool = True
@@ -98,7 +98,7 @@ def language_of(endpoint: Endpoint) -> Language | None:
         return None
     columns = tuple(_columns(endpoint))
     most = abilities.most or MOST_ROWS
-    described = (Column(item.key, item.type_name, _BASE_TYPES.get(item.wire, "")) for item in columns)
+    described = (Column(item.key, item.type_name, _BASE_TYPES.get(item.type_oid, "")) for item in columns)
     return Language(
         endpoint,
         abilities,
@@ -152,7 +152,7 @@ def _only_reads(text: str) -> bool:
 
 def _columns(endpoint: Endpoint) -> Iterator[QueryColumn]:
     """Yield the columns of the result. The attributes of a composite of a file are one column."""
-    wire = endpoint.shape.wire or ()
+    type_oids = endpoint.shape.type_oids or ()
     encryption = endpoint.options.encryption
     encrypted = frozenset[str]()
     if encryption is not None:
@@ -168,7 +168,7 @@ def _columns(endpoint: Endpoint) -> Iterator[QueryColumn]:
             yield QueryColumn(
                 key,
                 whole.name,
-                wire[number] if number < len(wire) else 0,
+                type_oids[number] if number < len(type_oids) else 0,
                 columns,
                 whole.type_name,
                 comparable=not secret,
@@ -190,8 +190,8 @@ def _unique(endpoint: Endpoint, columns: tuple[QueryColumn, ...]) -> tuple[str, 
     """Return the keys of the columns of `by`, or of the primary key of a table; empty if one is not in the result."""
     abilities = endpoint.options.queryable
     names = (abilities.unique if abilities is not None else ()) or _primary_key(endpoint)
-    found = [_named(name, columns) for name in names]
-    return tuple(column.key for column in found if column is not None) if all(found) else ()
+    matches = [_named(name, columns) for name in names]
+    return tuple(column.key for column in matches if column is not None) if all(matches) else ()
 
 
 def _named(name: str, columns: tuple[QueryColumn, ...]) -> QueryColumn | None:

@@ -113,12 +113,12 @@ def _paged(
 ) -> ResultRequest:
     limit = _number(language, LIMIT, single[LIMIT]) if LIMIT in single else language.default_rows
     request = replace(request, limit=min(limit, language.most_rows))
-    given = [key for key in (OFFSET, AFTER, BEFORE) if key in single]
-    if len(given) > 1:
-        raise language.invalid(given[1], f"it cannot be used together with {given[0]}")
-    if not given:
+    requested = [key for key in (OFFSET, AFTER, BEFORE) if key in single]
+    if len(requested) > 1:
+        raise language.invalid(requested[1], f"it cannot be used together with {requested[0]}")
+    if not requested:
         return request
-    key = given[0]
+    key = requested[0]
     if key == OFFSET:
         return replace(request, offset=_number(language, key, single[key]))
     if not language.unique:

@@ -103,15 +103,17 @@ class Query:
         if self.request.columns is None:
             return shape
         columns: list[ResultColumn] = []
-        wire: list[int] = []
+        type_oids: list[int] = []
         for item in self.request.columns:
             column = self.language.column(item.field.name)
             if column is None:
                 continue
             changed = item.cast is not None or bool(item.field.path)
-            wire.append(0 if changed else column.wire)
-            columns.extend(_output(column, item, changed=changed, number=len(wire)))
-        return replace(shape, columns=tuple(columns), wire=tuple(wire) if shape.wire is not None else None)
+            type_oids.append(0 if changed else column.type_oid)
+            columns.extend(_output(column, item, changed=changed, number=len(type_oids)))
+        return replace(
+            shape, columns=tuple(columns), type_oids=tuple(type_oids) if shape.type_oids is not None else None
+        )
 
 
 def _output(column: QueryColumn, item: SelectColumn, *, changed: bool, number: int) -> Iterator[ResultColumn]:

@@ -126,11 +126,11 @@ def _significant(text: str) -> list[tuple[Kind, str]]:
     return result
 
 
-def _is_local(found: Sequence[tuple[Kind, str]], index: int) -> bool:
+def _is_local(tokens: Sequence[tuple[Kind, str]], index: int) -> bool:
     """Whether the third argument of the `set_config` at `index` limits the setting to the transaction."""
     depth = 0
     arguments: list[list[str]] = [[]]
-    for _, word in found[index + 1 :]:
+    for _, word in tokens[index + 1 :]:
         if depth == 0 and word != "(":
             return False
         if word == "(":
@@ -157,10 +157,10 @@ def _is_local(found: Sequence[tuple[Kind, str]], index: int) -> bool:
     return len(last) == 1 and last[0].lower() in _LOCAL
 
 
-def _of_statement(found: Sequence[tuple[Kind, str]], index: int) -> set[SessionEffect]:
+def _of_statement(tokens: Sequence[tuple[Kind, str]], index: int) -> set[SessionEffect]:
     """Return the session effects of a statement that begins with the word at `index`."""
-    word = found[index][1]
-    following = [text for _, text in found[index + 1 : index + 4]]
+    word = tokens[index][1]
+    following = [text for _, text in tokens[index + 1 : index + 4]]
     second = following[0].lower() if following else ""
     if second.startswith((":=", "=", ".", "[")):
         return set()  # an assignment to a variable of that name
@@ -170,8 +170,8 @@ def _of_statement(found: Sequence[tuple[Kind, str]], index: int) -> set[SessionE
         return set() if second in ("local", "transaction", "constraints") else {SessionEffect.SETTINGS}
     if word == "reset":
         return {SessionEffect.SETTINGS}
-    if word == "do" and index + 1 < len(found):
-        kind = found[index + 1][0]
+    if word == "do" and index + 1 < len(tokens):
+        kind = tokens[index + 1][0]
         opaque = kind in (Kind.STRING, Kind.DOLLAR_STRING) or second == "language"
         return {SessionEffect.ANYTHING} if opaque else set()
     if word == "comment" and second != "on":

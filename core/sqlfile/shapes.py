@@ -56,7 +56,7 @@ class _Shapes:
             columns=columns,
             content_type=JSON,
             first_only=result.first_only,
-            wire=None if result.declared else wire_types(columns, self.types),
+            type_oids=None if result.declared else wire_types(columns, self.types),
         )
 
     def _columns(self, columns: tuple[Column, ...]) -> Iterator[ResultColumn]:

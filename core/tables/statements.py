@@ -99,13 +99,13 @@ class _Version:
         index = endpoint.version_index
         if index is None:
             return None
-        wanted = (endpoint.options.version_column or "").lower()
-        column = next(column for column in table.columns if column.name.lower() == wanted)
+        version_column = (endpoint.options.version_column or "").lower()
+        column = next(column for column in table.columns if column.name.lower() == version_column)
         name = quote_identifier(column.name)
         number = (present & ((1 << index) - 1)).bit_count() + 1
-        found = f"{name} = any (${number}::{endpoint.parameters[index].cast})" if present >> index & 1 else ""
+        condition = f"{name} = any (${number}::{endpoint.parameters[index].cast})" if present >> index & 1 else ""
         following = NEXT_VERSIONS.get(column.type_name, "").format(name=name)
-        return cls(name, found, f"{name} = {following}" if following else "")
+        return cls(name, condition, f"{name} = {following}" if following else "")
 
 
 NEXT_VERSIONS: Mapping[str, str] = {

@@ -76,15 +76,15 @@ def _fits(expected: str, actual: Any) -> bool:
     return isinstance(actual, str) and PLACEHOLDER.search(expected) is not None and fits_text(expected, actual)
 
 
-def _same(one: Any, other: Any) -> bool:
+def _same(expected: Any, actual: Any) -> bool:
     """Return whether two values are equal in JSON, where true is not 1."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
-    return bool(one == other)
+    if isinstance(expected, bool) or isinstance(actual, bool):
+        return expected is actual
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        return expected.keys() == actual.keys() and all(_same(expected[name], actual[name]) for name in expected)
+    if isinstance(expected, list) and isinstance(actual, list):
+        return len(expected) == len(actual) and all(_same(a, b) for a, b in zip(expected, actual, strict=True))
+    return bool(expected == actual)
 
 
 def _shown(value: Any) -> list[str]:
@@ -105,8 +105,8 @@ def row_differences(expected: Sequence[str], columns: Sequence[str], rows: Seque
     if expected_rows and expected_rows[0] == list(columns):
         expected_rows = expected_rows[1:]
     fitting = len(expected_rows) == len(actual_rows) and all(
-        len(one) == len(other) and all(map(fits_text, one, other))
-        for one, other in zip(expected_rows, actual_rows, strict=True)
+        len(expected_cells) == len(actual_cells) and all(map(fits_text, expected_cells, actual_cells))
+        for expected_cells, actual_cells in zip(expected_rows, actual_rows, strict=True)
     )
     return (
         []

@@ -7,18 +7,18 @@ from collections.abc import Collection
 from rowcall.core.text.globs import has_wildcard, matches
 
 
-def fits_name(path: str, wanted: str) -> bool:
-    """Return whether a path matches. path: relative to the working directory. wanted: a part of it in any case, or a
+def fits_name(path: str, pattern: str) -> bool:
+    """Return whether a path matches. path: relative to the working directory. pattern: a part of it in any case, or a
     pattern."""
-    if not wanted:
+    if not pattern:
         return True
-    if has_wildcard(wanted):
-        return matches(path, wanted) or matches(path.removeprefix("./"), wanted)
-    return wanted.casefold() in path.casefold()
+    if has_wildcard(pattern):
+        return matches(path, pattern) or matches(path.removeprefix("./"), pattern)
+    return pattern.casefold() in path.casefold()
 
 
-def fits_tags(tags: Collection[str], wanted: Collection[str], unwanted: Collection[str]) -> bool:
+def fits_tags(tags: Collection[str], included: Collection[str], excluded: Collection[str]) -> bool:
     """Return whether tags match, all in lower case. Unwanted tags take precedence."""
-    if any(tag in unwanted for tag in tags):
+    if any(tag in excluded for tag in tags):
         return False
-    return not wanted or any(tag in wanted for tag in tags)
+    return not included or any(tag in included for tag in tags)

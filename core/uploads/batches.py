@@ -139,14 +139,14 @@ class Types(Record):
 _PLAIN = Types()
 
 
-def batch(command: RowCommand, found: Pattern, types: Types = _PLAIN) -> Batch:
+def batch(command: RowCommand, pattern: Pattern, types: Types = _PLAIN) -> Batch:
     numbers = _Numbers(command)
     recursive = command.chained and types.result != "void"
-    columns = () if recursive or types.cells != _PLAIN.cells else _columns(command, found.expression)
+    columns = () if recursive or types.cells != _PLAIN.cells else _columns(command, pattern.expression)
     first = numbers.of(0)
     each_about = numbers.of(FILE) if types.about and command.has_file_metadata else ""
     if columns:
-        found = Pattern(found.head, _with_columns(command, found.expression))
+        pattern = Pattern(pattern.head, _with_columns(command, pattern.expression))
         cells = numbers.of(command.values)
         result = (f"pg_catalog.unnest({numbers.of(command.values + place)}) as c{k}" for place, k in enumerate(columns))
         count = f"({first} + pg_catalog.generate_subscripts({cells}, 1))::pg_catalog.int4 as number"
@@ -165,12 +165,12 @@ def batch(command: RowCommand, found: Pattern, types: Types = _PLAIN) -> Batch:
     of_row = {0: f"{ROW}.number", 1: f"{ROW}.cells"}
     if each_about:
         of_row[FILE] = f"{ROW}.about::{types.about}"
-    if found.inserts:
-        expression = numbers.written(found.expression, of_row)
-        sql = f"{found.head} select {expression} from {rows}"
+    if pattern.inserts:
+        expression = numbers.written(pattern.expression, of_row)
+        sql = f"{pattern.head} select {expression} from {rows}"
     elif not recursive:
         replacements = {**of_row, PREVIOUS: f"null::{types.previous}"}
-        expression = numbers.written(found.expression, replacements)
+        expression = numbers.written(pattern.expression, replacements)
         sql = f"select {expression} as value from {rows} offset pg_catalog.cardinality({cells}) - 1"
     else:
         place = f"({ROW}.place + 1)"
@@ -181,7 +181,7 @@ def batch(command: RowCommand, found: Pattern, types: Types = _PLAIN) -> Batch:
         }
         if each_about:
             replacements[FILE] = f"(({each_about})[{place}]::{types.about})"
-        expression = numbers.written(found.expression, replacements)
+        expression = numbers.written(pattern.expression, replacements)
         sql = (
             f"with recursive {ROW}(place, value) as (select 0, {numbers.of(PREVIOUS)}::{types.result} union all"
             f" select {place}, ({expression})::{types.result} from {ROW}"

@@ -97,8 +97,8 @@ def _quoted_cell(message: str, cells: bytes | None) -> tuple[str | None, int | N
 class ColumnMapping:
     """Puts the cells of rows in the order of wanted columns, by the names in the first row."""
 
-    def __init__(self, wanted: Sequence[str]) -> None:
-        self.wanted = tuple(wanted)
+    def __init__(self, expected: Sequence[str]) -> None:
+        self.expected = tuple(expected)
         self._indexes: tuple[int, ...] | None = None
 
     @property
@@ -108,10 +108,10 @@ class ColumnMapping:
 
     def read_header(self, cells: bytes | None) -> list[str]:
         """Read the first row, and return the names of the wanted columns that it lacks."""
-        found = [(text or "").strip().casefold() for text in _texts(cells)]
-        missing = [name for name in self.wanted if name.casefold() not in found]
+        names = [(text or "").strip().casefold() for text in _texts(cells)]
+        missing = [name for name in self.expected if name.casefold() not in names]
         if not missing:
-            self._indexes = tuple(found.index(name.casefold()) for name in self.wanted)
+            self._indexes = tuple(names.index(name.casefold()) for name in self.expected)
         return missing
 
     def mapped(self, cells: bytes | None) -> bytes | None:

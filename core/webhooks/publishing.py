@@ -13,8 +13,8 @@ def key_member(endpoint: Endpoint) -> str | None:
     publishing = endpoint.options.publishing
     if publishing is None or publishing.key is None:
         return None
-    wanted = publishing.key.casefold()
+    key = publishing.key.casefold()
     for column in endpoint.shape.columns:
-        if wanted in column.names:
+        if key in column.names:
             return column.key.decode()
     return publishing.key

@@ -51,16 +51,16 @@ def check_secrets(scheme: WebhookScheme, secrets: str, *, signs: bool = False) -
     """Return the secrets of a value of the configuration, which are separated by spaces. signs: they are for webhooks
     that are sent. Raises `SecretError`.
     """
-    found = tuple(secrets.split())
-    if not found:
+    values = tuple(secrets.split())
+    if not values:
         raise SecretError("is empty")
     wrong = _PUBLIC_KEY if signs else _PRIVATE_KEY
-    if any(secret.startswith(wrong) for secret in found):
+    if any(secret.startswith(wrong) for secret in values):
         raise SecretError(f"has a key {wrong}, which can only {'verify' if signs else 'sign'}")
     if scheme is WebhookScheme.STANDARD:
-        for secret in found:
+        for secret in values:
             _standard_key(secret)
-    return found
+    return values
 
 
 def verify(
@@ -203,8 +203,8 @@ def _standard_key(secret: str) -> bytes:
 
 
 def _one_of(expected: str, signatures: Iterable[str]) -> bool:
-    found = [hmac.compare_digest(expected.encode(), signature.encode(errors="replace")) for signature in signatures]
-    return any(found)
+    matches = [hmac.compare_digest(expected.encode(), signature.encode(errors="replace")) for signature in signatures]
+    return any(matches)
 
 
 def _decoded(text: str) -> bytes:

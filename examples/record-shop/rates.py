@@ -1,4 +1,4 @@
-"""A service of its own that the shop asks for exchange rates: `python rates.py 8900`."""
+"""Serve currency rates, which the shop requests: `python rates.py 8900`."""
 
 import json
 import sys

@@ -53,16 +53,16 @@ create table shop.clerk (
   password_hash text not null
 );
 
--- Whoever listens is told what is left of an album, once the transaction that changes it is through.
-create function shop.tell_stock() returns trigger language plpgsql as $$
+-- Subscribers get the remaining stock of an album when the transaction that changes it commits.
+create function shop.publish_stock() returns trigger language plpgsql as $$
 begin
   perform pg_notify('shop_stock', json_build_object('albumId', new.album_id, 'stock', new.stock)::text);
   return null;
 end
 $$;
 
-create trigger tell_stock after update of stock on shop.album
-for each row when (old.stock is distinct from new.stock) execute function shop.tell_stock();
+create trigger publish_stock after update of stock on shop.album
+for each row when (old.stock is distinct from new.stock) execute function shop.publish_stock();
 
 insert into shop.artist values
   (1, 'The Lanterns', 'NO'), (2, 'Marisol Quartet', 'PT'), (3, 'Ferrous', 'GB');

@@ -136,7 +136,7 @@ def lowered(list headers not None, frozenset dropped not None):
 
     If a Connection header has another value than `keep-alive` or `close`, return None.
     """
-    kept = []
+    lowered_headers = []
     content_type = None
     for name, value in headers:
         name = (<str?>name).lower()
@@ -146,10 +146,10 @@ def lowered(list headers not None, frozenset dropped not None):
         elif name == "connection" and (<str?>value).lower() not in ("keep-alive", "close"):
             return None
         elif name not in dropped:
-            kept.append((name, value))
+            lowered_headers.append((name, value))
     if content_type is not None:
-        kept.insert(0, content_type)
-    return kept
+        lowered_headers.insert(0, content_type)
+    return lowered_headers
 
 
 def request_head(str method not None, str target not None, str authority not None, list headers not None,
@@ -288,10 +288,10 @@ def plain_head(bytes data not None):
     return status, headers, length, at - text
 
 
-cdef inline bint _starts(const unsigned char *text, const char *wanted, Py_ssize_t length) noexcept:
+cdef inline bint _starts(const unsigned char *text, const char *prefix, Py_ssize_t length) noexcept:
     cdef Py_ssize_t place
     for place in range(length):
-        if text[place] != <unsigned char>wanted[place]:
+        if text[place] != <unsigned char>prefix[place]:
             return False
     return True
 
@@ -306,12 +306,12 @@ cdef inline const unsigned char *_line_end(const unsigned char *at, const unsign
 
 
 cdef inline long long _number(const unsigned char *at, const unsigned char *end) noexcept:
-    cdef long long found = 0
+    cdef long long number = 0
     if end == at or end - at > MOST_DIGITS:
         return -1
     while at < end:
         if not 48 <= at[0] <= 57:
             return -1
-        found = found * 10 + (at[0] - 48)
+        number = number * 10 + (at[0] - 48)
         at += 1
-    return found
+    return number

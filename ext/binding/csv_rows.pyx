@@ -437,11 +437,11 @@ cdef const char *cell_end(const char *at, const char *end) noexcept nogil:
 def columns(list texts not None, tuple places not None):
     """Transpose array literals: return one array literal for each of these cells.
 
-    texts: array literals of one dimension without blanks; None: all cells are NULL. places: numbers of cells, from 1,
-    ascending. A cell that an array does not have is NULL.
+    texts: array literals of one dimension without blanks, each the cells of a row; None: all cells are NULL. places:
+    numbers of cells, from 1, ascending. A cell that an array does not have is NULL.
     """
     cdef Py_ssize_t count = len(places)
-    cdef Py_ssize_t found, place, wanted
+    cdef Py_ssize_t index, place, expected
     cdef const char *at
     cdef const char *end
     cdef const char *stop
@@ -454,30 +454,30 @@ def columns(list texts not None, tuple places not None):
         raise MemoryError()
     try:
         for each in texts:
-            found = 0
+            index = 0
             if each is not None:
                 text = <bytes?>each
                 at = PyBytes_AS_STRING(text) + 1
                 end = PyBytes_AS_STRING(text) + PyBytes_GET_SIZE(text) - 1
                 place = 1
-                while found < count and at < end:
+                while index < count and at < end:
                     stop = cell_end(at, end)
-                    wanted = places[found]
-                    if place == wanted:
-                        add(&made[found], b",", 1)
-                        add(&made[found], at, stop - at)
-                        found += 1
+                    expected = places[index]
+                    if place == expected:
+                        add(&made[index], b",", 1)
+                        add(&made[index], at, stop - at)
+                        index += 1
                     place += 1
                     at = stop + 1
-            while found < count:
-                add(&made[found], b",NULL", 5)
-                found += 1
-        for found in range(count):
-            add(&made[found], b"}" if texts else b",}", 1 if texts else 2)
+            while index < count:
+                add(&made[index], b",NULL", 5)
+                index += 1
+        for index in range(count):
+            add(&made[index], b"}" if texts else b",}", 1 if texts else 2)
             # Replaces the comma before the first cell.
-            made[found].memory[0] = c"{"
-        return [PyBytes_FromStringAndSize(made[found].memory, made[found].size) for found in range(count)]
+            made[index].memory[0] = c"{"
+        return [PyBytes_FromStringAndSize(made[index].memory, made[index].size) for index in range(count)]
     finally:
-        for found in range(count):
-            free(made[found].memory)
+        for index in range(count):
+            free(made[index].memory)
         free(made)

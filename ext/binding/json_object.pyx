@@ -24,28 +24,30 @@ class JsonError(ValueError):
 
 
 def members(bytes body not None):
-    """Return the members of the one object in `body`: key, and the unparsed value. Raises `JsonError`."""
+    """Return the members of the object in `body` as pairs of the decoded key and the unparsed value. An empty body has
+    none. Raises `JsonError`, also if a key occurs twice.
+    """
     cdef const char *start = body
     cdef const char *end = start + len(body)
     cdef const char *position = skip_space(start, end)
     cdef const char *stop
     cdef bint escaped = False
-    cdef dict found = {}
+    cdef dict result = {}
     if position == end:
         return []
     if position[0] != c"{":
         raise JsonError("the body is not a JSON object")
     position = skip_space(position + 1, end)
     if position < end and position[0] == c"}":
-        return _finished(found, position + 1, end)
+        return _finished(result, position + 1, end)
     while True:
         stop = string_end(position, end, &escaped)
         if stop == NULL:
             raise _invalid()
         key = _content(position, stop, escaped).decode()
-        if key in found:
+        if key in result:
             raise JsonError(f"the key {key[:100]!r} is there twice")
-        if len(found) >= MOST_MEMBERS:
+        if len(result) >= MOST_MEMBERS:
             raise JsonError(f"an object has more than {MOST_MEMBERS} keys")
         position = skip_space(stop, end)
         if position == end or position[0] != c":":
@@ -54,21 +56,21 @@ def members(bytes body not None):
         stop = value_end(position, end, 1)
         if stop == NULL:
             raise _invalid()
-        found[key] = position[:stop - position]
+        result[key] = position[:stop - position]
         position = skip_space(stop, end)
         if position == end:
             raise _invalid()
         if position[0] == c"}":
-            return _finished(found, position + 1, end)
+            return _finished(result, position + 1, end)
         if position[0] != c",":
             raise _invalid()
         position = skip_space(position + 1, end)
 
 
-cdef list _finished(dict found, const char *position, const char *end):
+cdef list _finished(dict result, const char *position, const char *end):
     if skip_space(position, end) != end:
         raise _invalid()
-    return list(found.items())
+    return list(result.items())
 
 
 cdef object _invalid():
@@ -81,17 +83,17 @@ def elements(bytes array not None):
     cdef const char *end = start + len(array)
     cdef const char *position
     cdef const char *stop
-    cdef list found = []
+    cdef list result = []
     if start == end or start[0] != c"[" or value_end(start, end, 0) != end:
         raise JsonError("not an array")
     position = skip_space(start + 1, end)
     while position[0] != c"]":
         stop = value_end(position, end, 1)
-        found.append(position[:stop - position])
+        result.append(position[:stop - position])
         position = skip_space(stop, end)
         if position[0] == c",":
             position = skip_space(position + 1, end)
-    return found
+    return result
 
 
 def unescape(bytes string not None):
@@ -292,7 +294,9 @@ cdef inline const char *_scalar_end(const char *position, const char *end) noexc
 
 
 cdef const char *value_end(const char *position, const char *end, int depth) noexcept nogil:
-    """Validate a value of any depth. One bit for each open bracket records whether it is an object."""
+    """Validate the value at `position` and return the position behind it; NULL if it is invalid or nested too deeply.
+    One bit for each open bracket records whether it is an object.
+    """
     cdef uint8_t objects[DEPTH_BYTES]
     cdef int base = depth
     cdef bint in_object

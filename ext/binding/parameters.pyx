@@ -408,7 +408,7 @@ cdef class FastBinder:
 
     cdef bint convert_element(self, int index, const char *text, Py_ssize_t length):
         cdef Text element
-        cdef bytes kept
+        cdef bytes encoded
         # If an array of composites has one text only, this may be JSON for the whole array.
         if self.converters is None or self.slots[index].kind == COMPOSITE:
             return False
@@ -416,9 +416,9 @@ cdef class FastBinder:
             converted = self.converters[index][0](text[:length].decode())
         except Exception:
             return False
-        kept = b"" if converted is None else converted.encode()
-        element.data = NULL if converted is None else <const char *>kept
-        element.length = len(kept)
+        encoded = b"" if converted is None else converted.encode()
+        element.data = NULL if converted is None else <const char *>encoded
+        element.length = len(encoded)
         if self.add(index, &element) < 0:
             raise MemoryError
         return True

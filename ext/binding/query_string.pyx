@@ -75,10 +75,10 @@ def holds_beyond_ascii(bytes body not None):
     """Return whether a urlencoded form contains non-ASCII characters, escaped or not. Releases the GIL."""
     cdef const char *data = body
     cdef Py_ssize_t size = len(body)
-    cdef bint found
+    cdef bint result
     with nogil:
-        found = _beyond_ascii(data, size)
-    return found
+        result = _beyond_ascii(data, size)
+    return result
 
 
 cdef bint _beyond_ascii(const char *data, Py_ssize_t length) noexcept nogil:
@@ -98,7 +98,7 @@ cdef list _pairs(const char *position, Py_ssize_t size, char *scratch):
     cdef Py_ssize_t with_gil = 0
     cdef const char *stop
     cdef const char *equals
-    cdef list found = []
+    cdef list result = []
     while position < end:
         stop = <const char *>memchr(position, c"&", end - position)
         if stop == NULL:
@@ -107,9 +107,9 @@ cdef list _pairs(const char *position, Py_ssize_t size, char *scratch):
             equals = <const char *>memchr(position, c"=", stop - position)
             if equals == NULL:
                 equals = stop
-            found.append(_pair(position, equals, stop, scratch, &with_gil))
+            result.append(_pair(position, equals, stop, scratch, &with_gil))
         position = stop + 1
-    return found
+    return result
 
 
 cdef tuple _pair(

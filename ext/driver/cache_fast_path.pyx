@@ -43,20 +43,20 @@ cdef bytes _key(bytes prefix, bytes present, list arguments):
     cdef Py_ssize_t most = PyBytes_GET_SIZE(prefix) + PyBytes_GET_SIZE(present)
     cdef bytes key, text
     cdef char *place
-    for one in arguments:
-        most += 1 if one is None else DIGITS + PyBytes_GET_SIZE(<bytes?>one)
+    for argument in arguments:
+        most += 1 if argument is None else DIGITS + PyBytes_GET_SIZE(<bytes?>argument)
     key = PyBytes_FromStringAndSize(NULL, most)
     place = PyBytes_AS_STRING(key)
     memcpy(place, PyBytes_AS_STRING(prefix), PyBytes_GET_SIZE(prefix))
     place += PyBytes_GET_SIZE(prefix)
     memcpy(place, PyBytes_AS_STRING(present), PyBytes_GET_SIZE(present))
     place += PyBytes_GET_SIZE(present)
-    for one in arguments:
-        if one is None:
+    for argument in arguments:
+        if argument is None:
             place[0] = b"-"
             place += 1
         else:
-            text = <bytes>one
+            text = <bytes>argument
             place += snprintf(place, DIGITS, "%zd:", PyBytes_GET_SIZE(text))
             memcpy(place, PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text))
             place += PyBytes_GET_SIZE(text)
@@ -135,16 +135,16 @@ cdef class CacheLookup:
         if PyBytes_GET_SIZE(key) > self._longest or self._unshared:
             return self._otherwise(context)
         at = monotonic()
-        found = self._begin(key, at + self._seconds if self._seconds > 0 else 0.0, at)
-        if type(found) is not int:
-            context.execution = finished_execution(found[0], found[1], found[2])
+        result = self._begin(key, at + self._seconds if self._seconds > 0 else 0.0, at)
+        if type(result) is not int:
+            context.execution = finished_execution(result[0], result[1], result[2])
             if self._on_hit is not None:
                 self._on_hit(context)
             if self._report is not None:
                 self._report(context, "hit")
             context.next_step += self._steps_to_skip
-        elif found > 0:
-            context.lease = self._lease(self._responses, key, found, at)
+        elif result > 0:
+            context.lease = self._lease(self._responses, key, result, at)
             if context.endings is None:
                 context.endings = []
             context.endings.append(self._ending)

@@ -949,17 +949,17 @@ cdef class Connection:
         the head is checked, from the moment at which it became the head.
         """
         cdef Execution execution
-        cdef list found = []
+        cdef list overdue = []
         cdef double moment = now()
         if self.head is not None and self.head.timeout > 0 and self.head.failure is None \
                 and moment - (self.head.head_since if self.owned else self.head.began) > self.head.timeout + grace:
-            found.append(self.head)
+            overdue.append(self.head)
         if self.owned:
-            return found
+            return overdue
         for execution in self.queue:
             if execution.timeout > 0 and execution.failure is None and moment - execution.began > execution.timeout:
-                found.append(execution)
-        return found
+                overdue.append(execution)
+        return overdue
 
     @property
     def repeatable(self):

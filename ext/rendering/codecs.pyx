@@ -62,8 +62,8 @@ cdef class Codecs:
     def definition(self, oid: int) -> tuple:
         """Return `("array", element, delimiter)`, `("domain", base)`, `("composite", ((key, type), …))` or `("scalar",
         is_text)`; an unknown type is text."""
-        found = self._definitions.get(oid, ("scalar", TEXT))
-        return ("scalar", found[1] == TEXT) if found[0] == "scalar" else found
+        definition = self._definitions.get(oid, ("scalar", TEXT))
+        return ("scalar", definition[1] == TEXT) if definition[0] == "scalar" else definition
 
     def _define(self, oid: int, definition: tuple) -> None:
         # A changed definition may be linked from any struct. Structs in use stay valid; later ones are linked anew.

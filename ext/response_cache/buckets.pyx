@@ -9,14 +9,14 @@ from rowcall.ext.response_cache.layout cimport ANSWER, Answer, Region, answer_at
 cdef uint32_t find_block(Region *region, uint32_t kind, const uint64_t *name) noexcept nogil:
     cdef uint32_t index = region.buckets[name[1] & region.mask]
     cdef uint32_t _turn
-    cdef Answer *one
+    cdef Answer *item
     for _turn in range(region.count):
         if index == 0:
             return 0
-        one = answer_at(region, index)
-        if one.name[0] == name[0] and one.name[1] == name[1] and one.kind == kind:
+        item = answer_at(region, index)
+        if item.name[0] == name[0] and item.name[1] == name[1] and item.kind == kind:
             return index
-        index = one.chain
+        index = item.chain
     region.damaged = True
     return 0
 
@@ -32,19 +32,19 @@ cdef uint32_t find_answer(Region *region, const uint64_t *name, const char *key,
 
 cdef void chain(Region *region, uint32_t index, const uint64_t *name) noexcept nogil:
     cdef uint32_t *bucket = &region.buckets[name[1] & region.mask]
-    cdef Answer *one = answer_at(region, index)
-    one.name[0], one.name[1] = name[0], name[1]
-    one.chain = bucket[0]
+    cdef Answer *item = answer_at(region, index)
+    item.name[0], item.name[1] = name[0], name[1]
+    item.chain = bucket[0]
     bucket[0] = index
 
 
 cdef void unchain(Region *region, uint32_t index) noexcept nogil:
-    cdef Answer *one = answer_at(region, index)
-    cdef uint32_t *link = &region.buckets[one.name[1] & region.mask]
+    cdef Answer *item = answer_at(region, index)
+    cdef uint32_t *link = &region.buckets[item.name[1] & region.mask]
     cdef uint32_t _turn
     for _turn in range(region.count):
         if link[0] == index:
-            link[0] = one.chain
+            link[0] = item.chain
             return
         if link[0] == 0:
             break

@@ -45,32 +45,32 @@ cdef bint make_room(Region *region, uint64_t count, double now) noexcept nogil:
 
 cdef void remove(Region *region, uint32_t index) noexcept nogil:
     cdef Head *head = region.head
-    cdef Answer *one = answer_at(region, index)
-    cdef uint32_t slot = one.slot
-    if one.kind != ANSWER or one.blocks == 0 or one.blocks >= region.count or slot >= SLOTS:
+    cdef Answer *item = answer_at(region, index)
+    cdef uint32_t slot = item.slot
+    if item.kind != ANSWER or item.blocks == 0 or item.blocks >= region.count or slot >= SLOTS:
         region.damaged = True
         return
     unchain(region, index)
-    if one.older:
-        answer_at(region, one.older).newer = one.newer
+    if item.older:
+        answer_at(region, item.older).newer = item.newer
     else:
-        head.oldest = one.newer
-    if one.newer:
-        answer_at(region, one.newer).older = one.older
+        head.oldest = item.newer
+    if item.newer:
+        answer_at(region, item.newer).older = item.older
     else:
-        head.newest = one.older
-    if one.ends != 0:
-        if one.before:
-            answer_at(region, one.before).behind = one.behind
+        head.newest = item.older
+    if item.ends != 0:
+        if item.before:
+            answer_at(region, item.before).behind = item.behind
         else:
-            region.wheel[slot] = one.behind
-        if one.behind:
-            answer_at(region, one.behind).before = one.before
-    if one.nodes:
-        _remove_nodes(region, one.nodes)
-    one.kind = FREE
+            region.wheel[slot] = item.behind
+        if item.behind:
+            answer_at(region, item.behind).before = item.before
+    if item.nodes:
+        _remove_nodes(region, item.nodes)
+    item.kind = FREE
     head.count -= 1
-    free_blocks(region, index, one.last, one.blocks)
+    free_blocks(region, index, item.last, item.blocks)
 
 
 cdef void _remove_nodes(Region *region, uint32_t block) noexcept nogil:
@@ -116,11 +116,11 @@ cdef uint32_t remove_ended(Region *region, double now, uint64_t tick) noexcept n
 
 
 cdef bint is_whole(Region *region, uint32_t index) noexcept nogil:
-    cdef Answer *one = answer_at(region, index)
-    cdef uint64_t most = OWN + <uint64_t>one.blocks * FURTHER - FURTHER
-    if one.blocks == 0 or one.blocks >= region.count or one.body > most:
+    cdef Answer *item = answer_at(region, index)
+    cdef uint64_t most = OWN + <uint64_t>item.blocks * FURTHER - FURTHER
+    if item.blocks == 0 or item.blocks >= region.count or item.body > most:
         return False
-    return one.body + one.key + <uint64_t>one.head + one.tags <= most
+    return item.body + item.key + <uint64_t>item.head + item.tags <= most
 
 
 cdef uint32_t insert(
@@ -134,7 +134,7 @@ cdef uint32_t insert(
     cdef uint64_t length = PyBytes_GET_SIZE(key) + PyBytes_GET_SIZE(head) + PyBytes_GET_SIZE(texts)
     cdef uint64_t count = 1
     cdef uint32_t index, block, last, _at
-    cdef Answer *one
+    cdef Answer *item
     cdef Place place
     index = find_block(region, ANSWER, name)
     if index:
@@ -149,11 +149,11 @@ cdef uint32_t insert(
         block = allocate_block(region)
         link_of(region, last)[0] = block
         last = block
-    one = answer_at(region, index)
-    one.kind, one.last, one.blocks, one.nodes = ANSWER, last, <uint32_t>count, 0
-    one.is_null, one.rows, one.written, one.ends, one.fresh = is_null, rows, written, ends, fresh
-    one.key, one.head = <uint32_t>PyBytes_GET_SIZE(key), <uint32_t>PyBytes_GET_SIZE(head)
-    one.tags, one.body = <uint32_t>PyBytes_GET_SIZE(texts), PyBytes_GET_SIZE(body)
+    item = answer_at(region, index)
+    item.kind, item.last, item.blocks, item.nodes = ANSWER, last, <uint32_t>count, 0
+    item.is_null, item.rows, item.written, item.ends, item.fresh = is_null, rows, written, ends, fresh
+    item.key, item.head = <uint32_t>PyBytes_GET_SIZE(key), <uint32_t>PyBytes_GET_SIZE(head)
+    item.tags, item.body = <uint32_t>PyBytes_GET_SIZE(texts), PyBytes_GET_SIZE(body)
     place.block, place.at = index, sizeof(Answer)
     # The lengths are taken from the objects, not from the memory: if blocks were linked in a circle, they would be
     # overwritten here.
@@ -170,29 +170,29 @@ cdef uint32_t insert(
 
 
 cdef void _queue(Region *region, uint32_t index, double now) noexcept nogil:
-    """Append a response as the newest one, and add it to the wheel slot in which it ends."""
+    """Append a response as the newest item, and add it to the wheel slot in which it ends."""
     cdef Head *head = region.head
-    cdef Answer *one = answer_at(region, index)
+    cdef Answer *item = answer_at(region, index)
     cdef uint32_t slot
-    one.older, one.newer = head.newest, 0
-    if one.older:
-        answer_at(region, one.older).newer = index
+    item.older, item.newer = head.newest, 0
+    if item.older:
+        answer_at(region, item.older).newer = index
     else:
         head.oldest = index
     head.newest = index
-    one.slot = one.before = one.behind = 0
-    if one.ends != 0:
+    item.slot = item.before = item.behind = 0
+    if item.ends != 0:
         if head.tick == 0:
             head.tick = tick_of(now)
-        slot = <uint32_t>(max(tick_of(one.ends), head.tick) % SLOTS)
-        one.slot, one.behind = slot, region.wheel[slot]
-        if one.behind:
-            answer_at(region, one.behind).before = index
+        slot = <uint32_t>(max(tick_of(item.ends), head.tick) % SLOTS)
+        item.slot, item.behind = slot, region.wheel[slot]
+        if item.behind:
+            answer_at(region, item.behind).before = index
         region.wheel[slot] = index
 
 
 cdef void _tie_all(Region *region, uint32_t index, list tags) noexcept:
-    cdef Answer *one = answer_at(region, index)
+    cdef Answer *item = answer_at(region, index)
     cdef Nodes *nodes = NULL
     cdef uint32_t node
     cdef uint64_t[2] name
@@ -200,9 +200,9 @@ cdef void _tie_all(Region *region, uint32_t index, list tags) noexcept:
         if nodes == NULL or nodes.count == NODES:
             node = allocate_block(region)
             nodes = nodes_at(region, node)
-            nodes.next, nodes.count = one.nodes, 0
-            one.nodes = node
+            nodes.next, nodes.count = item.nodes, 0
+            item.nodes = node
         name_of(region, OF_TAG, <bytes>text, name)
-        node = one.nodes << NODE_BITS | nodes.count
+        node = item.nodes << NODE_BITS | nodes.count
         nodes.count += 1
         tie(region, index, node, tag_named(region, name))

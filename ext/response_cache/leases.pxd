@@ -13,7 +13,7 @@ cdef Lease *lease_of(Region *region, const uint64_t *name) noexcept nogil
 # The same, if it belongs to this process and has this number.
 cdef Lease *find_own_lease(Region *region, const uint64_t *name, int32_t process, uint64_t number) noexcept nogil
 # Releases a lease. Returns its flags, or NO_LEASE for NULL.
-cdef int release_lease(Lease *found) noexcept nogil
+cdef int release_lease(Lease *lease) noexcept nogil
 # Returns the number of the acquired lease, 0 if the lease is held already, or -1 if the row is full.
 cdef int64_t acquire_lease(
     Region *region, const uint64_t *name, int32_t process, double ends, double now

@@ -15,42 +15,42 @@ cdef Lease *lease_of(Region *region, const uint64_t *name) noexcept nogil:
 
 
 cdef Lease *find_own_lease(Region *region, const uint64_t *name, int32_t process, uint64_t number) noexcept nogil:
-    cdef Lease *found = lease_of(region, name)
-    if found and found.process == process and found.number == number:
-        return found
+    cdef Lease *lease = lease_of(region, name)
+    if lease and lease.process == process and lease.number == number:
+        return lease
     return NULL
 
 
-cdef int release_lease(Lease *found) noexcept nogil:
-    if not found:
+cdef int release_lease(Lease *lease) noexcept nogil:
+    if not lease:
         return NO_LEASE
-    found.process = 0
-    return found.flags & AWAITED_BIT
+    lease.process = 0
+    return lease.flags & AWAITED_BIT
 
 
 cdef int64_t acquire_lease(
     Region *region, const uint64_t *name, int32_t process, double ends, double now
 ) noexcept nogil:
-    cdef Lease *found = lease_of(region, name)
+    cdef Lease *lease = lease_of(region, name)
     cdef Lease *row
     cdef int index
     if region.head.retired:
         return -1
-    if found and not is_over(found.ends, now):
-        if found.process != process:
-            found.flags |= AWAITED_BIT
+    if lease and not is_over(lease.ends, now):
+        if lease.process != process:
+            lease.flags |= AWAITED_BIT
         return 0
-    if not found:
+    if not lease:
         row = region.leases + (name[0] % region.rows) * PLACES
         for index in range(PLACES):
             if not row[index].process or is_over(row[index].ends, now):
-                found = &row[index]
+                lease = &row[index]
                 break
         else:
             return -1
     region.head.taken += 1
-    found.name[0], found.name[1] = name[0], name[1]
-    found.process, found.number, found.ends, found.flags = process, region.head.taken, ends, 0
+    lease.name[0], lease.name[1] = name[0], name[1]
+    lease.process, lease.number, lease.ends, lease.flags = process, region.head.taken, ends, 0
     return <int64_t>region.head.taken
 
 

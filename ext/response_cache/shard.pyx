@@ -142,24 +142,24 @@ cdef class Shard:
 
     cdef int _copy(self, uint32_t index) except -1:
         """Copy a response from the shared memory to attributes, for `_made`, which runs without the lock."""
-        cdef Answer *one = answer_at(&self.region, index)
+        cdef Answer *item = answer_at(&self.region, index)
         cdef Place place
         if self.region.damaged or not is_whole(&self.region, index):
             self.region.damaged = True
             return 0
-        self._given.rows, self._given.is_null = one.rows, one.is_null != 0
-        self._given.written, self._given.ends, self._given.fresh = one.written, one.ends, one.fresh
-        self._body = PyBytes_FromStringAndSize(NULL, one.body)
+        self._given.rows, self._given.is_null = item.rows, item.is_null != 0
+        self._given.written, self._given.ends, self._given.fresh = item.written, item.ends, item.fresh
+        self._body = PyBytes_FromStringAndSize(NULL, item.body)
         self._lines = self._texts = b""
         place.block, place.at = index, sizeof(Answer)
-        skip(&self.region, &place, one.key)
-        if one.head:
-            self._lines = PyBytes_FromStringAndSize(NULL, one.head)
-            read(&self.region, &place, PyBytes_AS_STRING(self._lines), one.head)
-        if one.tags:
-            self._texts = PyBytes_FromStringAndSize(NULL, one.tags)
-            read(&self.region, &place, PyBytes_AS_STRING(self._texts), one.tags)
-        read(&self.region, &place, PyBytes_AS_STRING(self._body), one.body)
+        skip(&self.region, &place, item.key)
+        if item.head:
+            self._lines = PyBytes_FromStringAndSize(NULL, item.head)
+            read(&self.region, &place, PyBytes_AS_STRING(self._lines), item.head)
+        if item.tags:
+            self._texts = PyBytes_FromStringAndSize(NULL, item.tags)
+            read(&self.region, &place, PyBytes_AS_STRING(self._texts), item.tags)
+        read(&self.region, &place, PyBytes_AS_STRING(self._body), item.body)
         if self.region.damaged:
             self._body = None
         return 0
@@ -233,12 +233,12 @@ cdef class Shard:
 
     cdef bint has(self, bytes key, uint64_t number) except -1:
         cdef uint64_t[2] name
-        cdef Lease *found
+        cdef Lease *lease
         name_of(&self.region, OF_KEY, key, name)
         self._lock()
-        found = find_own_lease(&self.region, name, self._process, number)
+        lease = find_own_lease(&self.region, name, self._process, number)
         self._unlock()
-        return found != NULL
+        return lease != NULL
 
     cdef int keep(self, bytes key, uint64_t number, double began, entry, double now) except? -2:
         cdef uint64_t[2] name
@@ -292,19 +292,19 @@ cdef class Shard:
         cdef uint64_t[2] mark_name
         cdef uint32_t index
         cdef int flags
-        cdef bint found
+        cdef bint existed
         name_of(&self.region, OF_KEY, key, name)
         name_of(&self.region, OF_MARK, key, mark_name)
         self._lock()
         index = find_answer(&self.region, name, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
-        found = index != 0 and not is_over(answer_at(&self.region, index).ends, now)
+        existed = index != 0 and not is_over(answer_at(&self.region, index).ends, now)
         if index:
             remove(&self.region, index)
         flags = release_lease(lease_of(&self.region, name))
         if noted:
             self._note(mark_name, now)
         self._unlock()
-        return found, flags != NO_LEASE and (flags & AWAITED_BIT) != 0
+        return existed, flags != NO_LEASE and (flags & AWAITED_BIT) != 0
 
     cdef int invalidate_tag(self, bytes tag, double now, int most, bint *more) except -1:
         cdef uint64_t[2] name

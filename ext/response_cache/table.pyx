@@ -47,7 +47,7 @@ cdef class ResponseTable:
             raise ValueError("too little memory for answers")
         self._count = SHARDS if self.size >= SPLIT else 1
         part = self.size // self._count // HEAD * HEAD
-        self._shards = [Shard(view[one * part : (one + 1) * part], process, entry) for one in range(self._count)]
+        self._shards = [Shard(view[n * part : (n + 1) * part], process, entry) for n in range(self._count)]
 
     cdef Shard _of(self, bytes key):
         cdef Shard first = <Shard>self._shards[0]

@@ -88,19 +88,19 @@ cdef bint is_marked(Region *region, const uint64_t *name, double began) noexcept
 
 
 cdef void tie(Region *region, uint32_t answer, uint32_t node, uint32_t tag) noexcept nogil:
-    cdef Node *one = node_at(region, node)
+    cdef Node *item = node_at(region, node)
     cdef uint32_t first = tag_at(region, tag).first
-    one.tag, one.answer, one.before, one.behind = tag, answer, 0, first
+    item.tag, item.answer, item.before, item.behind = tag, answer, 0, first
     if first:
         node_at(region, first).before = node
     tag_at(region, tag).first = node
 
 
-cdef void untie(Region *region, Node *one) noexcept nogil:
-    if one.before:
-        node_at(region, one.before).behind = one.behind
+cdef void untie(Region *region, Node *item) noexcept nogil:
+    if item.before:
+        node_at(region, item.before).behind = item.behind
     else:
-        tag_at(region, one.tag).first = one.behind
-    if one.behind:
-        node_at(region, one.behind).before = one.before
-    _drop_tag(region, one.tag)
+        tag_at(region, item.tag).first = item.behind
+    if item.behind:
+        node_at(region, item.behind).before = item.before
+    _drop_tag(region, item.tag)

@@ -82,7 +82,7 @@ class _Batches:
         async with self._database.joint_transaction(context) as transaction:
             for request in requests:
                 try:
-                    status = await self._one(request, context, responses, self._joint, transaction)
+                    status = await self._run_request(request, context, responses, self._joint, transaction)
                 except MissingResultError as error:
                     raise Problem(400, f"request {request.number}: {error}", others={"item": request.number}) from None
                 if not 200 <= status < 400 or transaction.failed:
@@ -96,13 +96,13 @@ class _Batches:
         responses = _Responses(self._options.most_bytes)
         for request in requests:
             try:
-                await self._one(request, context, responses, self._independent, None)
+                await self._run_request(request, context, responses, self._independent, None)
             except MissingResultError as error:
                 problem = Problem(424, str(error))
                 responses.add(424, [("content-type", CONTENT_TYPE)], orjson.dumps(problem.members()))
         return responses.written()
 
-    async def _one(
+    async def _run_request(
         self,
         request: BatchRequest,
         context: RequestContext,

@@ -66,14 +66,14 @@ def around(
             report(context, word)
         context.skip(steps_to_skip)
 
-    def take(context: RequestContext, found: Found) -> None:
-        if type(found) is Entry:
-            give(context, found, "hit", steps_to_skip)
+    def take(context: RequestContext, cached: Found) -> None:
+        if type(cached) is Entry:
+            give(context, cached, "hit", steps_to_skip)
             return
         if report is not None:
-            report(context, "bypass" if found is NOT_SHARED else "miss")
-        if found is not NOT_SHARED:
-            context.lease = found
+            report(context, "bypass" if cached is NOT_SHARED else "miss")
+        if cached is not NOT_SHARED:
+            context.lease = cached
             context.at_end(ending)
 
     if plan.stale is None:
@@ -269,10 +269,10 @@ def invalidating(
     key.
     """
 
-    def answer(context: RequestContext, found: bool, key: bytes | None) -> None:
+    def answer(context: RequestContext, existed: bool, key: bytes | None) -> None:
         if log_it is not None:
-            log_it(context, found, key)
-        body = b'{"invalidated":true}' if found else b'{"invalidated":false}'
+            log_it(context, existed, key)
+        body = b'{"invalidated":true}' if existed else b'{"invalidated":false}'
         context.protocol.response_bytes(200, [("content-type", "application/json")], body)
 
     def find_nothing(context: RequestContext) -> None:
@@ -290,12 +290,12 @@ def invalidating(
     def invalidate(context: RequestContext) -> Awaitable[None] | None:
         services.answers.require_listener(plan.place)
         key = key_for(context)
-        found = False if key is None else store.invalidate(key)
+        existed = False if key is None else store.invalidate(key)
         # No step follows; a proxy would continue.
         context.follow(())
-        if isinstance(found, Awaitable):
-            return answer_later(context, key, found)
-        answer(context, found, key)
+        if isinstance(existed, Awaitable):
+            return answer_later(context, key, existed)
+        answer(context, existed, key)
         return None
 
     if not reads_body(endpoint, plan):

@@ -38,34 +38,34 @@ class StaleResponses:
     ) -> Step:
         """Return the lookup step. take: handles results that are not stale."""
 
-        def take_any(context: RequestContext, found: FoundStale) -> None:
-            if not isinstance(found, StaleEntry):
-                take(context, found)
+        def take_any(context: RequestContext, stale: FoundStale) -> None:
+            if not isinstance(stale, StaleEntry):
+                take(context, stale)
                 return
-            if found.lease is not None:
-                self._refresher.begin(context, found.lease)
-            self._give(context, found.entry, "stale", self._steps_to_skip)
+            if stale.lease is not None:
+                self._refresher.begin(context, stale.lease)
+            self._give(context, stale.entry, "stale", self._steps_to_skip)
 
         async def take_later(context: RequestContext, key: bytes, waiting: Awaitable[FoundStale]) -> None:
             try:
-                found = await waiting
+                stale = await waiting
             except Problem as problem:
                 entry = await self._instead(problem, self._store.last, key)
                 if entry is None:
                     raise
                 self._give(context, entry, "stale", self._steps_to_skip)
             else:
-                take_any(context, found)
+                take_any(context, stale)
 
         def look_up(context: RequestContext) -> Waiting:
             key = key_for(context)
             if key is None:
                 take(context, NOT_SHARED)
                 return None
-            found = self._store.begin_stale(key, time_limit, self._stale)
-            if isinstance(found, Awaitable):
-                return take_later(context, key, found)
-            take_any(context, found)
+            stale = self._store.begin_stale(key, time_limit, self._stale)
+            if isinstance(stale, Awaitable):
+                return take_later(context, key, stale)
+            take_any(context, stale)
             return None
 
         return look_up

@@ -25,9 +25,9 @@ log = logging.getLogger("rowcall")
 
 
 class Describer:
-    def __init__(self, wanted: Descriptions, connector: Connector) -> None:
-        self._wanted = wanted
-        self._clients = tuple(clients_of(wanted.typescript, wanted.dart, wanted.python))
+    def __init__(self, descriptions: Descriptions, connector: Connector) -> None:
+        self._descriptions = descriptions
+        self._clients = tuple(clients_of(descriptions.typescript, descriptions.dart, descriptions.python))
         self._connector = connector
 
     async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> bool:
@@ -42,12 +42,12 @@ class Describer:
         done = True
         for client in self._clients:
             done &= await write_client(client, endpoints, types_of, definitions)
-        return await asyncio.to_thread(write_documents, endpoints, types_of, self._wanted, definitions) and done
+        return await asyncio.to_thread(write_documents, endpoints, types_of, self._descriptions, definitions) and done
 
     async def served_requests(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
         """Return names and texts of the `.http` files that workers serve, without definitions of routines if the
         database cannot be read."""
-        expected = self._wanted.http_files
+        expected = self._descriptions.http_files
         if expected is None or not expected.serve:
             return ()
         endpoints, _ = self._as_sent(endpoints, types_of)
@@ -59,11 +59,13 @@ class Describer:
         cannot be read."""
         endpoints, types_of = self._as_sent(endpoints, types_of)
         definitions = await self._definitions(endpoints, self._forms())
-        return await asyncio.to_thread(lambda: tuple(rendered(endpoints, types_of, self._wanted, definitions or {})))
+        return await asyncio.to_thread(
+            lambda: tuple(rendered(endpoints, types_of, self._descriptions, definitions or {}))
+        )
 
     def _as_sent(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
         """Return the endpoints and types as they are sent (`as_wire_types`)."""
-        safe, resolve = self._wanted.safe_numbers, self._wanted.resolve_nested
+        safe, resolve = self._descriptions.safe_numbers, self._descriptions.resolve_nested
         return as_wire_types(endpoints, types_of, safe_numbers=safe, resolve_nested=resolve)
 
     async def _definitions(self, endpoints: Sequence[Endpoint], forms: set[str]) -> Definitions | None:
@@ -75,6 +77,6 @@ class Describer:
 
     def _forms(self) -> set[str]:
         """Return the comment forms of all clients and `.http` files."""
-        requests = self._wanted.http_files
+        requests = self._descriptions.http_files
         result = {requests.comment} if requests is not None else set()
         return {client.options.comment for client in self._clients} | result

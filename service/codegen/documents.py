@@ -24,23 +24,23 @@ log = logging.getLogger("rowcall")
 
 
 def write_documents(
-    endpoints: Sequence[Endpoint], types_of: TypesOf, wanted: Descriptions, definitions: Definitions
+    endpoints: Sequence[Endpoint], types_of: TypesOf, descriptions: Descriptions, definitions: Definitions
 ) -> bool:
     """Write the documents whose content has changed; return whether all could be written. Raises `StartupError` if the
     names of two tools are equal."""
     done = True
-    if (openapi := wanted.openapi) is not None:
+    if (openapi := descriptions.openapi) is not None:
         for endpoint in endpoints:
             if endpoint.method == "QUERY" and not endpoint.options.internal:
                 log.warning("%s: OpenAPI knows no method QUERY; the document leaves it out", endpoint.name)
         if openapi.file is not None:
             text = orjson.dumps(document(endpoints, types_of, openapi.options)).decode()
             done &= _write(openapi.file, text, overwrite=openapi.overwrite)
-    if (requests := wanted.http_files) is not None and requests.write:
+    if (requests := descriptions.http_files) is not None and requests.write:
         for name, text in http_files(endpoints, definitions, requests):
             done &= _write(name, text, overwrite=requests.overwrite)
-    if wanted.tool_schemas is not None:
-        done &= _write_tools(endpoints, types_of, wanted.tool_schemas)
+    if descriptions.tool_schemas is not None:
+        done &= _write_tools(endpoints, types_of, descriptions.tool_schemas)
     return done
 
 

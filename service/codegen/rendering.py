@@ -19,31 +19,31 @@ from rowcall.service.codegen.writing import clients_of
 
 
 def rendered(
-    endpoints: Sequence[Endpoint], types_of: TypesOf, wanted: Descriptions, definitions: Definitions
+    endpoints: Sequence[Endpoint], types_of: TypesOf, descriptions: Descriptions, definitions: Definitions
 ) -> Iterator[tuple[str, str]]:
     """Yield names and texts of the documents and clients that are switched on."""
-    for client in clients_of(wanted.typescript, wanted.dart, wanted.python):
+    for client in clients_of(descriptions.typescript, descriptions.dart, descriptions.python):
         try:
             outputs = tuple(client.files(endpoints, types_of, definitions, now=""))
         except NoPlaceError:
             # The startup reports this error and writes nothing.
             continue
         yield from ((item.path, item.text) for item in outputs if item.text is not None)
-    if wanted.openapi is not None:
-        name = wanted.openapi.path or wanted.openapi.file or "OpenAPI"
-        yield name, orjson.dumps(document(endpoints, types_of, wanted.openapi.options)).decode()
-    if wanted.http_files is not None:
-        yield from http_files(endpoints, definitions, wanted.http_files)
-    if (mcp := wanted.mcp) is not None:
+    if descriptions.openapi is not None:
+        name = descriptions.openapi.path or descriptions.openapi.file or "OpenAPI"
+        yield name, orjson.dumps(document(endpoints, types_of, descriptions.openapi.options)).decode()
+    if descriptions.http_files is not None:
+        yield from http_files(endpoints, definitions, descriptions.http_files)
+    if (mcp := descriptions.mcp) is not None:
         tools = [item.described for item in tool_entries(endpoints, types_of, mcp.tools).values()]
         yield f"{mcp.path} tools/list", orjson.dumps(tools).decode()
         if (catalogue := mcp.catalogue) is not None:
             for uri in (resource["uri"] for resource in RESOURCES):
                 yield uri, orjson.dumps(resource_contents(uri, endpoints, types_of, catalogue)).decode()
-    if wanted.tool_schemas is not None:
-        entries = tool_entries(endpoints, types_of, wanted.tool_schemas.tools)
+    if descriptions.tool_schemas is not None:
+        entries = tool_entries(endpoints, types_of, descriptions.tool_schemas.tools)
         try:
-            documents = tuple(tool_documents(entries, wanted.tool_schemas))
+            documents = tuple(tool_documents(entries, descriptions.tool_schemas))
         except ToolNameError:
             # The startup reports this error and ends.
             return

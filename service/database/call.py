@@ -159,7 +159,7 @@ class Call:
         self.generic.discard(mask)
 
     def build_statement(self, mask: int) -> Statement:
-        """Build the statement from `build`. `made` replaces this method."""
+        """Return a new statement for a mask, with the SQL of `build`. A call with `made` does not use this method."""
         text, values = self.build(mask)
         repeatable = not self.volatile and not self.procedure
         return Statement(next(numbers), text.encode(), values, self.renderer, repeatable)

@@ -66,7 +66,9 @@ class Databases:
             yield self._access[key].name, database
 
     def set_notice_handler(self, handler: NoticeHandler, *, whose: bool = False) -> None:
-        """See `Database.set_notice_handler`."""
+        """Set the receiver of notices for all databases. whose: it also gets the request context, or the protocol, of
+        the request.
+        """
         self._on_notice = handler
         self._identifies_requests = whose
         for database in self:

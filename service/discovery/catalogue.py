@@ -80,22 +80,26 @@ class Discovered:
     table_types: frozenset[int]
 
 
-async def discover_all(connection: AsyncConnection[Any], wanted: Wanted, search_path: str | None = None) -> Discovered:
+async def discover_all(
+    connection: AsyncConnection[Any], selection: Wanted, search_path: str | None = None
+) -> Discovered:
     """Return the result of `discover` with the data for `discover_changes`."""
     tables_untrusted: dict[int, tuple[str, str]] = {}
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         installed = await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
         owners = await read_owners(cursor)
-        rows = await _read_routines(cursor, wanted.routines)
-        rows = _trusted(rows, _ROUTINE, wanted.routines, owners, untrusted)
-        table_rows = TableRows() if wanted.tables is None else await read_tables(cursor, wanted.tables)
-        table_rows = table_rows.of(_trusted(table_rows.tables, _TABLE, wanted.tables, owners, tables_untrusted))
+        rows = await _read_routines(cursor, selection.routines)
+        rows = _trusted(rows, _ROUTINE, selection.routines, owners, untrusted)
+        table_rows = TableRows() if selection.tables is None else await read_tables(cursor, selection.tables)
+        table_rows = table_rows.of(_trusted(table_rows.tables, _TABLE, selection.tables, owners, tables_untrusted))
         table_types = frozenset(table_rows.types)
-        types = await _load_types(cursor, [*{*_roots(rows), *table_types}], owners, wanted.trust)
+        types = await _load_types(cursor, [*{*_roots(rows), *table_types}], owners, selection.trust)
         tables = await build_tables(cursor, table_rows, types, owners)
-        ignored_objects = await ignored_routines(cursor, owners, _with_use(wanted.routines, wanted.unserved_routines))
-        ignored_tables = await ignored_tables_of(cursor, owners, _with_use(wanted.tables, wanted.unserved_tables))
+        ignored_objects = await ignored_routines(
+            cursor, owners, _with_use(selection.routines, selection.unserved_routines)
+        )
+        ignored_tables = await ignored_tables_of(cursor, owners, _with_use(selection.tables, selection.unserved_tables))
     catalog = Catalog(server_version=connection.info.server_version, types=types, tables=tables, installed=installed)
     routines = _Routines(types, owners).of(rows)
     return _put_together(
@@ -108,7 +112,7 @@ async def discover_all(connection: AsyncConnection[Any], wanted: Wanted, search_
 
 async def discover_changes(
     connection: AsyncConnection[Any],
-    wanted: Wanted,
+    selection: Wanted,
     search_path: str | None,
     known: Discovered,
     groups: frozenset[int],
@@ -124,16 +128,16 @@ async def discover_changes(
         owners = await read_owners(cursor)
         await cursor.execute(OF_GROUPS.encode(), {"groups": sorted(groups)})
         listed = [row[0] for row in await cursor.fetchall()]
-        rows = await _read_routines(cursor, wanted.routines, listed)
-        rows = _trusted(rows, _ROUTINE, wanted.routines, owners, untrusted)
+        rows = await _read_routines(cursor, selection.routines, listed)
+        rows = _trusted(rows, _ROUTINE, selection.routines, owners, untrusted)
         if any(_is_renamed(row, known.routines) for row in rows):
             return None
         types, roots = known.catalog.types, _roots(rows)
         if not types.keys() >= roots:
             # Types that are known are unchanged, and stay the same objects.
-            types = {**await _load_types(cursor, [*roots], owners, wanted.trust), **types}
+            types = {**await _load_types(cursor, [*roots], owners, selection.trust), **types}
         ignored_objects = await ignored_routines(
-            cursor, owners, _with_use(wanted.routines, wanted.unserved_routines), listed
+            cursor, owners, _with_use(selection.routines, selection.unserved_routines), listed
         )
     # An unchanged routine in a changed group stays the same object, by which callers recognize it.
     read = {oid: _same(known.routines.get(oid), routine) for oid, routine in _Routines(types, owners).of(rows).items()}

@@ -67,8 +67,8 @@ def issue_link(endpoint: Endpoint, services: Services) -> Step | None:
         scope = context.scope
         if PARAMETER not in scope.query_string:
             return
-        asked, rest = take_parameter(scope.query_string, PARAMETER)
-        if asked is None:
+        requested, rest = take_parameter(scope.query_string, PARAMETER)
+        if requested is None:
             return
         user = context.user
         claims = None if user is None else [list(claim) for claim in user.claims]

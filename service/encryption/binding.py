@@ -37,10 +37,10 @@ def open_bound(protector: Protector, text: str) -> bytes:
     return protector.open(text[SIZE:], text[:SIZE].encode())
 
 
-def parameter_binding(endpoint: Endpoint, wanted: Encryption, parameter: EndpointParameter) -> str:
+def parameter_binding(endpoint: Endpoint, encryption: Encryption, parameter: EndpointParameter) -> str:
     """Return the binding of a parameter: the name in the comment, else the column that a table endpoint writes; empty
     if neither is known."""
-    names = dict(wanted.parameter_bindings)
+    names = dict(encryption.parameter_bindings)
     binding = names.get(parameter.db_name) or names.get("")
     if binding:
         return binding
@@ -50,13 +50,13 @@ def parameter_binding(endpoint: Endpoint, wanted: Encryption, parameter: Endpoin
     return ""
 
 
-def column_binding(wanted: Encryption, column: ResultColumn) -> str:
+def column_binding(encryption: Encryption, column: ResultColumn) -> str:
     """Return the binding of a column: the name in the comment, else the column of origin; empty if neither is known."""
-    names = dict(wanted.column_bindings)
+    names = dict(encryption.column_bindings)
     binding = next((names[name] for name in column.names if name in names), "") or names.get("", "")
     return binding or (column.group or column.column).table_column
 
 
-def single_value_binding(wanted: Encryption) -> str:
+def single_value_binding(encryption: Encryption) -> str:
     """Return the binding of a result that is one value, whatever name the comment uses for it."""
-    return next((binding for _, binding in wanted.column_bindings), "")
+    return next((binding for _, binding in encryption.column_bindings), "")

@@ -38,21 +38,21 @@ class ChannelListener:
     def __init__(self, connector: Connector, hear: Hear) -> None:
         self._connector = connector
         self._hear = hear
-        self._wanted: frozenset[str] = frozenset()
+        self._watched: frozenset[str] = frozenset()
         self._changed = asyncio.Event()
         self._settled = asyncio.Event()
-        """Set when it listens on the wanted channels, or has failed to."""
+        """Set when it listens on the watched channels, or has failed to."""
         self._task: asyncio.Task[None] | None = None
 
     @property
-    def wanted(self) -> frozenset[str]:
-        return self._wanted
+    def watched(self) -> frozenset[str]:
+        return self._watched
 
     async def watch(self, channels: frozenset[str]) -> None:
         """Listen on these channels. Returns when it does; after a failure it is retried forever in the background."""
-        if channels == self._wanted:
+        if channels == self._watched:
             return
-        self._wanted = channels
+        self._watched = channels
         self._settled.clear()
         self._changed.set()
         if self._task is None:
@@ -68,7 +68,7 @@ class ChannelListener:
     async def _run(self) -> None:
         attempt = 0
         while True:
-            while not self._wanted:
+            while not self._watched:
                 self._settled.set()
                 self._changed.clear()
                 await self._changed.wait()
@@ -77,16 +77,16 @@ class ChannelListener:
                     await self._listen(connection, again=attempt > 0)
                     attempt = 0
             except (psycopg.Error, OSError) as error:
-                names = ", ".join(sorted(self._wanted))
+                names = ", ".join(sorted(self._watched))
                 log.warning("streams of %s: not listening, tried again: %s", names, str(error).strip())
                 self._settled.set()
                 attempt += 1
                 await asyncio.sleep(pause(min(attempt, 6)))
 
     async def _listen(self, connection: psycopg.AsyncConnection, *, again: bool) -> None:
-        """Listen until no channel is wanted any more."""
+        """Listen until no channel is watched any more."""
         active: frozenset[str] = frozenset()
-        while expected := self._wanted:
+        while expected := self._watched:
             self._changed.clear()
             for command, channels in (("listen {}", expected - active), ("unlisten {}", active - expected)):
                 for channel in sorted(channels):
@@ -95,7 +95,7 @@ class ChannelListener:
             if again:
                 again = False
                 log.info("listening again on %s; what was notified meanwhile is lost", ", ".join(sorted(active)))
-            if expected == self._wanted:
+            if expected == self._watched:
                 self._settled.set()
             await self._hear_until_changed(connection)
 

@@ -55,19 +55,19 @@ class EventHub:
         self._listening = secrets.token_hex(4)
         """Origin of the events that this host receives from PostgreSQL."""
         self._next_notified = 1
-        self._wanted: dict[object, Send] = {}
+        self._workers: dict[object, Send] = {}
         self._unpublished: set[str] = set()
 
     def want(self, worker: object, send: Send) -> bytes:
         """Pass events to `send` from now on. Return the replay buffer, or nothing if the worker has it already."""
-        if worker in self._wanted:
+        if worker in self._workers:
             return b""
-        self._wanted[worker] = send
+        self._workers[worker] = send
         return self._history.pack()
 
     def forget(self, worker: object) -> None:
         """Stop passing events to a worker that has no streams any more, or has ended."""
-        self._wanted.pop(worker, None)
+        self._workers.pop(worker, None)
 
     def take(self, published: bytes) -> None:
         """Receive the events that a worker has published."""
@@ -80,10 +80,10 @@ class EventHub:
 
     def _hand_out(self, batch: Batch) -> None:
         self._history.add(batch)
-        if not self._wanted:
+        if not self._workers:
             return
         packed = pack((batch,))
-        for send in self._wanted.values():
+        for send in self._workers.values():
             send(packed)
 
     # --- other hosts -----------------------------------------------------------------------------------------------

@@ -92,15 +92,15 @@ class Connections:
         self._looking = True
         self._look_on(os.listdir(_DESCRIPTORS), {})
 
-    def _look_on(self, names: list[str], found: dict[str, int]) -> None:
+    def _look_on(self, names: list[str], unread: dict[str, int]) -> None:
         """Scan a slice of the descriptors, then the next one: with thousands of streams, all of them take tens of
         milliseconds, and other requests run in between.
         """
-        found.update(self._note(names[:_SLICE]))
+        unread.update(self._note(names[:_SLICE]))
         if len(names) > _SLICE:
-            self._loop.call_soon(self._look_on, names[_SLICE:], found)
+            self._loop.call_soon(self._look_on, names[_SLICE:], unread)
             return
-        self._descriptors = found
+        self._descriptors = unread
         self._looked = time.monotonic()
         self._looking = False
 

@@ -46,10 +46,10 @@ class ReplayBuffer:
             ids.append(position_text(self.position))
         return ids
 
-    def _keep(self, kept: ReplayEntry) -> None:
-        advance(self.position, kept.origin, kept.number)
-        self._events.append(kept)
-        self._held += len(kept.event.message)
+    def _keep(self, entry: ReplayEntry) -> None:
+        advance(self.position, entry.origin, entry.number)
+        self._events.append(entry)
+        self._held += len(entry.event.message)
         while len(self._events) > self.most or (self._held > self._size and len(self._events) > 1):
             removed = self._events.popleft()
             self._held -= len(removed.event.message)

@@ -22,11 +22,11 @@ from rowcall.service.request_context.request_context import RequestContext
 class Subscription:
     """Opens the streams of an endpoint."""
 
-    def __init__(self, path: str, terms: object, wanted: Events, services: Services, broadcaster: Broadcaster) -> None:
+    def __init__(self, path: str, terms: object, events: Events, services: Services, broadcaster: Broadcaster) -> None:
         """terms: what has to be unchanged for a stream to continue after a reload of the schema."""
         self._path = path
         self._terms = terms
-        self._wanted = wanted
+        self._wanted = events
         self._options = services.options.events
         self._roles_match_users = services.options.auth.roles_match_users
         self._headers = list(self._options.headers)

@@ -104,7 +104,7 @@ class Receiver(Protocol):
     """Receives the result of a request: exactly one of the two methods is called, once."""
 
     def answered(self, answer: HttpResponse) -> None:
-        """Called when the header section of the response has arrived, and perhaps all of it."""
+        """Called when the header section of the response has arrived. Its body may be complete by then."""
 
     def failed(self, error: Exception) -> None:
         """Called when there is no response. error: an `OutboundError`, or an error of the request's body iterator."""
@@ -146,10 +146,10 @@ class HttpResponse(ReceivedBody):
 
     __slots__ = ()
 
-    def header(self, wanted: str) -> str | None:
-        """Return the first value of a header. wanted: its lower-case name."""
+    def header(self, lowered: str) -> str | None:
+        """Return the first value of a header. lowered: its lower-case name."""
         for name, value in self.headers:
-            if name.lower() == wanted:
+            if name.lower() == lowered:
                 return value
         return None
 

@@ -192,9 +192,9 @@ def _text(value: Any) -> str:
         raise BadTokenError("a claim is no JSON that could be passed on") from None
 
 
-def share_a_key(one: JwtScheme, other: JwtScheme) -> bool:
+def share_a_key(first: JwtScheme, other: JwtScheme) -> bool:
     """Return whether both schemes sign with the same key."""
-    return (one.signing_key or one.secret) == (other.signing_key or other.secret)
+    return (first.signing_key or first.secret) == (other.signing_key or other.secret)
 
 
 def _storable(text: str) -> str:

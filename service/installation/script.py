@@ -44,8 +44,8 @@ $rowcall$;
 @cache
 def steps() -> tuple[tuple[int, str], ...]:
     """Return version and SQL of each step, in order."""
-    found = (item for item in files(__package__).iterdir() if item.name.endswith(".sql"))
-    return tuple(sorted((int(item.name[:3]), item.read_text(encoding="utf-8")) for item in found))
+    scripts = (item for item in files(__package__).iterdir() if item.name.endswith(".sql"))
+    return tuple(sorted((int(item.name[:3]), item.read_text(encoding="utf-8")) for item in scripts))
 
 
 def newest() -> int:

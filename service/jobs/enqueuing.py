@@ -55,11 +55,11 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
 
 def _indexes(endpoint: Endpoint, names: tuple[str, ...]) -> tuple[int, ...]:
     """Return the indexes of the parameters with these names; without names, those of all."""
-    wanted = {name.lower() for name in names}
+    lowered = {name.lower() for name in names}
     return tuple(
         index
         for index, item in enumerate(endpoint.parameters)
-        if not wanted or not wanted.isdisjoint((item.db_name.lower(), item.api_name.lower()))
+        if not lowered or not lowered.isdisjoint((item.db_name.lower(), item.api_name.lower()))
     )
 
 

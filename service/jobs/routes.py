@@ -108,18 +108,18 @@ class _Jobs:
 
         Raises `Problem` 400.
         """
-        wanted = _filters(context.scope.query_string)
+        filters = _filters(context.scope.query_string)
         user = context.user
         owner = owner_of(user).encode() if self._roles.isdisjoint(user.roles) else None
         async with self._database.transaction(self._list, context) as transaction:
-            values = [None if value is None else value.encode() for value in wanted[:-1]]
-            execution = await transaction.begin_with(self._list, [owner, *values, str(wanted.limit + 1).encode()])
+            values = [None if value is None else value.encode() for value in filters[:-1]]
+            execution = await transaction.begin_with(self._list, [owner, *values, str(filters.limit + 1).encode()])
             await transaction.commit()
         rows = (execution.body or b"").split(b"\n") if execution.body else []
         headers = [("content-type", "application/json"), ("cache-control", "no-store")]
-        if len(rows) > wanted.limit:
-            del rows[wanted.limit :]
-            headers.append(("link", f'<{wanted.following(context.scope.path, rows[-1])}>; rel="next"'))
+        if len(rows) > filters.limit:
+            del rows[filters.limit :]
+            headers.append(("link", f'<{filters.following(context.scope.path, rows[-1])}>; rel="next"'))
         context.protocol.response_bytes(200, headers, b"[%s]" % b",".join(rows))
 
     async def show(self, context: RequestContext) -> None:

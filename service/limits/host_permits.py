@@ -147,7 +147,7 @@ class HostPermits:
         return decision
 
     def give_back(self, policy: Policy, caller: str, turn: Turn) -> None:
-        """Return a permit that a request no longer waits for."""
+        """Return the permit of a window policy, whose request no longer waits for it."""
         name = self._window_name(policy.name, caller)
         with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
             state = give_back(policy, transaction.get(name), turn, time.monotonic())
@@ -267,10 +267,12 @@ class HostPermits:
 
     def leave(self, policy: Policy, caller: str) -> None:
         """Release a permit, which goes to the next waiting request."""
-        self._notify_waiters(self._with_room(partial(self._leave, policy, caller), otherwise=()))
+        self._notify_waiters(self._with_room(partial(self._release, policy, caller), otherwise=()))
 
-    def _leave(self, policy: Policy, caller: str) -> Sequence[tuple[int, int]]:
-        """Release one permit of this process, and grant it to the next waiting requests; return these requests."""
+    def _release(self, policy: Policy, caller: str) -> Sequence[tuple[int, int]]:
+        """Release a permit of a concurrency policy that this process holds, and grant it to the next waiting requests;
+        return these requests.
+        """
         name = _name(_GATE, policy.name, caller)
         with self._environment.write() as transaction:
             gate = _Gate(transaction.get(name))

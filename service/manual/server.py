@@ -47,9 +47,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, *, with_body: bool) -> None:
         site = self.server.site
-        found = site.file(unquote(urlsplit(self.path).path))
-        file = found or site.not_found
-        self.send_response(HTTPStatus.OK if found else HTTPStatus.NOT_FOUND)
+        page = site.file(unquote(urlsplit(self.path).path))
+        file = page or site.not_found
+        self.send_response(HTTPStatus.OK if page else HTTPStatus.NOT_FOUND)
         self.send_header("Content-Type", file.content_type)
         self.send_header("Content-Length", str(len(file.body)))
         self.send_header("Content-Security-Policy", file.policy)

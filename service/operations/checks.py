@@ -37,8 +37,8 @@ class Check:
     within: timeout in seconds.
     """
 
-    def __init__(self, asked: HealthProbe, within: float) -> None:
-        self._asked = asked
+    def __init__(self, probe: HealthProbe, within: float) -> None:
+        self._asked = probe
         self._within = within
         self._well = True
         self._asking: asyncio.Task[None] | None = None

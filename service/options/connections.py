@@ -64,7 +64,7 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
     """Return the plan. Raises `StartupError` if a connection from which routines are to be read does not exist."""
     main = main_connection_name(settings)
     names = settings.names("ConnectionStrings")
-    service_connections = tuple(_asked(settings, names))
+    service_connections = tuple(_configured(settings, names))
     folded_names = {name.casefold() for name in names}
     for name in settings.text_map(f"{_TARGETS}:ByConnectionName"):
         if name.casefold() not in folded_names:
@@ -84,7 +84,7 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
     return ConnectionPlan(main, others, multiple, (source,), replicas)
 
 
-def _asked(settings: Settings, names: Iterable[str]) -> Iterator[str]:
+def _configured(settings: Settings, names: Iterable[str]) -> Iterator[str]:
     """Yield the connections that statistics and passkeys are configured to use."""
     for enabled, key in (("Stats:Enabled", STATISTICS), ("Auth:PasskeyAuth:Enabled", PASSKEYS)):
         name = settings.text_or_none(key) if settings.flag(enabled) else None

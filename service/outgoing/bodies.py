@@ -22,8 +22,8 @@ async def gathered(context: RequestContext, length: int | None, limit: int, on_p
 
 
 async def whole_body(context: RequestContext, limit: int) -> bytes:
-    """Return the whole decoded body for use in this service too. It is stored in the request context for later
-    steps.
+    """Return the whole body without its content encoding, and store it in the request context, because steps of this
+    service read it as well.
     """
     if context.body is None:
         context.body = await read_body(context.scope, context.protocol, limit)

@@ -209,8 +209,8 @@ class ForwardRequest:
             return query, body_with(body if isinstance(body, bytes) else b"", values), None
         return self._query(query, values), body, length
 
-    def _query(self, query: str, given: list[Given]) -> str:
-        query, too_long = query_with(query, given, self._options.max_query_value)
+    def _query(self, query: str, values: list[Given]) -> str:
+        query, too_long = query_with(query, values, self._options.max_query_value)
         for name in too_long:
             longest = self._options.max_query_value
             log.warning("%s: %s is not forwarded: it is longer than %d characters", self._endpoint.name, name, longest)

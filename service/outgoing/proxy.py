@@ -73,10 +73,10 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
     async def send(context: RequestContext) -> None:
         await answer_with(context, forward.send(context), asyncio.get_running_loop().time())
 
-    async def answer_with(context: RequestContext, asked: Awaitable[HttpResponse], began: float) -> None:
+    async def answer_with(context: RequestContext, response: Awaitable[HttpResponse], began: float) -> None:
         room = getattr(context.protocol, "room", 0)
         try:
-            answer = await cancel_on_disconnect(context.protocol, asked)
+            answer = await cancel_on_disconnect(context.protocol, response)
             headers = response_fields(context, answer, began)
             if room and not sends_events(answer):
                 async with asyncio.timeout(options.timeout):

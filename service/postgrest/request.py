@@ -29,7 +29,8 @@ class Resource(Enum):
 class ApiRequest:
     """A request up to its query string.
 
-    disconnected: returns when the client has disconnected. profile: it names its schema, or several are exposed.
+    disconnected: returns when the client has disconnected. profile: whether the response names the schema, because the
+    request does or because several schemas are exposed.
     """
 
     scope: Any

@@ -28,7 +28,7 @@ def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
     headers = options.headers
 
     def set_as_asked(context: RequestContext) -> None:
-        requested = _asked(context, headers)
+        requested = _requested_seconds(context, headers)
         seconds = own
         if requested is not None:
             if requested <= 0:
@@ -54,7 +54,7 @@ def _fixed(seconds: float) -> Step:
     return set_always
 
 
-def _asked(context: RequestContext, names: tuple[str, ...]) -> float | None:
+def _requested_seconds(context: RequestContext, names: tuple[str, ...]) -> float | None:
     for name in names:
         value = context.scope.headers.get(name)
         if value is None:

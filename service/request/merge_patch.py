@@ -49,8 +49,8 @@ def collect_patch(endpoint: Endpoint, services: Services) -> Step | None:
         except json_text.JsonTextError as error:
             raise BindingError(400, str(error)) from None
         inner += (pair for pair in collected if pair[0] != patch)
-        kept = [pair for pair in members if pair[0] in known or pair[0] in groups]
-        context.body = _object([*kept, (patch, _object(inner))])
+        others = [pair for pair in members if pair[0] in known or pair[0] in groups]
+        context.body = _object([*others, (patch, _object(inner))])
 
     return collect
 

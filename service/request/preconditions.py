@@ -83,22 +83,22 @@ def tag_with_version(endpoint: Endpoint, _services: Services) -> Step | None:
         return None
 
     def tag(context: RequestContext) -> None:
-        wanted = ",".join(context.scope.headers.get_all("if-none-match"))
+        tags = ",".join(context.scope.headers.get_all("if-none-match"))
         protocol = context.protocol
         if type(protocol) is HeadProtocol:
-            protocol.change = partial(_tagged, key, wanted)
+            protocol.change = partial(_tagged, key, tags)
         else:
-            context.protocol = _VersionProtocol(protocol, key, wanted)
+            context.protocol = _VersionProtocol(protocol, key, tags)
 
     return tag
 
 
-def _tagged(key: str, wanted: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
-    """Return status and headers with the tag: 304 if the client has this version. wanted: `If-None-Match`."""
+def _tagged(key: str, tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
+    """Return status and headers with the tag: 304 if the client has this version. tags: `If-None-Match`."""
     mark = entity_tag(body, key) if 200 <= status < 300 else None
     if mark is None:
         return status, headers
-    if status == 200 and wanted and (wanted.strip() == "*" or mark in (item.strip() for item in wanted.split(","))):
+    if status == 200 and tags and (tags.strip() == "*" or mark in (item.strip() for item in tags.split(","))):
         return 304, [
             *((name, value) for name, value in headers if not name.lower().startswith("content-")),
             ("etag", mark),
@@ -109,10 +109,10 @@ def _tagged(key: str, wanted: str, status: int, headers: Headers, body: bytes) -
 class _VersionProtocol(ObservedProtocol):
     __slots__ = ("_key", "_wanted")
 
-    def __init__(self, protocol: object, key: str, wanted: str) -> None:
+    def __init__(self, protocol: object, key: str, tags: str) -> None:
         super().__init__(protocol)
         self._key = key
-        self._wanted = wanted
+        self._wanted = tags
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
         status, headers = _tagged(self._key, self._wanted, status, headers, body)

@@ -71,7 +71,7 @@ class _SubrequestHeaders:
 
 
 class SubrequestScope:
-    """A request scope with the interface of granian's."""
+    """The scope of an internal subrequest, with the interface of the scopes of the HTTP server (RSGI)."""
 
     proto = "http"
     http_version = "1.1"
@@ -366,9 +366,11 @@ async def call_further(
     *,
     written: str | None = None,
 ) -> HttpResponse:
-    """`Subrequests.call` for steps that the subrequests themselves run. If these steps contained a bound method of it,
-    both would reference each other, and a former schema snapshot would stay in memory for ever: the garbage collector
-    ignores objects that live as long as a snapshot.
+    """Do what `Subrequests.call` does, for a step of a subrequest that makes a further one.
+
+    The step finds `Subrequests` in the scope of its request. If it contained a bound method of it instead, both would
+    reference each other, and a former schema snapshot would stay in memory for ever: the garbage collector ignores
+    objects that live as long as a snapshot.
     """
     calls: Subrequests = outer.scope.calls
     return await calls.call(method, target, headers, body, outer, written=written)

@@ -36,12 +36,12 @@ def tag_answers(endpoint: Endpoint, _services: Services) -> Step | None:
     return tag
 
 
-def tagged(wanted: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
-    """Return status and headers of the response with its tag: 304 if the client has it. wanted: `If-None-Match`."""
+def tagged(tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
+    """Return status and headers of the response with its tag: 304 if the client has it. tags: `If-None-Match`."""
     if status != 200:
         return status, headers
     mark = f'W/"{blake2b(body, digest_size=12).hexdigest()}"'
-    if wanted and _fits(wanted, mark):
+    if tags and _fits(tags, mark):
         return 304, [*((name, value) for name, value in headers if name.lower() not in _OF_BODIES), ("etag", mark)]
     return status, [*headers, ("etag", mark)]
 

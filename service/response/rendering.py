@@ -28,11 +28,11 @@ def with_column_checks(writer: BodyWriter, endpoint: Endpoint) -> BodyWriter:
     """Make the writer accept only the columns for which the endpoint was built: after a change of the schema, a result
     must not be rendered in the wrong form.
     """
-    wire = endpoint.shape.wire
-    if wire is None:
+    type_oids = endpoint.shape.type_oids
+    if type_oids is None:
         return writer
     shape = endpoint.shape
-    writer.expect(wire, column_names(shape.columns), one_row=not shape.is_set and not endpoint.options.single)
+    writer.expect(type_oids, column_names(shape.columns), one_row=not shape.is_set and not endpoint.options.single)
     return writer
 
 

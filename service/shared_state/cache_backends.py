@@ -284,11 +284,11 @@ async def _tried(link: RedisLink, attempts: int) -> str | None:
     return reason
 
 
-async def _surely(store: CacheBackend, tag: str, found: Awaitable[int]) -> None:
+async def _surely(store: CacheBackend, tag: str, invalidation: Awaitable[int]) -> None:
     """Repeat an invalidation by tag until it succeeds: no client waits for it that could repeat a failed one."""
     while True:
         try:
-            await found
+            await invalidation
         except Problem as problem:
             log.error("the tag %s is not invalidated yet, tried again: %s", tag, problem.detail)
         else:
@@ -297,4 +297,4 @@ async def _surely(store: CacheBackend, tag: str, found: Awaitable[int]) -> None:
         retry = store.invalidate_tag(tag)
         if not isinstance(retry, Awaitable):
             return
-        found = retry
+        invalidation = retry

@@ -203,13 +203,13 @@ class HybridCache:
         self._since = time.monotonic()
         self._memory.invalidate_all(_COPY)
 
-    def _answered(self, asked: float) -> None:
-        """Record that Redis has answered a question that was sent at `asked`.
+    def _answered(self, requested_at: float) -> None:
+        """Record that Redis has answered a request that was sent at `requested_at`.
 
         All invalidations published before that time have been received, so copies are as current as they were then.
         """
-        if asked - self._noted < SILENT:
-            self._last_reply = asked
+        if requested_at - self._noted < SILENT:
+            self._last_reply = requested_at
 
     async def _hear(self, data: bytes) -> None:
         reply, kind, rest = data[:30], data[30:31], data[31:]

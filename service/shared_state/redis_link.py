@@ -66,7 +66,7 @@ class RedisLink:
         self.is_cluster = False
         self.gone = True
         self._loop = asyncio.get_running_loop()
-        self._wanted: dict[bytes, asyncio.Future[bytes | None]] = {}
+        self._requested: dict[bytes, asyncio.Future[bytes | None]] = {}
         self._scheduled = False
         self._flying = 0
         self._scripts: dict[str, Any] = {}
@@ -108,9 +108,9 @@ class RedisLink:
         """Read a key, in one batch with all other reads of this turn of the event loop. Raises `GoneError` when
         awaited.
         """
-        future = self._wanted.get(key)
+        future = self._requested.get(key)
         if future is None:
-            future = self._wanted[key] = self._loop.create_future()
+            future = self._requested[key] = self._loop.create_future()
             if not self._scheduled and self._flying < IN_FLIGHT:
                 self._scheduled = True
                 self._loop.call_soon(self._send)
@@ -118,18 +118,18 @@ class RedisLink:
 
     def _send(self) -> None:
         self._scheduled = False
-        expected, self._wanted = self._wanted, {}
+        expected, self._requested = self._requested, {}
         if expected:
             self._flying += 1
             self.background(self._get_all(expected))
 
-    async def _get_all(self, wanted: dict[bytes, asyncio.Future[bytes | None]]) -> None:
+    async def _get_all(self, requested: dict[bytes, asyncio.Future[bytes | None]]) -> None:
         try:
             mget = None if self.client is None else self.client.mget_nonatomic if self.is_cluster else self.client.mget
-            values: Sequence[bytes | None] = await self.ask(mget, list(wanted), check=_values_of(len(wanted)))
+            values: Sequence[bytes | None] = await self.ask(mget, list(requested), check=_values_of(len(requested)))
         except BaseException as error:
             # Whatever has failed: a future that is never done would let a request wait forever.
-            for future in wanted.values():
+            for future in requested.values():
                 if not future.done():
                     future.set_exception(GoneError())
                     # avoids a warning about an exception that is never retrieved, as the request may have ended
@@ -137,12 +137,12 @@ class RedisLink:
             if not isinstance(error, GoneError):
                 raise
         else:
-            for future, value in zip(wanted.values(), values, strict=True):  # `_values_of` has checked their number
+            for future, value in zip(requested.values(), values, strict=True):  # `_values_of` has checked their number
                 if not future.done():
                     future.set_result(value)
         finally:
             self._flying -= 1
-            if self._wanted and not self._scheduled:
+            if self._requested and not self._scheduled:
                 self._scheduled = True
                 self._loop.call_soon(self._send)
 

@@ -126,14 +126,14 @@ class EndpointBuilder:
         self._caches = settings.flag("CacheOptions:Enabled")
         self._sends = settings.flag("Service:HttpClientOptions:Enabled")
         self._own = ReservedPaths(settings)
-        self._lost = UnresolvedReferences(settings)
+        self._unresolved = UnresolvedReferences(settings)
         self._basic = BasicUsers(settings)
         self._reported: set[Diagnostic] = set()
         self._known: dict[int, KnownBuilds] = {}
         """By the position of the catalogue."""
         self._clashes = Clashes()
 
-    def build(self, found: Iterable[tuple[Catalog, Exposed]], *, first: bool = True) -> Found:
+    def build(self, routines: Iterable[tuple[Catalog, Exposed]], *, first: bool = True) -> Found:
         """Return the endpoints of each catalogue, built with the defaults of their sources. Endpoints that cannot be
         served are left out with a diagnostic.
 
@@ -141,7 +141,7 @@ class EndpointBuilder:
             StartupError: at the first reading, for all fatal diagnostics together.
         """
         diagnostics: list[Diagnostic] = []
-        catalogs = tuple(found)
+        catalogs = tuple(routines)
         diagnostics += (diagnostic for catalog, _ in catalogs for diagnostic in catalog.left_out)
         builds = [
             self._known.setdefault(number, KnownBuilds()).over(catalog) for number, (catalog, _) in enumerate(catalogs)
@@ -161,7 +161,7 @@ class EndpointBuilder:
         public = [endpoint for group in groups for endpoint in group if not endpoint.options.internal]
         diagnostics += (*self._own.hidden(public), *self._own.unsent(public), *self._own.missing(public))
         diagnostics += self._basic.unusable(endpoint for group in groups for endpoint in group)
-        diagnostics += self._lost.found([endpoint for group in groups for endpoint in group])
+        diagnostics += self._unresolved.diagnostics([endpoint for group in groups for endpoint in group])
         self._report(diagnostics)
         debugging = log.isEnabledFor(logging.DEBUG)
         for group in groups:

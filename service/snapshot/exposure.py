@@ -14,7 +14,7 @@ from rowcall.service.options.sql_files import SqlFileOptions
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    wanted: Wanted = field(default_factory=Wanted)
+    discovery: Wanted = field(default_factory=Wanted)
     routines: EndpointDefaults = field(default_factory=EndpointDefaults)
     tables: EndpointDefaults = field(default_factory=EndpointDefaults)
     """Differs from the defaults of routines only in the comments mode."""

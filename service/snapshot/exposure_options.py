@@ -55,7 +55,7 @@ def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -
         kebab_case_urls=defaults.kebab_case_urls,
     )
     return Exposure(
-        wanted=_wanted(settings),
+        discovery=_discovery(settings),
         routines=defaults,
         tables=replace(defaults, comments_mode=comments_mode(settings, _TABLES + "CommentsMode")),
         operations=operations,
@@ -71,7 +71,7 @@ def _files(settings: Settings) -> SqlFileOptions | None:
     return options
 
 
-def _wanted(settings: Settings) -> Wanted:
+def _discovery(settings: Settings) -> Wanted:
     routines, tables = _routine_filter(settings), _table_filter(settings)
     serves_routines = settings.flag("Service:RoutineOptions:Enabled")
     serves_tables = settings.flag(_TABLES + "Enabled")

@@ -110,7 +110,7 @@ class SnapshotReader:
         """Objects whose session effects may have changed since the last reading; None: any object."""
         self._analyses: dict[int, _Analysed] = {}
         """By id of the endpoint."""
-        self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.wanted.trust)
+        self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.discovery.trust)
         self._exact = settings.flag("Service:ExactTypes")
         self._verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
 
@@ -306,7 +306,7 @@ class SnapshotReader:
         """Yield descriptions of where endpoints were searched, for users who miss an endpoint."""
         target = self._options.target.parameters
         where = f"database {target.get('dbname', '')}" if len(self._plan.sources) == 1 else "these databases"
-        filters = self._exposure.wanted
+        filters = self._exposure.discovery
         if filters.routines is None:
             yield "no functions and procedures (Service:RoutineOptions:Enabled is false)"
         else:
@@ -364,7 +364,7 @@ class SnapshotReader:
                 if known is None:
                     discovered, dependency_graph = await self._at_once(key, connection, schema)
                 else:
-                    discovered = await discover_all(connection, self._exposure.wanted, schema)
+                    discovered = await discover_all(connection, self._exposure.discovery, schema)
                     dependency_graph = await read_dependency_graph(connection)
                     dependency_graph.remember(known.dependency_graph)
                 database = _Database(fingerprint, discovered, dependency_graph)
@@ -383,7 +383,7 @@ class SnapshotReader:
         async with await self._connector(key).open_plain() as other:
             dependency_graph = asyncio.ensure_future(_read_world_in(other, str(exported[0])))
             try:
-                return await discover_all(connection, self._exposure.wanted, schema), await dependency_graph
+                return await discover_all(connection, self._exposure.discovery, schema), await dependency_graph
             finally:
                 dependency_graph.cancel()
                 # If the server is lost, both fail; one of the two errors suffices.
@@ -405,7 +405,7 @@ class SnapshotReader:
         if not groups:
             self._affected[key] = frozenset()
             return known
-        discovered = await discover_changes(connection, self._exposure.wanted, schema, known.found, groups)
+        discovered = await discover_changes(connection, self._exposure.discovery, schema, known.found, groups)
         changed = (
             None if discovered is None else await read_changed_functions(connection, known.dependency_graph, groups)
         )

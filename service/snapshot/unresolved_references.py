@@ -19,7 +19,7 @@ class UnresolvedReferences:
         self._calls = settings.flag("Service:HttpClientOptions:Enabled")
         self._host = settings.text_or_none(_HOST) or None
 
-    def found(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+    def diagnostics(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield the diagnostics. endpoints: all, including internal ones."""
         if not (self._proxies or self._calls):
             return

@@ -53,9 +53,9 @@ class Inherited:
         self.sockets.clear()
 
 
-def place_of(one: socket.socket) -> Place:
-    name = one.getsockname()
-    return (os.fsdecode(name), 0) if one.family == socket.AF_UNIX else (name[0], name[1])
+def place_of(inherited: socket.socket) -> Place:
+    name = inherited.getsockname()
+    return (os.fsdecode(name), 0) if inherited.family == socket.AF_UNIX else (name[0], name[1])
 
 
 def from_systemd(environment: MutableMapping[str, str]) -> Inherited:

@@ -43,12 +43,12 @@ def file_statements(
     if endpoint.query is not None:
         statement = _queried(statement, endpoint)
 
-    def one(mask: int) -> Statement:
+    def single_statement(mask: int) -> Statement:
         return _statement(statement, mask, writer, repeatable=repeatable)
 
     def script(mask: int) -> Statement:
         writers = _writers(endpoint, codecs, change)
-        ways = tuple(one.execution for one in source.statements)
+        ways = tuple(single_statement.execution for single_statement in source.statements)
         ways = one_plan(ways) if wrapped else ways
         parts = tuple(
             Part(
@@ -62,7 +62,7 @@ def file_statements(
         )
         return Script(next(numbers), mask.bit_count(), parts, _tail(endpoint), repeatable)
 
-    return script if source.several else one
+    return script if source.several else single_statement
 
 
 def _queried(statement: FileStatement, endpoint: Endpoint) -> FileStatement:

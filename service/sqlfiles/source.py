@@ -327,7 +327,7 @@ class _Reading:
         if self._oids:
             self._types = await load_types(connection, sorted(set(self._oids.values())))
         parsed = [item for item in parsed if self._returns_are_types(item)]
-        questions = [(item, index) for item in parsed for index in self._asked(item.file)]
+        questions = [(item, index) for item in parsed for index in self._undescribed(item.file)]
         answers = await describe(
             connection, [self._question(item.file, index) for item, index in questions], self._search_path
         )
@@ -367,7 +367,7 @@ class _Reading:
                 about.returns = None
         return True
 
-    def _asked(self, file: SqlFile) -> list[int]:
+    def _undescribed(self, file: SqlFile) -> list[int]:
         """Return the indexes of the statements that the server must describe."""
         return [index for index, about in enumerate(file.notes.statements) if about.returns is None]
 

@@ -41,31 +41,31 @@ class StaticFiles:
         """Return the file or redirect of the request, or None: then routing follows."""
         return self._folder.find(scope.path) if scope.method in ("GET", "HEAD") else None
 
-    def answer_at_once(self, scope: Any, protocol: Any, found: StaticFile | str) -> bool:
+    def answer_at_once(self, scope: Any, protocol: Any, match: StaticFile | str) -> bool:
         """Send the response that was sent before, if the request is as simple. If it returns False, call `answer`."""
-        if type(found) is not StaticFile or found.known is None or scope.method != "GET":
+        if type(match) is not StaticFile or match.known is None or scope.method != "GET":
             return False
         headers = scope.headers
         if "if-none-match" in headers or "range" in headers or "if-modified-since" in headers:
             return False
-        protocol.response_bytes(200, found.known, found.body)
+        protocol.response_bytes(200, match.known, match.body)
         return True
 
-    def answer(self, context: RequestContext, found: StaticFile | str) -> Awaitable[None] | None:
+    def answer(self, context: RequestContext, match: StaticFile | str) -> Awaitable[None] | None:
         """Respond with the file or redirect, perhaps after authentication."""
         scope = context.scope
-        if isinstance(found, str):
+        if isinstance(match, str):
             query = f"?{scope.query_string}" if scope.query_string else ""
-            location = _address(found) + query
+            location = _address(match) + query
             context.protocol.response_empty(301, [("location", location), ("content-length", "0")])
             return None
-        page = self._pages is not None and self._pages.fills(found.url)
-        closed = not (self._access(scope.path).anonymous and self._access(found.url).anonymous)
+        page = self._pages is not None and self._pages.fills(match.url)
+        closed = not (self._access(scope.path).anonymous and self._access(match.url).anonymous)
         if (page or closed) and self._worker.auth.schemes:
             waiting = self._identity.sessions.authenticate(context)
             if waiting is not None:
-                return self._answer_later(context, found, waiting, closed)
-        self._answer(context, found, closed)
+                return self._answer_later(context, match, waiting, closed)
+        self._answer(context, match, closed)
         return None
 
     async def _answer_later(
@@ -99,7 +99,7 @@ class StaticFiles:
         if target is None:
             raise unauthorized(self._worker.auth.schemes.challenge, f"{context.scope.path} is for signed-in users")
         if self._options.return_to is not None:
-            target += f"{'&' if '?' in target else '?'}{self._options.return_to}={_wanted(context.scope)}"
+            target += f"{'&' if '?' in target else '?'}{self._options.return_to}={_return_path(context.scope)}"
         protocol.response_empty(302, [("location", target), ("content-length", "0"), ("cache-control", "no-store")])
 
     def _send(self, scope: Any, protocol: Any, file: StaticFile, *, private: bool) -> None:
@@ -159,7 +159,7 @@ class StaticFiles:
             protocol.response_file(200, fields, path)
 
 
-def _wanted(scope: Any) -> str:
+def _return_path(scope: Any) -> str:
     """Return path and query of the request, quoted as a query value. A default document is replaced by its folder."""
     folder, _, name = scope.path.rpartition("/")
     path = f"{folder}/" if name in DEFAULT_DOCUMENTS else scope.path

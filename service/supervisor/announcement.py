@@ -23,7 +23,7 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
     """Log `16 endpoints of 14 functions and 2 procedures, 2 workers`, warnings, and the startup message, unless it is
     empty.
     """
-    log.info("%s, %s", _found(snapshot), _counted(workers, "worker"))
+    log.info("%s, %s", _endpoint_counts(snapshot), _counted(workers, "worker"))
     report_left_out(snapshot)
     if snapshot.postgrest is not None:
         log.info("PostgREST's interface: %s", _interface(snapshot.postgrest))
@@ -58,8 +58,8 @@ def hidden_objects(snapshot: SchemaSnapshot) -> dict[str, str]:
     catalogue = snapshot.postgrest
     if catalogue is None:
         return {}
-    found = ((endpoint.name, catalogue.object_at(endpoint.path)) for endpoint in snapshot.endpoints)
-    return {endpoint: name for endpoint, name in found if name is not None}
+    objects = ((endpoint.name, catalogue.object_at(endpoint.path)) for endpoint in snapshot.endpoints)
+    return {endpoint: name for endpoint, name in objects if name is not None}
 
 
 def _interface(catalogue: PostgRestCatalogue) -> str:
@@ -147,7 +147,7 @@ def elapsed(seconds: float) -> str:
     return f"{hours:02}:{minutes:02}:{rest:010.7f}"
 
 
-def _found(snapshot: SchemaSnapshot) -> str:
+def _endpoint_counts(snapshot: SchemaSnapshot) -> str:
     routines = (endpoint.routine for endpoint in snapshot.endpoints)
     kinds = Counter(kind.name.lower() for kind, *_ in set(map(_object, routines)))
     objects = [_counted(kinds[name], name) for kind in RoutineKind if (name := kind.name.lower()) in kinds]

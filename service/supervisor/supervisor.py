@@ -449,7 +449,7 @@ class Supervisor:
             )
         else:
             # Add to the channels of the snapshot that is still active.
-            await self._channels.watch(self._channels.wanted | channels)
+            await self._channels.watch(self._channels.watched | channels)
 
     def _hear_of_events(self, worker: WorkerProcess, message: EventMessage) -> None:
         if isinstance(message, EventsPublished):
@@ -491,7 +491,7 @@ class Supervisor:
         if error is None and self._postgrest_admin is not None:
             self._postgrest_admin.loads += 1
         if error is None:
-            await self._channels.watch(self._channels.wanted & channels)
+            await self._channels.watch(self._channels.watched & channels)
         return error
 
     async def _reload_on_request(self) -> None:

@@ -26,8 +26,8 @@ class Reply:
     unexpected: tuple[str, ...] = ()
     """Requests to other services without a matching stub."""
 
-    def header(self, wanted: str) -> str | None:
-        return next((value for name, value in self.headers if name.lower() == wanted), None)
+    def header(self, lowered: str) -> str | None:
+        return next((value for name, value in self.headers if name.lower() == lowered), None)
 
 
 class Caller(Protocol):

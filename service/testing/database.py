@@ -130,16 +130,16 @@ class TestDatabase(Database):
         super().__init__(target, DatabaseOptions(PoolOptions(), sharing=False, timeout=options.timeout))
 
     @property
-    def _one(self) -> _Pool:
+    def _session_pool(self) -> _Pool:
         return cast(_Pool, self._exclusive)
 
     @property
     def session(self) -> Session | None:
-        return self._one.session
+        return self._session_pool.session
 
     @session.setter
     def session(self, session: Session | None) -> None:
-        self._one.session = session
+        self._session_pool.session = session
 
     def transaction(self, call: Call, context: RequestContext) -> Transaction:
         changed = cast(_Runs, self._alone).set_by(call, context)
@@ -147,7 +147,7 @@ class TestDatabase(Database):
         return self._transaction(nested_in_test, call, context)
 
     def shared_session(self) -> SharedSession:
-        return SharedSession(self._one, self._watchdog, self._failures, self._alone.execution, resets=[])
+        return SharedSession(self._session_pool, self._watchdog, self._failures, self._alone.execution, resets=[])
 
 
 def nested(script: Script, mark: tuple[str, ...]) -> Script:

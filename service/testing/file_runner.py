@@ -211,7 +211,7 @@ class FileRunner:
             self._fail_step(step, Verdict.FAIL, "\n".join(lines))
         self._pass(step.title, step)
 
-    async def _expect_error(self, step: SqlStep, wanted: Expected, session: Session) -> None:
+    async def _expect_error(self, step: SqlStep, expectation: Expected, session: Session) -> None:
         inside = session.in_transaction
         if inside:
             await session.run("savepoint rowcall_expected")
@@ -223,14 +223,14 @@ class FileRunner:
             message = error.diag.message_primary or str(error)
             if inside:
                 await session.run("rollback to savepoint rowcall_expected")
-            if error.sqlstate != wanted.code or wanted.text.lower() not in message.lower():
-                expected = f"{wanted.code} {wanted.text}".strip()
+            if error.sqlstate != expectation.code or expectation.text.lower() not in message.lower():
+                expected = f"{expectation.code} {expectation.text}".strip()
                 self._fail_step(
                     step, Verdict.FAIL, f"expected the error {expected}, actual {error.sqlstate}: {message}"
                 )
             self._pass(step.title, step)
             return
-        self._fail_step(step, Verdict.FAIL, f"expected the error {wanted.code}, and there was none")
+        self._fail_step(step, Verdict.FAIL, f"expected the error {expectation.code}, and there was none")
 
     async def _request(self, step: HttpStep, session: Session) -> None:
         self._report.raised.clear()

@@ -17,12 +17,12 @@ _PARENT = re.compile(
 )
 
 
-def is_sampled(given: str | None, options: TracingOptions) -> bool:
-    """Return whether a request is sampled. given: the header `traceparent`.
+def is_sampled(traceparent: str | None, options: TracingOptions) -> bool:
+    """Return whether a request is sampled. traceparent: the header.
 
     If callers are trusted, the decision of the caller holds.
     """
-    parent = _PARENT.fullmatch(given) if given and options.trusts else None
+    parent = _PARENT.fullmatch(traceparent) if traceparent and options.trusts else None
     if parent is not None:
         return bool(int(parent["flags"], 16) & 1)
     return options.ratio > 0 and random.random() < options.ratio  # noqa: S311 (not a secret)

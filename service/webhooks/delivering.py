@@ -206,8 +206,8 @@ class Deliveries:
             return _Outcome(False, None, f"no response within {self._options.timeout:g} s")
         except OutboundError as error:
             return _Outcome(False, None, str(error)[:MOST_ERROR])
-        asked = retry_after(response.header("retry-after"), time.time()) if status in (429, 503) else None
-        return _Outcome(False, status, f"the response has status {status}", asked or 0.0, status == 410)
+        requested = retry_after(response.header("retry-after"), time.time()) if status in (429, 503) else None
+        return _Outcome(False, status, f"the response has status {status}", requested or 0.0, status == 410)
 
     def _pause(self, delivery: _Delivery, outcome: _Outcome) -> float | None:
         """Return the seconds before the next attempt; None: there is none."""

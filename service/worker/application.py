@@ -164,7 +164,7 @@ class Application:
         return self._table.snapshot
 
     def clients(self) -> Clients:
-        """Return the clients whose requests are in progress."""
+        """Return the client addresses of requests in progress: of processed ones, and of those that still arrive."""
         active = [context.scope for context in self._runner.active]
         # An event stream stays open long after its request has been processed.
         busy = frozenset(scope.client for scope in active if scope not in arriving) | self.events.clients()
@@ -400,7 +400,7 @@ class Application:
         if self._static is None or result is None:
             self.handle(scope, protocol)
         elif not self._static.answer_at_once(scope, protocol, result):
-            self._runner.start(RequestContext(scope, protocol), (partial(self._static.answer, found=result),))
+            self._runner.start(RequestContext(scope, protocol), (partial(self._static.answer, match=result),))
 
     def handle(self, scope: Any, protocol: Any) -> None:
         """Handle one request of the HTTP server (RSGI scope and protocol)."""

@@ -102,7 +102,7 @@ def test_a_sale_is_seen_by_all_pages_at_once(page: Page, opened: Browser, shop: 
     context = opened.new_context()
     other = _visited(context.new_page(), shop)
     page.get_by_role("button", name="Buy").nth(1).click()
-    expect(page.locator("#said.refused")).to_have_text("Tell us first who you are.")
+    expect(page.locator("#said.refused")).to_have_text("Enter your name and address first.")
     page.locator("#customer").get_by_label("Name").fill("Ada")
     page.locator("#customer").get_by_label("Address").fill("ada@example.org")
     page.get_by_role("button", name="That is me").click()

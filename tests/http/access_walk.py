@@ -85,10 +85,10 @@ create function boss_heard() returns void language sql as '';
 comment on function boss_heard() is E'HTTP GET\nauthorize boss\nsse_listen news heard';
 create function basic_heard() returns void language sql as '';
 comment on function basic_heard() is E'HTTP GET\nbasic_auth kim swordfish\nsse_listen news heard';
-create function boss_told() returns void language plpgsql as $$ begin raise info 'classified'; end $$;
-comment on function boss_told() is E'HTTP POST\nauthorize boss\nsse stream\nsse_scope matching';
-create function open_told() returns void language plpgsql as $$ begin raise info 'for all'; end $$;
-comment on function open_told() is E'HTTP POST\nallow_anonymous\nsse_publish\nsse_scope all';
+create function boss_event() returns void language plpgsql as $$ begin raise info 'classified'; end $$;
+comment on function boss_event() is E'HTTP POST\nauthorize boss\nsse stream\nsse_scope matching';
+create function open_event() returns void language plpgsql as $$ begin raise info 'for all'; end $$;
+comment on function open_event() is E'HTTP POST\nallow_anonymous\nsse_publish\nsse_scope all';
 create function hidden() {_GET};
 comment on function hidden() is E'HTTP GET\nallow_anonymous\ninternal';
 create function twin(_a int) {_GET};
@@ -109,8 +109,8 @@ create function leave() returns setof text language sql as $$ select 'Cookies' $
 comment on function leave() is E'HTTP POST /api/signed-logout\nlogout\nauthorize';
 create function act_as() returns table (user_id text, scheme text) language sql as $$ select '42', 'Bearer' $$;
 comment on function act_as() is E'HTTP POST\nimpersonate\nauthorize boss within 5 minutes';
-create function act_as_anybody() returns table (user_id text, scheme text) language sql as $$ select '42', 'Bearer' $$;
-comment on function act_as_anybody() is E'HTTP POST\nimpersonate\nauthorize';
+create function act_as_any_user() returns table (user_id text, scheme text) language sql as $$ select '42', 'Bearer' $$;
+comment on function act_as_any_user() is E'HTTP POST\nimpersonate\nauthorize';
 create function be_oneself() returns table (user_id text, scheme text) language sql as $$ select '7', 'Bearer' $$;
 comment on function be_oneself() is E'HTTP POST\nend_impersonation';
 insert into member (id, name, handle) overriding system value values (41, 'kiri', '\\x29'), (42, 'mo', '\\x2a');
@@ -235,19 +235,19 @@ _RULES: Mapping[str, Rule] = {
     "basic": {name: 401 for name in CALLERS if name != "HTTP Basic"},
 }
 """Rules by the first word of the path of an endpoint."""
-_NOBODY = _rule(*_USERS)
+_NO_USER = _rule(*_USERS)
 _OPERATORS = {name: 401 for name in CALLERS if name != "operator"}
 _SINGLE: Mapping[str, Rule] = {
     "GET /api/open-twin public.twin(integer, integer)": _BOSS,
     "POST /api/signed-pair public.pair(integer, integer)": _BOSS,
     "POST /api/act-as": {**_rule("plain", "acting"), "stale": 401, "boss by key": 401},
-    "POST /api/act-as-anybody": _NOBODY,
+    "POST /api/act-as-any-user": _NO_USER,
     "POST /api/be-oneself": _rule(*(_USERS - {"acting"})),
     "GET /api/me": _SIGNED,
     "POST /api/second-factor/verify": {},
     "POST /api/sign-out": _SIGNED,
     "GET /who": _SIGNED,
-    "* /api/boss-told/stream": {},
+    "* /api/boss-event/stream": {},
     "GET /private/*": _SIGNED,
     "POST /forget": _BOSS,
     "GET /mcp": _SIGNED,
@@ -266,11 +266,11 @@ _BELOW: Mapping[str, Rule] = {
 OPEN: Mapping[str, int] = {
     "GET /api/open-get": 200,
     "POST /api/open-post": 200,
-    "POST /api/open-told": 204,
+    "POST /api/open-event": 204,
     "GET /api/open-twin public.twin(integer)": 200,
     "GET /api/wary-get": 200,
     "POST /api/wary-post": 200,
-    # Whoever can sign in there brings credentials in the body.
+    # Sign-in: the credentials are in the body.
     "POST /api/open-login": 200,
     "POST /api/second-factor/verify": 400,
     "POST /api/jwt/refresh": 401,
@@ -285,8 +285,8 @@ OPEN: Mapping[str, int] = {
     "POST /signin-id/logout": 303,
     "POST /signin-id/refresh": 401,
     "GET /token": 200,
-    # Anybody may connect; each event has its own recipients.
-    "* /api/boss-told/stream": 200,
+    # Every caller may connect; the recipients are determined per event.
+    "* /api/boss-event/stream": 200,
     # Documents about the service.
     "GET /.well-known/oauth-protected-resource/mcp": 200,
     "GET /llms.txt": 200,
@@ -365,7 +365,7 @@ class Callers:
             "expired cookie": {"Cookie": cookie},
         }
         assert self.headers.keys() == CALLERS
-        # Refresh tokens of somebody else, and one that is no longer valid.
+        # Refresh tokens of another user, and one that is no longer valid.
         self.refresh = self._sign_in(service, "99", "BearerToken").json()["refreshToken"]
         payload = {"user_id": "99", "token_type": "refresh", "nbf": now - 100, "iat": now - 100, "exp": now - 1}
         self.expired_refresh = jwt.encode(payload, SECRET, algorithm="HS256")
@@ -438,7 +438,7 @@ def _request(route: Route, callers: Callers) -> tuple[str, str, dict[str, Any]]:
         "POST /api/open-login": {"json": {"id": "41", "scheme": "Bearer"}},
         "POST /api/token/refresh": {"json": {"refresh": callers.refresh}},
         "POST /api/jwt/refresh": {"json": {"refreshToken": callers.expired_refresh}},
-        "POST /api/passkey/register/options": {"json": {"name": "somebody"}},
+        "POST /api/passkey/register/options": {"json": {"name": "new user"}},
         "POST /signin-id": {"json": {"code": "x", "state": "x"}, "headers": {"Sec-Fetch-Site": "same-origin"}},
         "POST /api/boss-upload": {"files": [("file", b"x")]},
         "POST /mcp": {"json": _call("ping")},
@@ -529,10 +529,10 @@ def heard(service: Service) -> dict[str, list[str]]:
     names = ("anonymous", "plain", "revoked session", "boss")
     with ExitStack() as stack:
         streams = {
-            name: stack.enter_context(EventStream(service, "/api/boss-told/stream", headers[name])) for name in names
+            name: stack.enter_context(EventStream(service, "/api/boss-event/stream", headers[name])) for name in names
         }
         client = stack.enter_context(service.new_client())
-        for path in ("/api/boss-told", "/api/open-told"):
+        for path in ("/api/boss-event", "/api/open-event"):
             assert client.post(path, headers=headers["boss"]).status_code == 204
         for stream in streams.values():
             stream.wait(partial(_has_last, stream), "the second event")

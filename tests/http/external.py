@@ -24,7 +24,7 @@ language plpgsql as $$
 begin
     insert into external_call (provider, email, name, info, analytics, claims)
     values (_provider, _email, _name, _info, _analytics, _claims);
-    if _email like 'nobody@%' then return; end if;
+    if _email like 'unknown@%' then return; end if;
     if _email like 'broken@%' then raise exception 'a secret of the database'; end if;
     return query select case when _email like 'locked@%' then 423 else 200 end,
         case when _email like 'token@%' then 'BearerToken' when _email like 'nowhere@%' then 'nowhere' end,

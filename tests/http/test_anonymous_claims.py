@@ -15,7 +15,7 @@ pytestmark = pytest.mark.attack
 
 SQL = """
 create function needed(_user_id text, _n int default 0) returns text language sql stable
-as $$select coalesce(_user_id, 'nobody') || _n$$;
+as $$select coalesce(_user_id, 'anonymous') || _n$$;
 comment on function needed(text, int) is E'HTTP GET\\nallow_anonymous\\nuser_parameters\\nX-User: {_user_id}';
 create function defaulted(
     _user_id text default 'default', _user_roles text[] default null, _user_claims json default null)
@@ -24,15 +24,16 @@ as $$select concat_ws('|', _user_id, coalesce(array_to_string(_user_roles, '+'),
     coalesce(_user_claims::text, 'none'))$$;
 comment on function defaulted(text, text[], json) is E'HTTP GET\\nallow_anonymous\\nuser_parameters';
 create function posted(_user_id text, _user_roles text[], _note text) returns text language sql volatile
-as $$select concat_ws('|', coalesce(_user_id, 'nobody'), coalesce(array_to_string(_user_roles, '+'), 'none'), _note)$$;
+as $$select concat_ws('|', coalesce(_user_id, 'anonymous'), coalesce(array_to_string(_user_roles, '+'), 'none'),
+    _note)$$;
 comment on function posted(text, text[], text) is E'HTTP POST\\nallow_anonymous\\nuser_parameters';
-create function in_path(_user_id text) returns text language sql stable as $$select coalesce(_user_id, 'nobody')$$;
+create function in_path(_user_id text) returns text language sql stable as $$select coalesce(_user_id, 'anonymous')$$;
 comment on function in_path(text) is E'HTTP GET /users/{_user_id}\\nallow_anonymous\\nuser_parameters';
 create function over(_user_id text, _n int) returns text language sql stable
-as $$select coalesce(_user_id, 'nobody') || _n$$;
+as $$select coalesce(_user_id, 'anonymous') || _n$$;
 comment on function over(text, int) is E'HTTP GET\\nallow_anonymous\\nuser_parameters';
 create function over(_user_id text, _n int, _m int) returns text language sql stable
-as $$select coalesce(_user_id, 'nobody') || _n || _m$$;
+as $$select coalesce(_user_id, 'anonymous') || _n || _m$$;
 comment on function over(text, int, int) is E'HTTP GET\\nallow_anonymous\\nuser_parameters';
 create function seen(_headers json default '{}') returns text language sql stable as $$select _headers->>'X-Proof'$$;
 comment on function seen(json) is E'HTTP GET\\nallow_anonymous';
@@ -56,35 +57,35 @@ def service(database: Database, serve: Serve) -> Service:
 @pytest.mark.parametrize(
     ("path", "answer"),
     [
-        ("needed", "nobody0"),
-        ("needed?userId=41", "nobody0"),
-        ("needed?userId=41&n=5", "nobody5"),
+        ("needed", "anonymous0"),
+        ("needed?userId=41", "anonymous0"),
+        ("needed?userId=41&n=5", "anonymous5"),
         ("defaulted", "default|none|none"),
         ("defaulted?userId=41&userRoles=boss&userRoles=gate", "default|none|none"),
         ('defaulted?userClaims={"user_id":"41"}', "default|none|none"),
-        ("over?userId=41&n=1", "nobody1"),
-        ("over?n=1&m=2", "nobody12"),
+        ("over?userId=41&n=1", "anonymous1"),
+        ("over?n=1&m=2", "anonymous12"),
     ],
 )
-def test_nobody_says_who_he_is(service: Service, path: str, answer: str) -> None:
+def test_a_client_cannot_choose_its_claims(service: Service, path: str, answer: str) -> None:
     assert service.get(f"/api/{path}").text == answer
 
 
 @pytest.mark.parametrize("value", ["41", None, 41, {"a": 1}, ["boss"]])
 def test_nor_in_a_body(service: Service, value: object) -> None:
     body = {"userId": value, "userRoles": value, "note": "x"}
-    assert service.post("/api/posted", json=body).text == "nobody|none|x"
+    assert service.post("/api/posted", json=body).text == "anonymous|none|x"
 
 
 def test_nor_in_the_path(service: Service) -> None:
-    assert service.get("/users/41").text == "nobody"
+    assert service.get("/users/41").text == "anonymous"
 
 
 def test_nor_in_a_header_of_the_answer(service: Service) -> None:
     assert service.get("/api/needed?userId=41").headers.get("x-user", "") == ""
 
 
-def test_who_is_signed_in_is_told_apart(service: Service) -> None:
+def test_signed_in_callers_get_their_own_claims(service: Service) -> None:
     headers = bearer(tokens(service, "BearerToken")["accessToken"])
     assert service.get("/api/needed?userId=42", headers=headers).text == "410"
 
@@ -111,23 +112,23 @@ def test_failed_sign_ins_look_alike(service: Service) -> None:
     def attempt(path: str, **body: object) -> tuple[object, ...]:
         return shown(service.post(f"/api/{path}", json=body))
 
-    unknown = attempt("sign-in", nick="stranger", passphrase="x")
+    unknown = attempt("sign-in", nick="unknown", passphrase="x")
     assert unknown[0] == 401
     assert attempt("sign-in", nick="kiri", passphrase="wrong") == unknown
     assert attempt("sign-in", nick="kiri", passphrase="") == unknown
     assert attempt("sign-in", nick="kiri", passphrase=None) == unknown
     assert attempt("sign-in", nick="broken", passphrase="not a hash") == unknown
     assert attempt("flat-login", who="kiri", **{"pass": "wrong"}) == unknown
-    assert attempt("flat-login", who="stranger", **{"pass": "wrong"}) == unknown
+    assert attempt("flat-login", who="unknown", **{"pass": "wrong"}) == unknown
 
 
-def test_the_log_tells_them_apart(service: Service) -> None:
+def test_the_log_distinguishes_them(service: Service) -> None:
     service.post("/api/sign-in", json={"nick": "mo", "passphrase": "hush"})
     service.wait_for_log("wrong password, user id 42, user name mo")
 
 
-def test_a_key_tells_them_apart_again(own_database: Database, serve_once: Serve) -> None:
+def test_a_key_makes_them_distinguishable_again(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, member_sql(), {"Auth:BearerTokenAuth": "true", OPEN_AGAIN: "true"})
     problem(service.post("/api/sign-in", json={"nick": "kiri", "passphrase": "wrong"}), 404)
-    problem(service.post("/api/sign-in", json={"nick": "stranger", "passphrase": KIRI}), 401)
+    problem(service.post("/api/sign-in", json={"nick": "unknown", "passphrase": KIRI}), 401)
     assert OPEN_AGAIN in service.wait_for_log("WRN")

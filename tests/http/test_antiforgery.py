@@ -170,7 +170,7 @@ def test_another_browsers_token_is_refused(service: Service) -> None:
     assert "another browser" in response.json()["detail"]
 
 
-def test_json_of_nobody_is_free(service: Service) -> None:
+def test_json_of_anonymous_callers_needs_no_token(service: Service) -> None:
     assert fresh(service, "POST", "/api/note", json={"text": "x"}).text == "x"
 
 

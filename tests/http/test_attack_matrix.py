@@ -61,7 +61,7 @@ comment on function stream_{a}() is 'HTTP GET
 sse_subscribe news
 {line}';
 create function tool_{a}() returns text language sql stable as $$ select 'secret' $$;
-comment on function tool_{a}() is 'mcp Tells the secret.
+comment on function tool_{a}() is 'mcp Returns the secret.
 {line}';
 create function passed_{a}() returns void language sql as '';
 comment on function passed_{a}() is 'HTTP GET

@@ -122,7 +122,7 @@ def test_secrets_in_generated_documents_are_found(own_database: Database, clerk:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_start_tells_what_is_open(own_database: Database, serve_once: Serve) -> None:
+def test_the_start_logs_what_is_open(own_database: Database, serve_once: Serve) -> None:
     own_database.execute("""
         create function look() returns int language sql stable as 'select 1';
         comment on function look() is E'HTTP GET\\nallow_anonymous';

@@ -59,22 +59,24 @@ def test_calls_are_written_down_with_their_callers(service: Service, database: D
     assert service.get("/api/quiet").status_code == 200
     assert service.request("HEAD", "/api/closed", headers=token).status_code == 200
     assert len(service.get("/api/many?count=200000").content) > 1_000_000
-    kiri, nobody = ("41", "kiri", "BearerToken"), (None, None, None)
+    kiri, anonymous = ("41", "kiri", "BearerToken"), (None, None, None)
     closed = ("GET /api/closed", "public.closed")
     assert calls(database, 7) == [
         ("POST /api/sign-in", "public.sign_in", *kiri, "127.0.0.1", 200),
         (*closed, *kiri, "127.0.0.1", 200),
-        (*closed, *nobody, "127.0.0.1", 401),
+        (*closed, *anonymous, "127.0.0.1", 401),
         (*closed, *kiri, "127.0.0.1", 400),
-        ("POST /api/fails", "public.fails", *nobody, "127.0.0.1", 400),
+        ("POST /api/fails", "public.fails", *anonymous, "127.0.0.1", 400),
         (*closed, *kiri, "127.0.0.1", 200),
-        ("GET /api/many", "public.many", *nobody, "127.0.0.1", 200),
+        ("GET /api/many", "public.many", *anonymous, "127.0.0.1", 200),
     ]
     assert database.value("select count(*) from call where milliseconds < 0 or at > now()") == 0
     assert "4242" not in str(database.fetch("select c.*::text from call c"))
 
 
-def test_what_waits_is_bounded_and_the_rest_is_told(own_database: Database, serve_once: Serve) -> None:
+def test_records_wait_while_the_command_fails_and_the_failure_is_logged(
+    own_database: Database, serve_once: Serve
+) -> None:
     """The command fails: that does not delay requests, and the log reports it."""
     service = serve_once(own_database, SQL, SETTINGS)
     for _ in range(5):

@@ -47,13 +47,13 @@ def opened(database: Database, by_default: Service, serve: Serve) -> Service:
 @pytest.mark.parametrize(
     "path", ["plain?a=1", "plain", "plain?a=x", "plain?a=1&unknown=1", "plain-strict?a=", "closed", "closed-to-roles"]
 )
-def test_stranger_learns_nothing_about_parameters(by_default: Service, path: str) -> None:
+def test_anonymous_callers_learn_nothing_about_parameters(by_default: Service, path: str) -> None:
     members = problem(by_default.get(f"/api/{path}"), 401)
     assert members["title"] == "Unauthorized"
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"{}", b'{"a":1}'])
-def test_stranger_learns_nothing_about_bodies(by_default: Service, body: bytes) -> None:
+def test_anonymous_callers_learn_nothing_about_bodies(by_default: Service, body: bytes) -> None:
     problem(by_default.post("/api/posted", content=body), 401)
 
 
@@ -117,7 +117,7 @@ def test_configuration_opens_every_endpoint_but_the_closed_ones(opened: Service)
     problem(opened.get("/api/closed-to-roles"), 401)
 
 
-def test_database_is_not_asked_for_a_stranger(database: Database, by_default: Service) -> None:
+def test_no_query_runs_for_an_anonymous_caller(database: Database, by_default: Service) -> None:
     requested = """select count(*) from pg_stat_activity
                 where datname = current_database() and query like '%plain%' and pid <> pg_backend_pid()"""
     before = database.value(requested)

@@ -72,7 +72,7 @@ def holds(service: Service, session: dict[str, str]) -> bool:
     return result == {200}
 
 
-def tell(service: Service, token: str, path: str = PATH) -> httpx.Response:
+def notify(service: Service, token: str, path: str = PATH) -> httpx.Response:
     with fresh(service) as client:
         return client.post(path, data={"logout_token": token})
 
@@ -81,7 +81,7 @@ def test_the_session_of_a_sign_in_ends_on_all_workers(service: Service, provider
     item, other = signed_in(service, provider, "one"), signed_in(service, provider, "other")
     assert holds(service, item)
     assert holds(service, other)
-    response = tell(service, provider.logout_token(sub=ALMA["sub"], sid="one"))
+    response = notify(service, provider.logout_token(sub=ALMA["sub"], sid="one"))
     assert (response.status_code, response.content) == (200, b"")
     assert response.headers["cache-control"] == "no-store"
     wait_until(lambda: not _any(service, item), "no worker takes it")
@@ -99,7 +99,7 @@ def _any(service: Service, session: dict[str, str]) -> bool:
 def test_all_sessions_of_a_user_end(service: Service, provider: IdentityProvider) -> None:
     mine = [signed_in(service, provider, f"mine {number}", sub="me") for number in range(2)]
     theirs = signed_in(service, provider, "theirs", sub="them")
-    assert tell(service, provider.logout_token(sub="me", typ=None)).status_code == 200
+    assert notify(service, provider.logout_token(sub="me", typ=None)).status_code == 200
     wait_until(lambda: not any(_any(service, session) for session in mine), "no worker takes them")
     assert holds(service, theirs)
 
@@ -109,14 +109,14 @@ def test_what_is_refreshed_belongs_to_the_same_session(service: Service, provide
     with fresh(service) as client:
         renewed = client.post("/signin-id/refresh", headers=session)
     assert renewed.status_code == 200, renewed.text
-    assert tell(service, provider.logout_token(sid="kept")).status_code == 200
+    assert notify(service, provider.logout_token(sid="kept")).status_code == 200
     wait_until(lambda: not _any(service, session_of(renewed)), "no worker takes it")
 
 
 NOW = int(time.time())
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another issuer": ({"iss": "https://id.example"}, "issuer"),
-    "another client": ({"aud": "somebody"}, "udience"),
+    "another client": ({"aud": "another"}, "udience"),
     "no audience": ({"aud": None}, "aud"),
     "no event": ({"events": None}, "events"),
     "another event": ({"events": {"http://schemas.openid.net/event/other": {}}}, "no logout"),
@@ -125,7 +125,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a nonce": ({"nonce": "n"}, "nonce"),
     "an empty nonce": ({"nonce": ""}, "nonce"),
     "no number": ({"jti": None}, "jti"),
-    "nobody": ({"sub": None, "sid": None}, "neither"),
+    "no user": ({"sub": None, "sid": None}, "neither"),
     "a number for a subject": ({"sub": 7}, "sub|ubject"),
     "expired": ({"iat": NOW - 900, "exp": NOW - 600}, "expired"),
     "no end": ({"exp": None}, "exp"),
@@ -140,7 +140,7 @@ def test_what_is_no_logout_token_ends_nothing(
     service: Service, provider: IdentityProvider, database: Database, claims: dict[str, Any], said: str
 ) -> None:
     before = database.value("select count(*) from session where ended")
-    response = tell(service, provider.logout_token(**{"sub": ALMA["sub"], **claims}))
+    response = notify(service, provider.logout_token(**{"sub": ALMA["sub"], **claims}))
     assert response.status_code == 400
     assert response.headers["cache-control"] == "no-store"
     body = response.json()
@@ -156,21 +156,21 @@ def test_who_has_not_signed_it_ends_nothing(service: Service, provider: Identity
     provider.key, provider.published = key, [key]
     with provider.bent(key=old):
         forged = provider.logout_token(sub=ALMA["sub"])
-    assert tell(service, forged).status_code == 400
+    assert notify(service, forged).status_code == 400
     header, payload, _ = provider.logout_token(sub=ALMA["sub"]).split(".")
     # {"alg":"none"}
-    assert tell(service, f"eyJhbGciOiJub25lIn0.{payload}.").status_code == 400
-    assert tell(service, f"{header}.{payload}.").status_code == 400
+    assert notify(service, f"eyJhbGciOiJub25lIn0.{payload}.").status_code == 400
+    assert notify(service, f"{header}.{payload}.").status_code == 400
 
 
 def test_a_token_is_good_for_one_use(service: Service, provider: IdentityProvider) -> None:
-    token = provider.logout_token(sub="somebody")
-    answers = [tell(service, token).status_code for _ in range(6)]
+    token = provider.logout_token(sub="another")
+    answers = [notify(service, token).status_code for _ in range(6)]
     assert answers == [200, 400, 400, 400, 400, 400]
 
 
 def test_other_requests(service: Service, provider: IdentityProvider) -> None:
-    token = provider.logout_token(sub="somebody")
+    token = provider.logout_token(sub="another")
     with fresh(service) as client:
         assert client.post(PATH, json={"logout_token": token}).status_code == 400
         assert client.post(PATH, data={"logout_token": ""}).status_code == 400
@@ -178,13 +178,13 @@ def test_other_requests(service: Service, provider: IdentityProvider) -> None:
         assert client.post(PATH).status_code == 400
         assert client.get(f"{PATH}?logout_token={token}").status_code == 405
     # A provider without this option has no such path.
-    assert tell(service, token, "/signin-deaf/backchannel-logout").status_code == 404
-    assert tell(service, token).status_code == 200
+    assert notify(service, token, "/signin-deaf/backchannel-logout").status_code == 404
+    assert notify(service, token).status_code == 200
 
 
 def test_it_is_written_down(service: Service, provider: IdentityProvider, database: Database) -> None:
     session = signed_in(service, provider, "written")
-    tell(service, provider.logout_token(sid="written"))
+    notify(service, provider.logout_token(sid="written"))
     with fresh(service) as client:
         assert client.post("/signin-id/logout", headers=session).status_code == 303
     sql = (

@@ -30,8 +30,8 @@ basic_auth scale7 {STORED}
 challenge_command = select id user_id, roles user_roles, ok status from device($1, $2, $3, $4, $5)';
 create function device(_user text, _word text, _valid boolean, _realm text, _path text)
 returns table (id text, roles text[], ok boolean) language sql as $$
-    select _user || coalesce(_valid::text, '?') || _realm || _path, array[_word], true where _user <> 'nobody'
-    union all select 'x', array['boss'], false where _user = 'nobody' and _word = 'known'$$;
+    select _user || coalesce(_valid::text, '?') || _realm || _path, array[_word], true where _user <> 'unknown'
+    union all select 'x', array['boss'], false where _user = 'unknown' and _word = 'known'$$;
 
 create function unasked() returns text language sql as $$select 'in'$$;
 comment on function unasked() is E'HTTP GET
@@ -67,14 +67,14 @@ create function pair(_a int, _b int) returns text language sql as $$select 'two'
 comment on function pair(int, int) is E'HTTP POST /pair\\nauthorize
 challenge_command = select $1 user_name, nextval(''challenges'') user_id where $2 = ''s3cret''';
 
-create function tell_callers(_text text default 'for callers') returns void language plpgsql as
+create function publish_callers(_text text default 'for callers') returns void language plpgsql as
 $$begin raise info '%', _text; end$$;
-comment on function tell_callers(text) is E'HTTP POST\\nallow_anonymous\\nbasic_auth mate {STORED}
+comment on function publish_callers(text) is E'HTTP POST\\nallow_anonymous\\nbasic_auth mate {STORED}
 sse\\nsse_scope matching';
-create function tell_fewer() returns void language sql as $$select tell_callers('for callers anywhere')$$;
-comment on function tell_fewer() is E'HTTP POST\\nallow_anonymous\\nsse_publish\\nsse_scope matching';
-create function tell_all() returns void language sql as $$select tell_callers('for all')$$;
-comment on function tell_all() is E'HTTP POST\\nallow_anonymous\\nsse_publish';
+create function publish_fewer() returns void language sql as $$select publish_callers('for callers anywhere')$$;
+comment on function publish_fewer() is E'HTTP POST\\nallow_anonymous\\nsse_publish\\nsse_scope matching';
+create function publish_all() returns void language sql as $$select publish_callers('for all')$$;
+comment on function publish_all() is E'HTTP POST\\nallow_anonymous\\nsse_publish';
 
 create function to_keep() returns text language sql as $$select 'in'$$;
 comment on function to_keep() is E'HTTP GET\\nallow_anonymous\\ncache_control public, max-age=60, s-maxage=600';
@@ -129,7 +129,7 @@ def test_the_word_basic_has_no_case(service: Service) -> None:
         credentials("scale7", "wrong"),
         credentials("scale7", ""),
         credentials("", "s3cret"),
-        credentials("nobody", "s3cret"),
+        credentials("unknown", "s3cret"),
         credentials("Scale7", "s3cret"),
         credentials("scale7", STORED),
         {"Authorization": "Basic c2NhbGU3"},
@@ -156,7 +156,7 @@ def test_a_command_decides_and_gives_claims(service: Service) -> None:
 
 def test_a_command_that_does_not_ask_about_the_password_decides_alone(service: Service) -> None:
     assert service.get("/api/unasked", headers=credentials("scale7", "wrong")).text == "in"
-    assert service.get("/api/unasked", headers=credentials("nobody", "wrong")).text == "in"
+    assert service.get("/api/unasked", headers=credentials("unknown", "wrong")).text == "in"
 
 
 def test_roles_apply_behind_a_command(service: Service) -> None:
@@ -165,7 +165,7 @@ def test_roles_apply_behind_a_command(service: Service) -> None:
 
 @pytest.mark.parametrize("word", ["known", "unknown"])
 def test_a_command_that_refuses(service: Service, word: str) -> None:
-    response = service.get("/api/asked", headers=credentials("nobody", word))
+    response = service.get("/api/asked", headers=credentials("unknown", word))
     assert response.headers["www-authenticate"] == 'Basic realm="rowcall", charset="UTF-8"'
     problem(response, 401)
 
@@ -195,7 +195,7 @@ def test_for_every_endpoint(database: Database, service: Service, serve_once: Se
     assert "without TLS" in everywhere.log
 
 
-def test_without_tls_nobody_is_asked_for_a_password(database: Database, service: Service, serve_once: Serve) -> None:
+def test_without_tls_no_password_is_requested(database: Database, service: Service, serve_once: Serve) -> None:
     strict = serve_once(database)
     problem(strict.get("/api/weigh", headers=credentials("scale7", "s3cret")), 401)
     behind = serve_once(database, settings={"ForwardedHeaders:Enabled": "true"})
@@ -276,20 +276,20 @@ def everywhere(database: Database, service: Service, serve: Serve) -> Service:
     return serve(database, "", settings)
 
 
-def test_events_for_callers_reach_nobody_without_a_password(service: Service, everywhere: Service) -> None:
+def test_events_for_callers_do_not_reach_a_subscriber_without_a_password(service: Service, everywhere: Service) -> None:
     """Whether the comment or the configuration requires the password."""
-    mate, stream = credentials("mate", "s3cret"), "/api/tell-callers/info"
+    mate, stream = credentials("mate", "s3cret"), "/api/publish-callers/info"
     for requested, path, result in (
-        (service, "/api/tell-callers", "for callers"),
-        (everywhere, "/api/tell-callers", "for callers"),
-        (everywhere, "/api/tell-fewer", "for callers anywhere"),
+        (service, "/api/publish-callers", "for callers"),
+        (everywhere, "/api/publish-callers", "for callers"),
+        (everywhere, "/api/publish-fewer", "for callers anywhere"),
     ):
-        with EventStream(requested, stream) as anybody, EventStream(requested, stream, mate) as caller:
+        with EventStream(requested, stream) as anonymous, EventStream(requested, stream, mate) as caller:
             assert requested.post(path).status_code == 401
             assert requested.post(path, headers=mate).is_success
-            assert requested.post("/api/tell-all", headers=mate).is_success
+            assert requested.post("/api/publish-all", headers=mate).is_success
             caller.wait_for(result, "for all")
-            anybody.wait_for("for all")
+            anonymous.wait_for("for all")
 
 
 @pytest.mark.parametrize("path", ["/api/to-keep", "/api/to-keep-by-line"])

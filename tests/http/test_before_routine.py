@@ -30,8 +30,8 @@ create function noted() returns int language sql as $$
   select count(distinct transaction)::int from log $$;
 create procedure proceed() language sql as $$ insert into log values (current_setting('app.word', true), null) $$;
 comment on function seen() is 'HTTP';
-create function told() returns text language sql stable as $$ select current_setting('app.told') $$;
-comment on function told() is 'HTTP';
+create function setting() returns text language sql stable as $$ select current_setting('app.setting') $$;
+comment on function setting() is 'HTTP';
 comment on function noted() is 'HTTP POST';
 comment on procedure proceed() is 'HTTP POST';
 create sequence runs;
@@ -59,7 +59,7 @@ SETTINGS = (
     | section(3, "select set_config('app.claim', $1, true)", ("Claim", "none"))
     | section(
         4,
-        "select set_config('app.told', format('%s %s', $3, concat($1, $4)), true)",
+        "select set_config('app.setting', format('%s %s', $3, concat($1, $4)), true)",
         ("RequestHeader", "X-Word"),
         ("IpAddress", ""),
         ("RequestHeader", "X-Other"),
@@ -93,7 +93,7 @@ def test_what_a_request_lacks_is_null(local: Service) -> None:
 
 def test_values_are_text_whatever_asks_for_them(local: Service) -> None:
     """Also if PostgreSQL cannot infer their types; values that are unused or absent are no mistake."""
-    response = local.get("/api/told", headers={"X-Word": "w", "X-Other": "o"})
+    response = local.get("/api/setting", headers={"X-Word": "w", "X-Other": "o"})
     assert answer(response) == (200, TEXT, "o w")
 
 
@@ -210,7 +210,7 @@ def test_a_procedure_has_its_settings_whether_wrapped_or_not(
     assert own_database.fetch("select * from steps") == [("plain", "7s")]
 
 
-def test_the_application_name_can_tell_the_request(own_database: Database, serve_once: Serve) -> None:
+def test_the_application_name_can_contain_the_request(own_database: Database, serve_once: Serve) -> None:
     sql = "create function name() returns text language sql stable as $$ select current_setting('application_name') $$;"
     settings = {"ConnectionSettings:UseJsonApplicationName": "true", "ApplicationName": "shop"}
     service = serve_once(own_database, sql + "comment on function name() is 'HTTP'", settings)

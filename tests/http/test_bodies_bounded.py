@@ -88,7 +88,7 @@ def status(connection: socket.socket) -> int:
 # --- before anything is read ---------------------------------------------------------------------------------------
 
 
-def test_nobody_is_refused_before_his_body_is_read(service: Service) -> None:
+def test_anonymous_callers_are_refused_before_their_body_is_read(service: Service) -> None:
     """Also on a route with several overloads, where the body selects one."""
     with announced(service, "/api/many", 29_000_000) as connection:
         assert status(connection) == 401

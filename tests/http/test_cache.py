@@ -291,7 +291,7 @@ def test_parameters_outside_the_key_do_not_count(service: Service, one: str, oth
     assert same(service, f"/api/{one}", f"/api/{other}")
 
 
-def test_bodies_are_told_apart_by_their_values(service: Service) -> None:
+def test_bodies_are_distinguished_by_their_values(service: Service) -> None:
     def posted(**body: object) -> str:
         return ask(service, "/api/posted", "POST", json=body).text
 

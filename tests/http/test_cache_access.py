@@ -69,7 +69,9 @@ def mo(service: Service) -> dict[str, str]:
     return bearer(tokens(service, "BearerToken", "mo")["accessToken"])
 
 
-def test_nobody_is_let_in_by_a_kept_answer(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
+def test_a_cached_response_admits_no_one_without_access(
+    service: Service, kiri: dict[str, str], mo: dict[str, str]
+) -> None:
     body = get(service, "for-chiefs?a=1", kiri).text
     for _ in range(4):
         assert get(service, "for-chiefs?a=1").status_code == 401
@@ -77,7 +79,7 @@ def test_nobody_is_let_in_by_a_kept_answer(service: Service, kiri: dict[str, str
         assert get(service, "for-chiefs?a=1", kiri).text == body
 
 
-def test_nobody_forgets_what_he_may_not_see(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
+def test_callers_without_access_cannot_invalidate(service: Service, kiri: dict[str, str], mo: dict[str, str]) -> None:
     body = get(service, "for-chiefs?a=2", kiri).text
     assert post(service, "for-chiefs/purge?a=2").status_code == 401
     assert post(service, "for-chiefs/purge?a=2", mo).status_code == 403

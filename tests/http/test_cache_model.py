@@ -44,19 +44,19 @@ LONG = 300
 SQL = f"""
 create table item (id int primary key, version bigint not null default 0);
 insert into item select generate_series(0, {len(ITEMS) - 1});
-create function told(_who text, _id int) returns text language sql stable as $$
+create function described(_who text, _id int) returns text language sql stable as $$
     select format('%s|%s|%s|%s', _who, _id, version, repeat(md5(_who || _id || version), {LONG}))
     from item where id = _id
 $$;
 create function lasting(_id int, _user_name text default null) returns text language sql stable as
-    $$ select told(_user_name, _id) $$;
+    $$ select described(_user_name, _id) $$;
 comment on function lasting(int, text) is 'HTTP GET
 authorize
 user_parameters
 cached
 cache_tags item:{{_id}}, all';
 create function stale(_id int, _user_name text default null) returns text language sql stable as
-    $$ select told(_user_name, _id) $$;
+    $$ select described(_user_name, _id) $$;
 comment on function stale(int, text) is 'HTTP GET
 authorize
 user_parameters
@@ -146,7 +146,7 @@ class Model:
 def _damage(text: str, user: str, row: int) -> str:
     parts = text.split("|")
     if len(parts) != 4 or parts[:2] != [user, str(row)]:
-        return "somebody else's"
+        return "another caller's"
     whole = hashlib.md5(f"{user}{row}{parts[2]}".encode(), usedforsecurity=False).hexdigest() * LONG
     return "" if parts[3] == whole else "not whole"
 

@@ -27,15 +27,15 @@ def schema(url: str) -> str:
         + proxy("passed_by_a", f"HTTP GET /passed-by-a\nproxy {url}\ncached _a", "_a text")
         + proxy("passed_post", f"HTTP POST /passed-post\nproxy {url}\ncached")
         + proxy("broken", f"HTTP GET /broken\nproxy {url}\ncached")
-        + proxy("nobody", "HTTP GET /nobody\nproxy http://127.0.0.1:1\ncached")
+        + proxy("unreachable", "HTTP GET /unreachable\nproxy http://127.0.0.1:1\ncached")
         + proxy("chunked", f"HTTP GET /chunked\nproxy {url}\ncached")
         + proxy("created", f"HTTP GET /created\nproxy {url}\ncached")
         + f"""
 create sequence runs;
 create function ran() returns bigint language sql volatile as $$ select nextval('runs') $$;
-create function told(_a int, _proxy_body text default null) returns text language sql as
+create function reported(_a int, _proxy_body text default null) returns text language sql as
     $$ select ran() || _proxy_body $$;
-comment on function told(int, text) is 'HTTP GET /told
+comment on function reported(int, text) is 'HTTP GET /reported
 proxy {url}
 cached';
 create function secret(_a text) returns bigint language sql as 'select ran()';
@@ -85,7 +85,7 @@ def upstream() -> Iterator[Upstream]:
             b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"0\r\n\r\n"
         )
 
-    for path in ("/passed", "/passed-by-a", "/passed-post", "/told"):
+    for path in ("/passed", "/passed-by-a", "/passed-post", "/reported"):
         server.on(path, counted)
     server.on("/broken", lambda _seen, _connection: answer({"run": next(count)}, 500))
     server.on(
@@ -141,7 +141,7 @@ def test_the_other_service_is_asked_once(service: Service, path: str) -> None:
         assert "set-cookie" not in again.headers
 
 
-def test_what_the_other_service_sees_tells_answers_apart(service: Service) -> None:
+def test_responses_are_distinguished_by_what_the_other_service_receives(service: Service) -> None:
     who = {"authorization": "Bearer one"}
     answers = [ask(service, "/passed?y=1"), ask(service, "/passed?y=2"), ask(service, "/passed?y=1", headers=who)]
     assert len({answer.json()["run"] for answer in answers}) == 3
@@ -161,7 +161,7 @@ def test_what_another_service_says_is_kept_and_its_silence_is_not(service: Servi
     """An error is a response too (caching-18)."""
     assert [ask(service, "/broken").status_code for _ in range(3)] == [500] * 3
     assert len(upstream.to("/broken")) == 1
-    assert [ask(service, "/nobody").status_code for _ in range(3)] == [502] * 3
+    assert [ask(service, "/unreachable").status_code for _ in range(3)] == [502] * 3
 
 
 def test_an_answer_given_again_is_logged_as_one(service: Service) -> None:
@@ -178,12 +178,12 @@ def test_the_answer_of_another_service_is_forgotten(service: Service) -> None:
 
 
 def test_a_routine_behind_a_proxy_is_kept_by_its_own_parameters(service: Service, upstream: Upstream) -> None:
-    first = ask(service, "/told?a=1").text
-    before = len(upstream.to("/told"))
-    assert ask(service, "/told?a=1").text == first
-    assert len(upstream.to("/told")) == before + 1, "the other service is asked each time (caching-20)"
-    assert ask(service, "/told/forget?a=1", "POST").json() == {"invalidated": True}
-    assert len(upstream.to("/told")) == before + 1
+    first = ask(service, "/reported?a=1").text
+    before = len(upstream.to("/reported"))
+    assert ask(service, "/reported?a=1").text == first
+    assert len(upstream.to("/reported")) == before + 1, "the other service is asked each time (caching-20)"
+    assert ask(service, "/reported/forget?a=1", "POST").json() == {"invalidated": True}
+    assert len(upstream.to("/reported")) == before + 1
 
 
 def test_credentials_are_in_no_log_of_what_is_forgotten(service: Service) -> None:
@@ -197,7 +197,7 @@ def test_credentials_are_in_no_log_of_what_is_forgotten(service: Service) -> Non
     assert "open-sesame" not in service.log
 
 
-def test_an_encrypted_value_is_told_by_what_was_sent(service: Service) -> None:
+def test_an_encrypted_value_is_distinguished_by_its_plain_text(service: Service) -> None:
     def run(text: str) -> str:
         return ask(service, "/api/secret", "POST", json={"a": text}).text
 

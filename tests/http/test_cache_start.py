@@ -34,7 +34,7 @@ comment on function only_tagged() is 'HTTP GET
 cache_expires 5 minutes
 cached = false
 cache_expires = 1 hour
-cache_tags one, of:{_nobody}';
+cache_tags one, of:{_missing}';
 create function nothing() returns void language sql as '';
 comment on function nothing() is 'HTTP POST
 cached';
@@ -89,7 +89,7 @@ GET /api/only-tagged: cache_tags has no effect, as nothing is cached; add cached
 GET /api/level: the rule on shelf of cache profile 'hot' is dropped: the routine has no parameter
 GET /api/level: the rule on site of cache profile 'hot' is dropped: it is not among the parameters of the cache key
 cached = … is a custom parameter and no annotation; take the line away
-{_nobody} names no parameter and is left unchanged (comment line: cache_tags of:{_nobody})
+{_missing} names no parameter and is left unchanged (comment line: cache_tags of:{_missing})
 the routine has no parameter _shelf; it is no part of the cache key
 'soon' is not an interval such as '5 minutes'
 exactly one profile name is expected
@@ -143,8 +143,8 @@ create sequence made;
 create function text_of() returns text language sql as $$ select 'first' $$;
 comment on function text_of() is 'HTTP GET
 cached';
-create function told() returns table (a int, b int) language sql as $$ values (1, 2) $$;
-comment on function told() is 'HTTP GET
+create function reported() returns table (a int, b int) language sql as $$ values (1, 2) $$;
+comment on function reported() is 'HTTP GET
 cached';
 create table kept (id int);
 comment on table kept is 'HTTP GET
@@ -162,17 +162,21 @@ cached';""")
                 result.add(client.get(path).text)
         return result
 
-    assert [answers(f"/api/{name}") for name in ("text-of", "told", "kept")] == [{"first"}, {'[{"a":1,"b":2}]'}, {"[]"}]
+    assert [answers(f"/api/{name}") for name in ("text-of", "reported", "kept")] == [
+        {"first"},
+        {'[{"a":1,"b":2}]'},
+        {"[]"},
+    ]
     other = answers("/api/other")
     own_database.execute("""
 create or replace function text_of() returns text language sql as $$ select 'second' $$;
-comment on function told() is 'HTTP GET
+comment on function reported() is 'HTTP GET
 cached
 single';
 alter table kept add column more int;
 insert into kept values (1, 2);
 notify rowcall, 'reload'""")
-    new = {"/api/text-of": "second", "/api/told": '{"a":1,"b":2}', "/api/kept": '[{"id":1,"more":2}]'}
+    new = {"/api/text-of": "second", "/api/reported": '{"a":1,"b":2}', "/api/kept": '[{"id":1,"more":2}]'}
     # The workers apply the change one after the other.
     wait_until(lambda: all(answers(path) == {text} for path, text in new.items()), "the new answers are given")
     assert answers("/api/other") == other

@@ -41,9 +41,9 @@ comment on function slow_price(text) is 'HTTP GET
 allow_anonymous
 cached
 cache_tags prices';
-create function tell_of_price() returns trigger language plpgsql as
+create function report_price() returns trigger language plpgsql as
     $$ begin perform pg_notify('rowcall', 'forget price:' || new.sku); return new; end $$;
-create trigger told after update on price for each row execute function tell_of_price();
+create trigger price_changed after update on price for each row execute function report_price();
 create function tagged_text(_a text default 'x') returns text language sql immutable as 'select _a';
 comment on function tagged_text(text) is 'HTTP GET
 allow_anonymous
@@ -111,7 +111,7 @@ def test_answers_are_forgotten_by_tag(service: Service, boss: dict[str, str]) ->
     assert [item == other for item, other in zip(second, third, strict=True)] == [False, False, True]
 
 
-def test_not_everybody_forgets(service: Service, boss: dict[str, str]) -> None:
+def test_not_every_caller_may_invalidate(service: Service, boss: dict[str, str]) -> None:
     mo = bearer(tokens(service, "BearerToken", "mo")["accessToken"])
     statuses = [ask(service, "/forget?tag=prices", who, "POST").status_code for who in (None, mo)]
     assert statuses == [401, 403]
@@ -148,7 +148,7 @@ def test_the_answer_says_where_it_comes_from(service: Service) -> None:
     assert words == ["miss", "hit", "bypass"]
 
 
-def test_a_client_that_has_the_answer_is_told_so(service: Service) -> None:
+def test_a_client_with_the_response_gets_304(service: Service) -> None:
     for path in ("/api/tagged-text?a=1", "/api/tagged-kept?a=1"):
         answer = ask(service, path)
         mark = answer.headers["etag"]

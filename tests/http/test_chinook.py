@@ -127,7 +127,7 @@ create sequence busy;
 create function reindex_catalogue() returns int language plpgsql as $$
 declare attempt int = nextval('busy');
 begin
-  if attempt = 1 then raise exception 'somebody else is at it' using errcode = '55P03'; end if;
+  if attempt = 1 then raise exception 'another session holds the lock' using errcode = '55P03'; end if;
   return attempt;
 end $$;
 comment on function reindex_catalogue() is 'HTTP POST /catalogue/index
@@ -433,13 +433,13 @@ def test_staff_signs_in_and_out(service: Service) -> None:
         problem(jane.get("/my/name"), 401)
 
 
-def test_a_wrong_number_lets_nobody_in(service: Service) -> None:
+def test_a_wrong_number_admits_no_caller(service: Service) -> None:
     problem(service.post("/sign-in", json={**JANE, "phone": "' or true --"}), 401)
 
 
 def test_the_database_says_who_is_responsible(service: Service) -> None:
     contact = "František knows a Sales Support Agent"
-    assert answer(service.get("/customers/5/contact?rep=Nobody")) == (200, TEXT, contact)
+    assert answer(service.get("/customers/5/contact?rep=Unknown")) == (200, TEXT, contact)
 
 
 def test_many_annotations_make_this_api() -> None:

@@ -11,7 +11,8 @@ from tests.http.conftest import Serve
 from tests.http.members import EVERY_SCHEME, bearer, member_sql, tokens, with_cookie
 
 SQL = """
-create function open_who(_user_id text default 'nobody', _ip_address text default null, _user_roles text default 'none')
+create function open_who(_user_id text default 'anonymous', _ip_address text default null,
+    _user_roles text default 'none')
 returns table (user_id text, address text, roles text) language sql stable
 as $$select _user_id, _ip_address, _user_roles$$;
 comment on function open_who(text, text, text) is E'HTTP GET\\nallow_anonymous\\nuser_parameters\\nsingle';
@@ -147,8 +148,8 @@ def test_headers_of_a_client_do_not_change_its_address(service: Service, kiri: d
 
 
 def test_anonymous_callers_have_no_claims(service: Service) -> None:
-    assert service.get("/api/open-who").json() == {"userId": "nobody", "address": "127.0.0.1", "roles": "none"}
-    assert service.get("/api/open-who?userId=9").json()["userId"] == "nobody"
+    assert service.get("/api/open-who").json() == {"userId": "anonymous", "address": "127.0.0.1", "roles": "none"}
+    assert service.get("/api/open-who?userId=9").json()["userId"] == "anonymous"
     assert service.get("/api/needed?n=1&depot=south").text == "1"
 
 

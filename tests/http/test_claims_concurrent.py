@@ -63,13 +63,13 @@ comment on function quietly() is 'HTTP GET';
 create function quietly_written() returns text language sql volatile as $$select {_SAID}$$;
 comment on function quietly_written() is 'HTTP POST';
 
-create function told(_user_id text default null, _user_roles text[] default null, _user_claims json default null)
+create function injected(_user_id text default null, _user_roles text[] default null, _user_claims json default null)
 returns text language sql stable as $$select concat_ws('|', _user_id, _user_roles, _user_claims)$$;
-comment on function told(text, text[], json) is 'HTTP GET
+comment on function injected(text, text[], json) is 'HTTP GET
 user_parameters';
-create function told_written(_user_id text default null, _user_roles text[] default null) returns text
+create function injected_written(_user_id text default null, _user_roles text[] default null) returns text
 language sql volatile as $$select concat_ws('|', _user_id, _user_roles)$$;
-comment on function told_written(text, text[]) is 'HTTP POST
+comment on function injected_written(text, text[]) is 'HTTP POST
 user_parameters';
 create function only_third() returns text language sql stable as $$select 'in'$$;
 comment on function only_third() is 'HTTP GET
@@ -82,7 +82,7 @@ cached';
 """
 
 CLIENTS, ROUNDS, MANY_ROUNDS = 12, 8, 40
-NOBODY = "|||"
+ANONYMOUS = "|||"
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ class Client:
     def context(self) -> str:
         n = self.number
         claims = f'{{"user_id":"{n}","user_name":"user-{n}","user_roles":["r{n}","all"]}}'
-        return f'{n}|user-{n}|{{"r{n}","all"}}|{claims}' if n else NOBODY
+        return f'{n}|user-{n}|{{"r{n}","all"}}|{claims}' if n else ANONYMOUS
 
     @property
     def parameters(self) -> str:
@@ -145,13 +145,13 @@ def _commit(client: Client) -> None:
 
 
 def _hear_nothing(client: Client) -> None:
-    assert client.get("/api/quietly") == NOBODY
-    assert client.post("/api/quietly-written") == NOBODY
+    assert client.get("/api/quietly") == ANONYMOUS
+    assert client.post("/api/quietly-written") == ANONYMOUS
 
 
-def _be_told(client: Client) -> None:
-    assert client.get("/api/told") == client.parameters
-    assert client.post("/api/told-written") == client.parameters.rpartition('|{"')[0]
+def _receive_claims(client: Client) -> None:
+    assert client.get("/api/injected") == client.parameters
+    assert client.post("/api/injected-written") == client.parameters.rpartition('|{"')[0]
 
 
 def _be_let_in(client: Client) -> None:
@@ -164,11 +164,11 @@ def _get_cached(client: Client) -> None:
 
 
 STEPS: tuple[Callable[[Client], None], ...] = (
-    _read, _write, _fail, _commit, _hear_nothing, _be_told, _be_let_in, _get_cached,
+    _read, _write, _fail, _commit, _hear_nothing, _receive_claims, _be_let_in, _get_cached,
 )  # fmt: skip
 
 
-def test_nobody_hears_of_others(service: Service, database: Database) -> None:
+def test_no_caller_sees_the_claims_of_another(service: Service, database: Database) -> None:
     _interleave(service, database, ROUNDS)
 
 

@@ -58,8 +58,9 @@ create function shut_well() returns text language sql as $$ select 'in' $$;
 comment on function shut_well() is 'HTTP GET
 authorize
 cache_control no-store';
-create function told(_user_id text default null) returns text language sql as $$ select coalesce(_user_id, 'nobody') $$;
-comment on function told(text) is 'HTTP GET
+create function personal(_user_id text default null) returns text language sql as
+    $$ select coalesce(_user_id, 'anonymous') $$;
+comment on function personal(text) is 'HTTP GET
 allow_anonymous
 user_parameters
 cache_control max-age=60';
@@ -93,7 +94,7 @@ def ask(service: Service, path: str, headers: dict[str, str] | None = None, meth
 
 
 @pytest.mark.parametrize("path", ["shelf", "kept", "uncached", "one"])
-def test_who_has_the_answer_is_told_so(service: Service, path: str) -> None:
+def test_a_client_with_the_response_gets_304(service: Service, path: str) -> None:
     answer = ask(service, path)
     mark = answer.headers["etag"]
     assert mark.startswith('W/"')
@@ -141,16 +142,18 @@ def test_errors_are_not_kept(service: Service) -> None:
     assert ask(service, "failing?a=1").headers["cache-control"] == "public, max-age=60"
 
 
-def test_what_is_not_for_everybody_is_private(service: Service) -> None:
+def test_responses_for_some_callers_are_private(service: Service) -> None:
     kiri = bearer(tokens(service, "BearerToken")["accessToken"])
-    headers = [ask(service, path, kiri).headers["cache-control"] for path in ("shut", "shut-line", "shut-well", "told")]
+    headers = [
+        ask(service, path, kiri).headers["cache-control"] for path in ("shut", "shut-line", "shut-well", "personal")
+    ]
     assert headers == ["private, max-age=60", "private, max-age=60", "no-store", "private, max-age=60"]
-    assert ask(service, "shut", {"if-none-match": "*"}).status_code == 401, "who may not have it is not told anything"
-    for name in ("shut", "shut_line", "told"):
+    assert ask(service, "shut", {"if-none-match": "*"}).status_code == 401, "a caller without access learns nothing"
+    for name in ("shut", "shut_line", "personal"):
         assert f"{name} is personal" in service.log.replace("-", "_")
     assert "shut_well is personal" not in service.log.replace("-", "_")
 
 
-def test_mistakes_are_told(service: Service) -> None:
+def test_mistakes_are_logged(service: Service) -> None:
     assert "'max-age=often' is no directive of Cache-Control" in service.log
     assert "cache-control" not in ask(service, "misspelt").headers

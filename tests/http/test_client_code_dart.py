@@ -395,7 +395,7 @@ Future<List<FindParcelsResponse>> findParcels("""
 def test_a_start_writes_the_files(
     snapshot: SchemaSnapshot, database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
-    """`edition` is asked for because it makes the routines."""
+    """The parameter `snapshot` is requested because its fixture creates the routines."""
     section = "Service:DartClientCodeGen:"
     settings = {section + "Enabled": "true", section + "FilePath": str(tmp_path / "{0}.dart")}
     service = serve_once(database, "", settings)

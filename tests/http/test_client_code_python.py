@@ -198,7 +198,7 @@ def test_files_are_sent(api: ModuleType) -> None:
     assert result["oid"] > 0
 
 
-def test_the_docstring_tells_what_the_comment_says(api: ModuleType) -> None:
+def test_the_docstring_contains_the_comment(api: ModuleType) -> None:
     text = api.Client.find_parcels.__doc__
     assert text.startswith("GET /api/find-parcels\n")
     assert 'Parcels of a depot, with "quotes" and \\ signs.' in text

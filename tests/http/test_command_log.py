@@ -14,9 +14,9 @@ from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
-create function told(_id int, _price numeric, _ok boolean, _name text, _tags text[], _gone text default 'x')
+create function logged(_id int, _price numeric, _ok boolean, _name text, _tags text[], _gone text default 'x')
   returns text language sql stable as 'select _name';
-comment on function told(int, numeric, boolean, text, text[], text) is 'HTTP';
+comment on function logged(int, numeric, boolean, text, text[], text) is 'HTTP';
 create function posted(_name text, _note text) returns text language sql as 'select _name';
 comment on function posted(text, text) is 'HTTP POST /posted/{_name}';
 create function failing(_name text) returns int language sql stable as 'select 1 / length(_name)';
@@ -74,7 +74,7 @@ def block(service: Service, first: str, lines: int) -> list[str]:
 
 
 def test_a_command_is_logged_with_its_url_values_and_sql(loud: Service) -> None:
-    url = "/api/told?id=7&price=1.50&ok=true&name=it%27s%20me&tags=a&tags=b"
+    url = "/api/logged?id=7&price=1.50&ok=true&name=it%27s%20me&tags=a&tags=b"
     assert loud.get(url).status_code == 200
     message = block(loud, f"-- GET {loud.url}{url}", 7)
     assert message[1:6] == [
@@ -84,7 +84,7 @@ def test_a_command_is_logged_with_its_url_values_and_sql(loud: Service) -> None:
         "-- $4 text = 'it's me'",
         '-- $5 text[] = \'{"a","b"}\'',
     ]
-    assert message[6].startswith('select "public"."told"("_id" => $1::integer')
+    assert message[6].startswith('select "public"."logged"("_id" => $1::integer')
 
 
 def test_null_is_a_word_and_line_ends_cannot_forge_lines(loud: Service) -> None:
@@ -260,7 +260,7 @@ def test_notices_can_be_kept_out(own_database: Database, serve_once: Serve) -> N
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_file_with_several_statements_is_told_by_its_name(
+def test_a_file_with_several_statements_is_logged_by_its_name(
     own_database: Database, serve_once: Serve, tmp_path: Path, whole: bool
 ) -> None:
     write_files(tmp_path, {"both.sql": "-- HTTP GET\nselect 1 as a;\nselect 2 as b;"})

@@ -105,7 +105,7 @@ def test_nothing_is_served_at(service: Service, path: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS"])
-def test_an_internal_endpoint_does_not_exist_for_anybody_outside(service: Service, method: str) -> None:
+def test_an_internal_endpoint_does_not_exist_for_clients(service: Service, method: str) -> None:
     response = service.request(method, "/hidden")
     assert response.status_code == 404
     assert "allow" not in response.headers

@@ -205,7 +205,7 @@ def test_a_domain_still_checks_what_it_gets(service: Service) -> None:
         assert "check" not in members["detail"]
 
 
-def test_an_object_counts_as_its_fields_where_overloads_are_told_apart(service: Service) -> None:
+def test_an_object_counts_as_its_fields_when_an_overload_is_selected(service: Service) -> None:
     assert answer(service.post("/chosen", json={"box": {"id": 1}})) == (200, TEXT, "a box")
     assert answer(service.post("/chosen", json={"name": "x"})) == (200, TEXT, "a name")
 

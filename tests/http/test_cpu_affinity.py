@@ -62,15 +62,15 @@ def test_places_are_shared_by_more_workers_and_lists_are_kept_whole(database: Da
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("0-", "HttpServer:CpuAffinity: '0-' is neither a core such as 6 nor a range such as 0-3; 0-3,6"),
         ("4000", "HttpServer:CpuAffinity: there is no core 4000 for this process; it may use "),
     ],
 )
-def test_cores_that_cannot_be_had_end_the_start(tmp_path: Path, database: Database, text: str, told: str) -> None:
+def test_cores_that_cannot_be_had_end_the_start(tmp_path: Path, database: Database, text: str, message: str) -> None:
     settings = {"ConnectionStrings:Default": database.conninfo, "HttpServer:CpuAffinity": text}
     service = Service(tmp_path, settings)
     assert service.process.wait(60) == 1
-    assert told in service.log
+    assert message in service.log
     service.client.close()

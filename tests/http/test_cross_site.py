@@ -115,12 +115,12 @@ def test_tokens_are_not_sent_by_browsers_on_their_own(service: Service, headers:
 
 
 @pytest.mark.parametrize("headers", CROSS, ids=str)
-def test_what_is_open_to_everybody_is_open_to_every_page(service: Service, headers: dict[str, str]) -> None:
+def test_public_endpoints_are_open_to_every_page(service: Service, headers: dict[str, str]) -> None:
     assert service.post("/api/public-note", json={"n": 1}, headers=headers).text == "1"
 
 
 @pytest.mark.parametrize("headers", CROSS, ids=str)
-def test_nobody_is_signed_in_by_another_site(service: Service, headers: dict[str, str]) -> None:
+def test_another_site_cannot_sign_a_user_in(service: Service, headers: dict[str, str]) -> None:
     """Otherwise, a user could work in the attacker's account without noticing."""
     service.client.cookies.clear()
     body = b"nick=kiri&scheme=Cookies"

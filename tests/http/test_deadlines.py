@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import ask, check
 from tests.harness.expect import problem
+from tests.harness.request_tables import ask, check
 from tests.harness.routines import routines
 from tests.harness.service import Service
 from tests.harness.upstream import Seen, Upstream
@@ -116,7 +116,7 @@ CASES: list[tuple[str, str, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("request_", "wanted", "headers"), CASES, ids=[f"{one[0]} {one[2]}" for one in CASES])
-def test_whoever_waits_no_longer_is_told_so(
+def test_a_deadline_ends_the_request_and_its_work(
     service: Service, database: Database, upstream: Upstream, request_: str, wanted: str, headers: dict[str, str]
 ) -> None:
     check(service, (request_, wanted), headers)
@@ -124,7 +124,7 @@ def test_whoever_waits_no_longer_is_told_so(
     wait_until(lambda: upstream.open_connections == 0, "nothing is asked any more")
 
 
-def test_whoever_minds_it_first_it_is_the_deadline(own_database: Database, serve_once: Serve) -> None:
+def test_the_deadline_is_reported_whichever_part_notices_it_first(own_database: Database, serve_once: Serve) -> None:
     """Delayed workers receive the server's timeout before their own timer has run. The delayed parts stop for longer
     than a deadline, repeatedly, while requests run."""
     service = serve_once(own_database, schema("http://127.0.0.1:1"), SETTINGS)
@@ -225,7 +225,7 @@ def test_requests_to_others_end_with_the_client(service: Service, upstream: Upst
     wait_until(lambda: service.log.count(" responded 499 ") == 3, "each is logged as left")
 
 
-def test_a_header_that_nobody_can_read_stops_the_start(database: Database) -> None:
+def test_an_unknown_deadline_header_stops_the_start(database: Database) -> None:
     command = [sys.executable, "-m", "rowcall.service.cli", f"--ConnectionStrings:Default={database.conninfo}",
                "--Service:Deadlines:RequestHeaders:0=X-Timeout", "--validate"]  # fmt: skip
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -239,7 +239,7 @@ def test_without_the_key_no_header_counts(database: Database, serve_once: Serve)
     assert service.get("/nap?s=0.2", headers={"Request-Timeout": "0.01", "Deadline": "1"}).text == "slept"
 
 
-def test_another_service_is_told_what_is_left(service: Service) -> None:
+def test_the_remaining_time_is_sent_to_another_service(service: Service) -> None:
     """1.1 seconds have passed before the outgoing request."""
     moment = "2100-01-01T00:00:00Z"
     sent = {"Request-Timeout": "100", "grpc-timeout": "100S", "Deadline": moment}

@@ -16,7 +16,7 @@ SQL = """
 create function orders(_id int, _text text default '') returns int language sql stable as 'select _id';
 comment on function orders(int, text) is E'HTTP GET /orders/{_idd}
 timeout soon
-cached nobody
+cached missing
 dartclient = perhaps
 dartclient = perhaps
 mcp Lists orders
@@ -46,7 +46,7 @@ comment on function bosses() is E'HTTP GET /bosses\\nauthorize "boss" gate';
 create function realms() returns int language sql stable as 'select 1';
 comment on function realms() is E'HTTP GET /realms\\nrealm Depot North';
 create function asked() returns int language sql stable as 'select 1';
-comment on function asked() is E'HTTP GET /asked\\nbasic_auth_command = select nobody($1, $3)';
+comment on function asked() is E'HTTP GET /asked\\nbasic_auth_command = select missing($1, $3)';
 create procedure noted(text, text) language sql as '';
 create function in_and_out() returns table (user_id int) language sql as 'select 1';
 comment on function in_and_out() is E'HTTP POST /in-and-out\\nlogin\\nlogout\\nauthorize gate';
@@ -80,7 +80,7 @@ def lines(service: Service, level: str, text: str) -> list[str]:
     [
         ("orders(integer, text): 'soon' is not an interval; the global timeout applies", "timeout soon"),
         ("{_idd} in /orders/{_idd} names no parameter", "HTTP GET /orders/{_idd}"),
-        ("the routine has no parameter nobody; it is no part of the cache key", "cached nobody"),
+        ("the routine has no parameter missing; it is no part of the cache key", "cached missing"),
         ("'perhaps' is neither true nor false", "dartclient = perhaps"),
         ("name and password are missing", "basic_auth ***"),
         ("the realm is Depot, without the rest", "realm Depot North"),
@@ -90,7 +90,7 @@ def lines(service: Service, level: str, text: str) -> list[str]:
         ("1 endpoint is for signed-in callers, and no way to sign in is on", None),
         ("Service:AuthenticationOptions:LoginPath: no endpoint is at /nowhere", None),
         ("PasswordVerificationSucceededCommand cannot run: 42883: procedure renewed(text, text) does not exist", None),
-        ("public.asked(): basic_auth_command cannot run: 42883: function nobody(text, boolean) does not exist", None),
+        ("public.asked(): basic_auth_command cannot run: 42883: function missing(text, boolean) does not exist", None),
         ("encrypt applies only to the routine: proxy forwards the request", "encrypt _a"),
         ("logout has no effect beside login", "logout"),
         ("authorize has no effect: any caller may sign in", "authorize gate"),
@@ -109,11 +109,11 @@ def test_each_mistake_is_reported_once_with_object_and_line(service: Service, te
     assert line is None or result.endswith(f"(comment line: {line}) [rowcall]")
 
 
-def test_commands_that_can_run_are_not_told(service: Service) -> None:
+def test_commands_that_can_run_are_not_logged(service: Service) -> None:
     assert service.log.count("cannot run") == 2
 
 
-def test_the_twin_that_nobody_can_call_is_named(service: Service) -> None:
+def test_an_overload_that_is_never_called_is_named(service: Service) -> None:
     (result,) = lines(service, "WRN", "is never called")
     assert "twin(integer)" in result
     assert "twin(text)" in result
@@ -202,7 +202,7 @@ create function fast() returns int language sql stable as 'select 1';
 create function slow() returns int language sql stable as 'select 1';
 create function fine() returns int language sql stable as 'select 1';
 comment on function fast() is E'HTTP GET /fast\\ncache_profile fats';
-comment on function slow() is E'HTTP GET /slow\\ncache_profile fast\\ncache_profile off\\nrate_limiter nobody';
+comment on function slow() is E'HTTP GET /slow\\ncache_profile fast\\ncache_profile off\\nrate_limiter missing';
 comment on function fine() is E'HTTP GET /fine\\ncache_profile fast';
 """
 CACHE = {
@@ -228,9 +228,9 @@ def test_without_a_cache_profiles_mean_nothing(own_database: Database, serve_onc
     service = serve_once(own_database, PROFILES, {**CACHE, "RateLimiterOptions:Enabled": "true"})
     assert answer(service.get("/fast")) == (200, TEXT, "1")
     (result,) = lines(
-        service, "WRN", "rate_limiter 'nobody' is none of the configured ones (none); the endpoint is left out"
+        service, "WRN", "rate_limiter 'missing' is none of the configured ones (none); the endpoint is left out"
     )
-    assert result.endswith("(comment line: rate_limiter nobody) [rowcall]")
+    assert result.endswith("(comment line: rate_limiter missing) [rowcall]")
 
 
 def test_at_a_later_reading_it_stops_nothing_either(own_database: Database, serve_once: Serve) -> None:

@@ -229,7 +229,7 @@ def test_examples_and_defaults_come_from_comments(service: Service) -> None:
     assert '{\n    "plan": {"rows": [1, "two"]},\n    "on": "2026-03-01",\n    "count": 2.5\n}' in text
 
 
-def test_examples_that_fit_nothing_are_told(service: Service) -> None:
+def test_examples_that_match_nothing_are_logged(service: Service) -> None:
     service.wait_for_log("openapi example: depth is no parameter; nothing is shown")
     service.wait_for_log("openapi example: maybe is no value of wide as JSON has it; it is shown as a text")
 

@@ -167,7 +167,7 @@ def test_attributes_of_composites_are_opened(service: Service, database: Databas
     ]
 
 
-def test_what_cannot_be_opened_stays_and_harms_nobody(service: Service, database: Database) -> None:
+def test_a_value_that_cannot_be_decrypted_is_returned_unchanged(service: Service, database: Database) -> None:
     service.post("/api/store", json={"id": 6, "iban": "fine"})
     sealed = database.value("select iban from member where id = 6")
     changed = sealed[:-1] + ("A" if sealed[-1] != "A" else "B")
@@ -203,7 +203,7 @@ def test_an_endpoint_that_encrypts_an_unknown_parameter_is_left_out(service: Ser
     service.wait_for_log("the routine has no parameter _nothing")
 
 
-def test_keys_that_end_with_the_process_are_told(service: Service) -> None:
+def test_keys_that_are_only_in_memory_are_logged(service: Service) -> None:
     service.wait_for_log("keys that end with this process")
 
 

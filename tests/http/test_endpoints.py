@@ -85,7 +85,7 @@ comment on function with_headers(text) is
 E'HTTP GET /headers\\nContent-Type: text/html; charset=utf-8\\nX-One: a\\nX-One: b\\nCache-Control: max-age=60';
 create function with_placeholder(_file text default 'none') returns text language sql stable as $$select 'x'$$;
 comment on function with_placeholder(text) is
-E'HTTP GET /placeholder\\nContent-Disposition: attachment; filename={_file}\\nX-Unknown: {nobody}';
+E'HTTP GET /placeholder\\nContent-Disposition: attachment; filename={_file}\\nX-Unknown: {unknown}';
 create function body_on_get(_n int) returns int language sql stable as 'select _n';
 comment on function body_on_get(int) is E'HTTP GET\\nparam_type body';
 create function query_on_post(_n int) returns int language sql as 'select _n';
@@ -173,7 +173,7 @@ def test_nothing_is_served_at(service: Service, method: str, path: str) -> None:
         ("TRACE", "/api/forget", {"POST"}),
     ],
 )
-def test_wrong_method_is_told_the_right_ones(service: Service, method: str, path: str, allowed: set[str]) -> None:
+def test_a_wrong_method_gets_the_allowed_ones(service: Service, method: str, path: str, allowed: set[str]) -> None:
     response = service.request(method, path)
     problem(response, 405)
     assert _allowed(response.headers["allow"]) == allowed
@@ -227,7 +227,7 @@ def test_header_lines_become_response_headers(service: Service) -> None:
 def test_placeholders_in_headers_are_parameters(service: Service) -> None:
     response = service.get("/placeholder?file=report.txt")
     assert response.headers["content-disposition"] == "attachment; filename=report.txt"
-    assert response.headers["x-unknown"] == "{nobody}"
+    assert response.headers["x-unknown"] == "{unknown}"
 
 
 def test_placeholder_cannot_break_out_of_its_header(service: Service) -> None:

@@ -149,7 +149,7 @@ def test_no_error_is_a_success(service: Service, code: str) -> None:
     assert problem(service.get(f"/plainly?code={code.upper()}"), 500)["title"] == f"{code.upper()}: said so"
 
 
-def test_what_is_raised_is_told_with_its_detail_and_hint(service: Service) -> None:
+def test_raised_errors_are_returned_with_detail_and_hint(service: Service) -> None:
     members = problem(service.get("/raise?code=P0001"), 400)
     assert list(members.values())[1:] == ["said so", 400, "in detail", "try this", "P0001"]
     assert list(members)[3:] == ["detail", "hint", "sqlstate"]

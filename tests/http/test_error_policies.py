@@ -16,7 +16,7 @@ create function by_shop(_code text) returns text language plpgsql stable
   as $$ begin raise exception 'said so' using errcode = _code; end $$;
 create function by_assignment(_code text) returns text language plpgsql stable
   as $$ begin raise exception 'said so' using errcode = _code; end $$;
-create function by_nobody(_code text) returns text language plpgsql stable
+create function by_unknown(_code text) returns text language plpgsql stable
   as $$ begin raise exception 'said so' using errcode = _code; end $$;
 create function cancelled_in_shop() returns text language plpgsql
   as $$ begin perform pg_cancel_backend(pg_backend_pid()); perform pg_sleep(30); return 'never'; end $$;
@@ -25,7 +25,7 @@ create function slow_in_shop() returns text language plpgsql
 comment on function by_default(text) is 'HTTP';
 comment on function by_shop(text) is E'HTTP\\nerror_code_policy shop errors';
 comment on function by_assignment(text) is E'HTTP\\n@error_code = shop errors';
-comment on function by_nobody(text) is E'HTTP\\nerror_code_policy Shop Errors';
+comment on function by_unknown(text) is E'HTTP\\nerror_code_policy Shop Errors';
 comment on function cancelled_in_shop() is E'HTTP GET\\nerror_code_policy shop errors';
 comment on function slow_in_shop() is E'HTTP GET\\nerror_code_policy shop errors\\ntimeout 100ms';
 """
@@ -86,10 +86,10 @@ def test_a_configured_default_replaces_the_built_in_one(service: Service) -> Non
 
 
 def test_an_unknown_policy_maps_nothing_and_is_warned_of_once(service: Service) -> None:
-    assert problem(service.get("/api/by-nobody?code=P0001"), 500)["title"] == "P0001: said so"
+    assert problem(service.get("/api/by-unknown?code=P0001"), 500)["title"] == "P0001: said so"
     warnings = [line for line in service.log.splitlines() if "'Shop Errors' is none of Default, shop errors" in line]
     assert len(warnings) == 1
-    assert "by_nobody(text)" in warnings[0]
+    assert "by_unknown(text)" in warnings[0]
 
 
 def test_policies_that_cannot_be_used_are_named(service: Service) -> None:

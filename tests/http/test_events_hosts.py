@@ -17,20 +17,20 @@ from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
-create function tell(_text text) returns text language plpgsql as $$begin
+create function publish(_text text) returns text language plpgsql as $$begin
     if _text = 'late' then perform pg_advisory_xact_lock(7); end if;
     raise info '%', _text;
-    return 'told';
+    return 'published';
 end$$;
-comment on function tell(text) is E'HTTP POST\\nsse';
-create function tell_long(_length int) returns void language plpgsql as $$begin
+comment on function publish(text) is E'HTTP POST\\nsse';
+create function publish_long(_length int) returns void language plpgsql as $$begin
     raise info '%', repeat('ä', _length);
 end$$;
-comment on function tell_long(int) is E'HTTP POST\\nsse_publish';
+comment on function publish_long(int) is E'HTTP POST\\nsse_publish';
 create function heard() returns void language sql as '';
 comment on function heard() is E'HTTP GET\\nallow_anonymous\\nsse_listen news';
 """
-STREAM = "/api/tell/info"
+STREAM = "/api/publish/info"
 
 Hosts = tuple[Service, Service]
 
@@ -47,8 +47,8 @@ def hosts(request: pytest.FixtureRequest, database: Database, redis: RedisServer
     return serve(database, "", settings, workers=2), serve(database, "", settings, workers=2)
 
 
-def tell(service: Service, text: str) -> None:
-    assert service.request_once("POST", "/api/tell", json={"text": text}).status_code == 200
+def publish(service: Service, text: str) -> None:
+    assert service.request_once("POST", "/api/publish", json={"text": text}).status_code == 200
 
 
 def test_every_stream_of_every_host_gets_each_event_once_and_in_order(hosts: Hosts) -> None:
@@ -57,7 +57,7 @@ def test_every_stream_of_every_host_gets_each_event_once_and_in_order(hosts: Hos
         for number in range(20):
             for name, host in zip("ab", hosts, strict=True):
                 # On one connection, and so by one worker: the order of events of several workers is not guaranteed.
-                assert host.post("/api/tell", json={"text": f"{name}{number}"}).status_code == 200
+                assert host.post("/api/publish", json={"text": f"{name}{number}"}).status_code == 200
         for stream in streams:
             stream.wait(lambda stream=stream: len(stream.messages) >= 40, "all events")
             for name in "ab":
@@ -68,13 +68,13 @@ def test_every_stream_of_every_host_gets_each_event_once_and_in_order(hosts: Hos
 def test_a_client_takes_up_on_the_other_host_where_it_was(hosts: Hosts) -> None:
     item, other = hosts
     with EventStream(item, STREAM) as stream, EventStream(other, STREAM) as there:
-        tell(item, "first")
-        tell(other, "second")
+        publish(item, "first")
+        publish(other, "second")
         for each in (stream, there):
             each.wait(lambda each=each: sorted(each.messages) == ["first", "second"], "both")
         last = stream.last_id
-    tell(item, "third")
-    tell(other, "fourth")
+    publish(item, "third")
+    publish(other, "fourth")
     with EventStream(other, STREAM, {"last-event-id": last}) as again:
         again.wait(lambda: sorted(again.messages) == ["fourth", "third"], "what was missed, and nothing else")
 
@@ -82,9 +82,9 @@ def test_a_client_takes_up_on_the_other_host_where_it_was(hosts: Hosts) -> None:
 @pytest.mark.slow
 def test_ten_megabytes_between_hosts(hosts: Hosts) -> None:
     with EventStream(hosts[1], STREAM) as stream:
-        long = httpx.post(f"{hosts[0].url}/api/tell-long", json={"length": 5_000_000}, trust_env=False, timeout=60)
+        long = httpx.post(f"{hosts[0].url}/api/publish-long", json={"length": 5_000_000}, trust_env=False, timeout=60)
         assert long.is_success, long.text
-        tell(hosts[0], "behind it")
+        publish(hosts[0], "behind it")
         # Another worker may have published the second one: their order is not guaranteed.
         stream.wait(lambda: len(stream.body) > 10_000_000 and len(stream.messages) == 2, "all of it", 90)
         assert sorted(len(message) for message in stream.messages) == [9, 5_000_000]
@@ -109,10 +109,10 @@ def test_what_the_last_requests_of_a_host_publish_reaches_the_others(
     }
     item, other = (serve_once(own_database, sql, settings) for sql in (SQL, ""))
     with EventStream(other, STREAM) as stream, ThreadPoolExecutor(1) as threads:
-        tell(item, "first")
+        publish(item, "first")
         stream.wait_for("first", seconds=30)
         with own_database.locked(7):
-            requested = threads.submit(httpx.post, f"{item.url}/api/tell", json={"text": "late"}, timeout=60)
+            requested = threads.submit(httpx.post, f"{item.url}/api/publish", json={"text": "late"}, timeout=60)
             wait_until(own_database.waiting, "it runs")
             item.signal(signal.SIGTERM)
             wait_until(lambda: refuses(item), "only what runs is waited for")
@@ -136,19 +136,19 @@ def test_redis_gone_and_back(own_database: Database, redis: RedisServer, serve_o
     }
     item, other = (serve_once(own_database, sql, settings, workers=2) for sql in (SQL, ""))
     with EventStream(item, STREAM) as near, EventStream(other, STREAM) as far:
-        tell(item, "before")
+        publish(item, "before")
         near.wait_for("before")
         far.wait_for("before")
         redis.kill()
-        tell(item, "meanwhile")
+        publish(item, "meanwhile")
         near.wait_for("before", "meanwhile")
         other.wait_for_log("is gone: events stay on their hosts")
         redis.start()
         far.wait_for("before", "meanwhile", seconds=30)
-        tell(other, "after")
+        publish(other, "after")
         near.wait_for("before", "meanwhile", "after", seconds=30)
         far.wait_for("before", "meanwhile", "after", seconds=30)
-    wait_until(lambda: "is back" in item.log or "is back" in other.log, "it is told")
+    wait_until(lambda: "is back" in item.log or "is back" in other.log, "the log reports that PostgreSQL is back")
 
 
 def test_a_host_that_starts_knows_what_was_published_before(
@@ -162,15 +162,15 @@ def test_a_host_that_starts_knows_what_was_published_before(
     }
     item = serve_once(own_database, SQL, settings)
     with EventStream(item, STREAM) as stream:
-        tell(item, "seen")
+        publish(item, "seen")
         stream.wait_for("seen")
         last = stream.last_id
-    tell(item, "missed")
+    publish(item, "missed")
     wait_until(lambda: _entries(redis) == 2, "both are in Redis")
     later = serve_once(own_database, "", settings)
     with EventStream(later, STREAM, {"last-event-id": last}) as again, EventStream(later, STREAM) as fresh:
         again.wait_for("missed")
-        tell(item, "end")
+        publish(item, "end")
         fresh.wait_for("end")
 
 

@@ -22,16 +22,17 @@ from tests.http.conftest import Serve
 from tests.http.members import member_sql, with_cookie
 
 SQL = """
-create function tell(_text text) returns text language plpgsql as $$begin raise info '%', _text; return 'told'; end$$;
-comment on function tell(text) is E'HTTP POST\\nallow_anonymous\\nsse';
-create function tell_long(_length int, _times int default 1) returns void language plpgsql as $$begin
+create function publish(_text text) returns text language plpgsql as
+    $$begin raise info '%', _text; return 'published'; end$$;
+comment on function publish(text) is E'HTTP POST\\nallow_anonymous\\nsse';
+create function publish_long(_length int, _times int default 1) returns void language plpgsql as $$begin
     for n in 1 .. _times loop raise info '% %', n, repeat('x', _length); end loop;
 end$$;
-comment on function tell_long(int, int) is E'HTTP POST\\nallow_anonymous\\nsse_publish';
+comment on function publish_long(int, int) is E'HTTP POST\\nallow_anonymous\\nsse_publish';
 create function closed_stream() returns void language sql as '';
 comment on function closed_stream() is E'HTTP GET\\nauthorize boss\\nsse_subscribe news';
 """
-STREAM = "/api/tell/info"
+STREAM = "/api/publish/info"
 ESTABLISHED = 1
 """State in Linux' `tcp_info`."""
 
@@ -46,10 +47,10 @@ def read_nothing(service: Service) -> EventStream:
     return EventStream(service, STREAM, receive_buffer=4096)
 
 
-def test_a_slow_reader_gets_the_newest_events_and_is_told_of_a_gap(service: Service) -> None:
+def test_a_slow_reader_gets_the_newest_events_and_a_gap_is_logged(service: Service) -> None:
     with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
         sent = flood(service, fast)
-        service.post("/api/tell", json={"text": "end"})
+        service.post("/api/publish", json={"text": "end"})
         fast.wait(lambda: fast.body.endswith(b"end\n\n"), "the end")
         assert len(fast.messages) == sent + 1, "the fast one misses nothing"
         slow.wait(lambda: slow.body.endswith(b"end\n\n"), "the end", 30)
@@ -64,8 +65,8 @@ def test_a_slow_reader_gets_the_newest_events_and_is_told_of_a_gap(service: Serv
 @pytest.mark.slow
 def test_an_event_of_ten_megabytes(service: Service) -> None:
     with EventStream(service, STREAM) as item, EventStream(service, STREAM) as other:
-        service.post("/api/tell-long", json={"length": 10_000_000})
-        service.post("/api/tell", json={"text": "behind it"})
+        service.post("/api/publish-long", json={"length": 10_000_000})
+        service.post("/api/publish", json={"text": "behind it"})
         for stream in (item, other):
             stream.wait(lambda stream=stream: stream.body.endswith(b"behind it\n\n"), "all of it", 30)
             assert len(stream.messages[0]) == 10_000_002
@@ -78,19 +79,19 @@ def test_a_slow_reader_is_cut_off_where_that_is_wanted(own_database: Database, s
         flood(service, fast)
         slow.wait_for_end()
         assert slow.cut
-        service.post("/api/tell", json={"text": "end"})
+        service.post("/api/publish", json={"text": "end"})
         fast.wait(lambda: fast.body.endswith(b"end\n\n"), "others go on")
 
 
 def test_a_reader_that_takes_nothing_is_cut_off_in_time(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"Service:ServerSentEvents:SlowReaderTimeout": "2s"})
     with read_nothing(service) as slow, EventStream(service, STREAM) as fast:
-        service.post("/api/tell-long", json={"length": 4_000_000})
+        service.post("/api/publish-long", json={"length": 4_000_000})
         fast.wait(lambda: fast.body.endswith(b"xx\n\n"), "all of it", 30)
         wait_until(lambda: _is_cut(slow), "the connection is cut", 20)
     with TwoStreams(service) as both, EventStream(service, STREAM) as other:
         for _ in range(30):
-            service.post("/api/tell-long", json={"length": 2_000_000})
+            service.post("/api/publish-long", json={"length": 2_000_000})
             other.wait(lambda: other.body.endswith(b"xx\n\n"), "others get everything", 30)
             del other.body[:-4]
             if not both.read(2_000_000):
@@ -171,7 +172,7 @@ def flood(service: Service, fast: EventStream) -> int:
     def more(bursts: int = 1) -> None:
         nonlocal sent
         for _ in range(bursts):
-            service.post("/api/tell-long", json={"length": 20_000, "times": BURST})
+            service.post("/api/publish-long", json={"length": 20_000, "times": BURST})
             sent += BURST
             fast.wait(all_there, "everything")
 
@@ -213,7 +214,7 @@ def members(database: Database, serve: Serve) -> Service:
     return serve(database, member_sql() + LISTENED, settings, workers=2)
 
 
-def test_what_meets_at_the_path_of_a_stream_is_told(members: Service) -> None:
+def test_conflicts_at_the_path_of_a_stream_are_logged(members: Service) -> None:
     assert members.log.count("public.twice(integer): the stream at /api/twice/at is also that of public.twice()") == 1
     hidden = "public.behind(): GET /api/twice/at is not reached: the stream of GET /api/twice is there"
     assert members.log.count(hidden) == 1
@@ -225,7 +226,7 @@ def test_only_those_who_may_call_the_endpoint_subscribe(members: Service) -> Non
     assert members.get(path).status_code == 401
     assert members.get(path, headers=with_cookie(members, "mo")).status_code == 403
     with EventStream(members, path, with_cookie(members)) as stream:
-        members.post("/api/tell", json={"text": "hello"})
+        members.post("/api/publish", json={"text": "hello"})
         stream.wait_for("hello")
 
 
@@ -233,7 +234,7 @@ def test_a_stream_ends_with_its_session(members: Service) -> None:
     with EventStream(members, STREAM) as anonymous, EventStream(members, STREAM, with_cookie(members)) as signed_in:
         signed_in.wait_for_end(8)
         assert signed_in.ended
-        members.post("/api/tell", json={"text": "still here"})
+        members.post("/api/publish", json={"text": "still here"})
         anonymous.wait_for("still here")
 
 
@@ -249,7 +250,7 @@ def test_notifications_of_a_channel_are_a_stream(members: Service, database: Dat
         database.execute("""notify "orders", '41'; notify "Orders", '42'; select pg_notify('news', E'a\\nb')""")
         orders.wait_for("42")
         news.wait_for("a\nb")
-        members.post("/api/tell", json={"text": "end"})
+        members.post("/api/publish", json={"text": "end"})
         others.wait_for("end")
         database.execute("select pg_notify('news', 'end')")
         news.wait_for("a\nb", "end")
@@ -280,5 +281,5 @@ def test_streams_of_an_endpoint_that_is_closed_end_and_others_go_on(members: Ser
         database.execute("notify rowcall, 'reload'")
         news.wait_for_end()
         assert news.ended
-        members.post("/api/tell", json={"text": "still here"})
+        members.post("/api/publish", json={"text": "still here"})
         others.wait_for("still here")

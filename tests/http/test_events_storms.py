@@ -22,8 +22,9 @@ from tests.http.conftest import Serve
 from tests.http.members import bearer
 
 SQL = """
-create function tell(_text text) returns text language plpgsql as $$begin raise info '%', _text; return 'told'; end$$;
-comment on function tell(text) is E'HTTP POST\\nallow_anonymous\\nsse';
+create function publish(_text text) returns text language plpgsql as
+    $$begin raise info '%', _text; return 'published'; end$$;
+comment on function publish(text) is E'HTTP POST\\nallow_anonymous\\nsse';
 create table session (id text primary key);
 insert into session values ('one'), ('two');
 create function sign_in(_session text) returns table (user_id int, session_id text) language sql
@@ -32,13 +33,13 @@ comment on function sign_in(text) is E'HTTP POST\\nlogin';
 create function holds(_id text, _user text) returns boolean language sql stable
     as $$select exists (select from session where id = _id)$$;
 """
-STREAM = "/api/tell/info"
+STREAM = "/api/publish/info"
 READERS = 500
 
 
-def tell(service: Service, *texts: str) -> None:
+def publish(service: Service, *texts: str) -> None:
     for text in texts:
-        assert service.request_once("POST", "/api/tell", json={"text": text}).status_code == 200
+        assert service.request_once("POST", "/api/publish", json={"text": text}).status_code == 200
 
 
 @pytest.fixture(scope="module")
@@ -86,27 +87,27 @@ class Reader:
 def test_hundreds_of_readers_of_a_killed_worker_come_back_at_once_and_miss_nothing(service: Service) -> None:
     with ThreadPoolExecutor(32) as pool:
         readers = list(pool.map(lambda _: Reader(service), range(READERS)))
-        tell(service, "before")
+        publish(service, "before")
         list(pool.map(lambda reader: reader.read_until("before"), readers))
         before = service.pids()
         psutil.Process(before[0]).kill()
         wait_until(lambda: before[0] not in service.pids(), "it is gone")
-        _tell_until_told(service, *(str(number) for number in range(20)), "last")
+        _publish_until_delivered(service, *(str(number) for number in range(20)), "last")
         list(pool.map(lambda reader: reader.read_until("last"), readers))
     expected = ["before", *map(str, range(20)), "last"]
     values = [reader.end() for reader in readers]
     assert [messages for messages in values if messages != expected] == []
 
 
-def _tell_until_told(service: Service, *texts: str) -> None:
+def _publish_until_delivered(service: Service, *texts: str) -> None:
     """A connection may still have belonged to the killed worker; a request without a response has published nothing."""
     for text in texts:
-        wait_until(lambda text=text: _told(service, text), f"{text} has been told")
+        wait_until(lambda text=text: _is_delivered(service, text), f"{text} has been delivered")
 
 
-def _told(service: Service, text: str) -> bool:
+def _is_delivered(service: Service, text: str) -> bool:
     try:
-        tell(service, text)
+        publish(service, text)
     except httpx.TransportError:
         return False
     return True
@@ -125,14 +126,14 @@ def test_readers_that_come_and_go_in_storms_leave_nothing_behind(service: Servic
 
         with ThreadPoolExecutor(32) as pool:
             list(pool.map(come_and_go, range(600)))
-        tell(service, "still here")
+        publish(service, "still here")
         steady.wait_for("still here", seconds=30)
     wait_until(lambda: _open_streams(service) == 0, "the service holds none of their connections", 60)
 
 
 def _open_streams(service: Service) -> int:
     """Count the streams. The end of a stream is noticed when something is sent to it."""
-    tell(service, "anybody?")
+    publish(service, "any subscriber?")
     return sum(
         1
         for process in service.processes()
@@ -146,13 +147,13 @@ def test_a_stream_ends_when_the_session_of_its_reader_is_ended(service: Service,
         token = service.post("/api/sign-in", json={"session": session}).json()["accessToken"]
         return EventStream(service, STREAM, bearer(token))
 
-    with stream_of("one") as item, stream_of("two") as two, EventStream(service, STREAM) as anybody:
+    with stream_of("one") as item, stream_of("two") as two, EventStream(service, STREAM) as unfiltered:
         database.execute("delete from session where id = 'one'")
         item.wait_for_end(30)
         assert item.ended
-        tell(service, "to the others")
+        publish(service, "to the others")
         two.wait_for("to the others")
-        anybody.wait_for("to the others")
+        unfiltered.wait_for("to the others")
 
 
 # --- between hosts -------------------------------------------------------------------------------------------------
@@ -207,17 +208,17 @@ def test_events_that_a_network_has_swallowed_follow_once_each(
     other = serve_once(own_database, "", {**settings, key: redis.place})
     try:
         with EventStream(item, STREAM) as near, EventStream(other, STREAM) as far:
-            tell(item, "before")
+            publish(item, "before")
             far.wait_for("before")
             hole.through.clear()
-            tell(item, "swallowed 1", "swallowed 2")
+            publish(item, "swallowed 1", "swallowed 2")
             near.wait_for("before", "swallowed 1", "swallowed 2")
             item.wait_for_log("is gone: events stay on their hosts")
-            tell(other, "from the other")
+            publish(other, "from the other")
             hole.through.set()
             far.wait(lambda: "swallowed 2" in far.messages, "what was swallowed", 60)
-            near.wait(lambda: "from the other" in near.messages, "what the other has told", 60)
-            tell(item, "after")
+            near.wait(lambda: "from the other" in near.messages, "the event of the other host", 60)
+            publish(item, "after")
             expected = ["before", "swallowed 1", "swallowed 2", "after"]
             for stream in (near, far):
                 stream.wait(lambda stream=stream: "after" in stream.messages, "what came after", 60)
@@ -254,14 +255,14 @@ def test_hosts_whose_clocks_are_hours_apart(
     with ExitStack() as opened:
         streams = [opened.enter_context(EventStream(host, STREAM)) for host in hosts]
         for number, text in enumerate(values):
-            tell(hosts[number % 2], text)
+            publish(hosts[number % 2], text)
             for stream in streams:
                 stream.wait(lambda stream=stream, text=text: text in stream.messages, text)
         for stream in streams:
             assert stream.messages == values
         last = [stream.last_id for stream in streams]
-    tell(ahead, "missed 1")
-    tell(behind, "missed 2")
+    publish(ahead, "missed 1")
+    publish(behind, "missed 2")
     # Reconnecting clients connect to the other host.
     for host, position in ((behind, last[0]), (ahead, last[1])):
         with EventStream(host, STREAM, {"last-event-id": position}) as again:

@@ -120,7 +120,7 @@ MUTATIONS = {
         "/api/recent-get, anonymous: 500",
     ),
     "impersonation without roles": Mutation(
-        _ACCESS, "if not endpoint.access.required:", "if False:", "act-as-anybody, boss: 200"
+        _ACCESS, "if not endpoint.access.required:", "if False:", "act-as-any-user, boss: 200"
     ),
     "impersonation by those who impersonate": Mutation(
         _ACCESS,

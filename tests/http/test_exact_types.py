@@ -116,7 +116,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
         'IOuterResponse {\n    id: number | null;\n    kind: "a" | "b" | null;\n}',
     ],
 )
-def test_typescript_tells_what_is_proven_and_no_more(service: Service, folder: Path, wanted: str) -> None:
+def test_typescript_types_state_what_is_proven_and_no_more(service: Service, folder: Path, wanted: str) -> None:
     assert f"interface {wanted}" in (folder / "api.ts").read_text(encoding="utf-8")
 
 

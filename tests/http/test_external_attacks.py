@@ -91,7 +91,7 @@ def test_a_state_is_good_for_one_use(service: Service, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
 def test_a_state_without_its_cookie_is_refused(service: Service, path: str) -> None:
-    """Login CSRF: somebody else's code and state, in a browser that did not begin."""
+    """Login CSRF: code and state of another user, in a browser that did not begin the sign-in."""
     begun, other = begin(service, path), begin(service, path)
     sent = dict(granted(begun.url))
     for cookie in (None, other.cookie):
@@ -228,7 +228,7 @@ def test_who_speaks_for_another_issuer_is_not_heard(service: Service) -> None:
 
 @pytest.mark.parametrize("path", ["/signin-honest", "/signin-plain"])
 def test_a_stolen_code_is_worth_nothing_elsewhere(service: Service, path: str) -> None:
-    """Code injection: the thief begins himself, and puts the code of somebody else into his own answer."""
+    """Code injection: the attacker begins a sign-in and puts the code of another user into the callback."""
     victim, thief = begin(service, path), begin(service, path)
     stolen = granted(victim.url)["code"]
     sent = {**granted(thief.url), "code": stolen}
@@ -272,11 +272,11 @@ BENT = {
     "expired": (with_(exp=int(time.time()) - 600), "Signature has expired"),
     "no expiry": (without("exp"), 'missing the "exp" claim'),
     "from the future": (with_(iat=int(time.time()) + 3600), "not yet valid"),
-    "about nobody": (with_(sub=""), "who it is about"),
+    "without a subject": (with_(sub=""), "who it is about"),
     "about no text": (with_(sub=7), "Subject must be a string"),
     "another access token": (with_(at_hash="AAAAAAAAAAAAAAAAAAAAAA"), "together with the access token"),
     "unverified e-mail": (with_(email_verified=False), "has not verified the e-mail"),
-    "another user than the profile": (with_(sub="somebody else"), "about another user than the ID token"),
+    "another user than the profile": (with_(sub="another user"), "about another user than the ID token"),
 }
 
 
@@ -289,7 +289,7 @@ def test_an_id_token_that_is_not_for_this_sign_in(
         refused(service, said)
 
 
-def test_a_profile_about_nobody_is_not_that_of_the_id_token(service: Service, provider: IdentityProvider) -> None:
+def test_a_profile_without_a_subject_does_not_match_the_id_token(service: Service, provider: IdentityProvider) -> None:
     with provider.bent(info={"name": "Alma", "email": "alma@example.com"}):
         refused(service, "the profile does not name its user (sub)")
 
@@ -310,14 +310,14 @@ def unsigned(_provider: IdentityProvider, claims: dict[str, Any]) -> str:
 
 
 def by_public_key(provider: IdentityProvider, claims: dict[str, Any]) -> str:
-    """An HMAC whose secret everybody knows."""
+    """An HMAC with a public secret."""
     pem = provider.key.as_pem(private=False)
     signed = f"{_encoded({'alg': 'HS256', 'kid': provider.key.kid})}.{_encoded(claims)}"
     digest = hmac.new(pem, signed.encode(), hashlib.sha256).digest()
     return f"{signed}.{base64.urlsafe_b64encode(digest).rstrip(b'=').decode()}"
 
 
-def by_stranger(provider: IdentityProvider, claims: dict[str, Any]) -> str:
+def by_unknown_key(provider: IdentityProvider, claims: dict[str, Any]) -> str:
     """With a key of his own, under the name of the right one, which he brings along."""
     key = RSAKey.generate_key(2048)
     private = serialization.load_pem_private_key(key.as_pem(private=True), None)
@@ -329,7 +329,7 @@ def by_client_secret(_provider: IdentityProvider, claims: dict[str, Any]) -> str
     return jwt.encode(claims, "a secret of the tests, filled up", "HS256")
 
 
-@pytest.mark.parametrize("signed", [unsigned, by_public_key, by_stranger, by_client_secret])
+@pytest.mark.parametrize("signed", [unsigned, by_public_key, by_unknown_key, by_client_secret])
 def test_an_id_token_that_the_issuer_has_not_signed(
     service: Service, provider: IdentityProvider, signed: Callable[[IdentityProvider, dict[str, Any]], str]
 ) -> None:

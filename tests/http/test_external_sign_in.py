@@ -246,7 +246,7 @@ def test_a_program_sends_a_code_alone(service: Service, provider: IdentityProvid
     }
 
 
-def test_what_the_browser_tells_about_itself(service: Service, database: Database) -> None:
+def test_the_login_command_gets_the_analytics_data_of_the_browser(service: Service, database: Database) -> None:
     begun = begin(service, "/signin-acme")
     finish(service, '/signin-acme?analyticsData={"zone":"Europe/Oslo"}', dict(granted(begun.url)), begun.cookie)
     assert last_call(database)["analytics"] == {"zone": "Europe/Oslo", "ip": "127.0.0.1"}
@@ -262,7 +262,12 @@ def test_what_is_no_object_is_nothing(service: Service, database: Database, give
 
 @pytest.mark.parametrize(
     ("email", "status"),
-    [("nobody@example.com", 401), ("locked@example.com", 423), ("broken@example.com", 500), ("nowhere@x.example", 404)],
+    [
+        ("unknown@example.com", 401),
+        ("locked@example.com", 423),
+        ("broken@example.com", 500),
+        ("nowhere@x.example", 404),
+    ],
 )
 def test_what_the_command_says(service: Service, provider: IdentityProvider, email: str, status: int) -> None:
     with provider.bent(user={**ALMA, "email": email}):
@@ -337,7 +342,7 @@ def test_an_identity_is_linked_with_who_is_signed_in(service: Service, database:
     assert claims["provider"] == "Acme"
 
 
-def test_nobody_is_linked_who_did_not_ask_for_it(service: Service, database: Database) -> None:
+def test_an_account_is_not_linked_to_another_session(service: Service, database: Database) -> None:
     """The session is another one than at the beginning of the sign-in."""
     session = session_of(sign_in(service, "/signin-acme"))
     begun = begin(service, "/signin-id")
@@ -396,9 +401,9 @@ def test_refresh_is_for_who_signed_in(service: Service, provider: IdentityProvid
         problem(client.post("/signin-id/refresh", headers={"Cookie": "; ".join([*values, other])}), 401)
 
 
-def test_refreshed_tokens_of_somebody_else_are_not_taken(service: Service, provider: IdentityProvider) -> None:
+def test_refreshed_tokens_of_another_user_are_refused(service: Service, provider: IdentityProvider) -> None:
     session = session_of(sign_in(service, "/signin-id"))
-    with provider.bent(user={**ALMA, "sub": "somebody else"}), fresh(service) as client:
+    with provider.bent(user={**ALMA, "sub": "another user"}), fresh(service) as client:
         assert client.post("/signin-id/refresh", headers=session).text == "Error talking to Id"
 
 

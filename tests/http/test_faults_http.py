@@ -155,7 +155,7 @@ def test_overlong_target_is_refused(service: Service) -> None:
 @pytest.mark.parametrize(
     "header", [b"X-Odd: \xff\xfe\x80", b"X-Utf: \xd0\xb6", b"X-Tab: a\tb", b"X-Empty:", b"Accept: */*;q=nonsense"]
 )
-def test_odd_header_values_disturb_nobody(service: Service, header: bytes) -> None:
+def test_odd_header_values_disturb_no_other_request(service: Service, header: bytes) -> None:
     response = service.raw(b"GET /echo?v=fine HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + header + b"\r\n\r\n")
     assert response is not None
     assert (response.status, response.body) == (200, b"fine")
@@ -269,7 +269,7 @@ def test_stream_that_is_reset_in_its_body_is_forgotten(database: Database, servi
     client = H2Connection(H2Configuration(client_side=True))
     with service.connect() as connection:
         client.initiate_connection()
-        _exchange_settings(client, connection)
+        _negotiate_settings(client, connection)
         request = [(":method", "POST"), (":path", "/keep"), (":scheme", "http"), (":authority", "x")]
         client.send_headers(1, request)
         for _ in range(BODY_LIMIT // 2 // 10_000):
@@ -282,7 +282,7 @@ def test_stream_that_is_reset_in_its_body_is_forgotten(database: Database, servi
     assert [text for text in kept(database) if text.startswith("half ")] == []
 
 
-def _exchange_settings(client: H2Connection, connection: socket.socket) -> None:
+def _negotiate_settings(client: H2Connection, connection: socket.socket) -> None:
     connection.sendall(client.data_to_send())
     _wait_for_event(client, connection, lambda event: isinstance(event, WindowUpdated) and event.stream_id == 0)
     connection.sendall(client.data_to_send())

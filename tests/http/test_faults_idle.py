@@ -18,7 +18,7 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sockets tell their age on Linux only")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sockets report their age on Linux only")
 
 SQL = """
 create function echo(_v text) returns text language sql stable as 'select _v';
@@ -138,20 +138,20 @@ def test_kept_connection_serves_as_long_as_it_is_used(service: Service) -> None:
 def test_stream_of_events_without_events_is_left_alone(database: Database, serve_once: Serve) -> None:
     """The response has begun long ago, and nothing is sent over it."""
     sql = """
-    create or replace function tell(_text text) returns void language plpgsql volatile as $$
+    create or replace function publish(_text text) returns void language plpgsql volatile as $$
     begin raise info '%', _text; end $$;
-    comment on function tell(text) is E'HTTP POST /tell\\nsse';
+    comment on function publish(text) is E'HTTP POST /publish\\nsse';
     """
     quiet = CLOCK | {"Service:ServerSentEvents:Heartbeat": "1 hour"}
     service = serve_once(database, SQL.replace("create function", "create or replace function") + sql, quiet)
     with service.connect() as stream:
-        stream.sendall(b"GET /tell/info HTTP/1.1\r\nHost: x\r\n\r\n")
+        stream.sendall(b"GET /publish/info HTTP/1.1\r\nHost: x\r\n\r\n")
         seen = stream.recv(65536)
         assert seen.startswith(b"HTTP/1.1 200")
         for _ in range(2):
             with service.connect() as idle:
                 until_closed(idle)
-        assert service.post("/tell", json={"text": "still here"}).status_code == 204
+        assert service.post("/publish", json={"text": "still here"}).status_code == 204
         while b"still here" not in seen:
             piece = stream.recv(65536)
             assert piece, "the stream was closed"

@@ -96,9 +96,7 @@ def test_fast_routines_pass_slow_ones(database: Database, service: Service) -> N
         assert [answer(future.result())[2] for future in slow] == [str(LOCK)] * 8
 
 
-def test_routine_that_was_fast_and_turns_slow_blocks_nobody_who_comes_later(
-    database: Database, service: Service
-) -> None:
+def test_routine_that_was_fast_and_turns_slow_blocks_no_later_request(database: Database, service: Service) -> None:
     """It has been promoted to a shared connection when it begins to wait there (driver-2)."""
     for number in range(300):
         assert answer(service.get(f"/maybe-wait?id={number}"))[2] == str(number)

@@ -315,7 +315,7 @@ def test_service_stops_while_a_worker_waits_to_be_replaced(own_database: Databas
     assert service.stop() == 0
 
 
-@pytest.mark.skipif(not possible(), reason="only /proc tells where the store is")
+@pytest.mark.skipif(not possible(), reason="only /proc shows where the shared state is")
 def test_a_worker_that_cannot_start_says_why_and_is_tried_again(own_database: Database, serve_once: Serve) -> None:
     """Here its part of the host's shared memory is missing; once it is restored, the worker starts."""
     settings = {"Service:HttpClientOptions:Enabled": "true", "Service:HttpClientOptions:CircuitBreakerFailures": "3"}

@@ -7,12 +7,12 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, cases, check
+from tests.harness.request_tables import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
 SQL = """
-create function fail(_state text, _text text default 'as told') returns int language plpgsql as
+create function fail(_state text, _text text default 'as raised') returns int language plpgsql as
   $$ begin raise exception '%', _text using errcode = _state; end $$;
 create function slow(_seconds float8) returns int language plpgsql as
   $$ begin perform pg_sleep(_seconds); return 1; end $$;
@@ -39,28 +39,28 @@ ERRORS = {
 }
 
 ERROR_CASES: list[RequestContext] = [
-    ("GET /api/e-default?a=P0001", "400 as told|P0001"),
-    ("GET /api/e-default?a=P0004", "400 as told|P0004"),
+    ("GET /api/e-default?a=P0001", "400 as raised|P0001"),
+    ("GET /api/e-default?a=P0004", "400 as raised|P0004"),
     ("GET /api/e-default?a=42501", "403 Insufficient Privilege|42501"),
-    ("GET /api/e-default?a=23505", "500 23505: as told|23505"),
-    ("GET /api/e-default?a=22012", "500 22012: as told|22012"),
-    ("GET /api/e-default?a=P0002", "500 P0002: as told|P0002"),
-    ("GET /api/e-default?a=ABCDE", "500 ABCDE: as told|ABCDE"),
+    ("GET /api/e-default?a=23505", "500 23505: as raised|23505"),
+    ("GET /api/e-default?a=22012", "500 22012: as raised|22012"),
+    ("GET /api/e-default?a=P0002", "500 P0002: as raised|P0002"),
+    ("GET /api/e-default?a=ABCDE", "500 ABCDE: as raised|ABCDE"),
     ("GET /api/e-named?a=23505", "409 Already there|23505"),
-    ("GET /api/e-named?a=23503", "422 as told|23503"),
-    ("GET /api/e-named?a=23502", "400 as told|not null"),
-    ("GET /api/e-named?a=P0001", "500 P0001: as told|P0001"),
-    ("GET /api/e-named?a=42501", "500 42501: as told|42501"),
+    ("GET /api/e-named?a=23503", "422 as raised|23503"),
+    ("GET /api/e-named?a=23502", "400 as raised|not null"),
+    ("GET /api/e-named?a=P0001", "500 P0001: as raised|P0001"),
+    ("GET /api/e-named?a=42501", "500 42501: as raised|42501"),
     ("GET /api/e-named-2?a=P0001", "500 P0001"),
     ("GET /api/e-text?a=Box%20full", "400 Box full|P0001"),
     ("GET /api/e-text?a=%D0%B6%20%22x%22%0Ay", '400 ж "x"\ny|P0001'),
     ("GET /api/e-text?a=", "400"),
     ("GET /api/e-own-text?a=x", "409 Already there|23505"),
-    ("GET /api/e-void?a=P0001", "400 as told|P0001"),
-    ("GET /api/e-raw?a=P0001", "400 as told|P0001"),
-    ("GET /api/e-headers?a=P0001", "400 as told|P0001", {"x-error": "yes"}),
+    ("GET /api/e-void?a=P0001", "400 as raised|P0001"),
+    ("GET /api/e-raw?a=P0001", "400 as raised|P0001"),
+    ("GET /api/e-headers?a=P0001", "400 as raised|P0001", {"x-error": "yes"}),
     ("GET /api/e-headers", "404 'a'", {"x-error": None}),
-    ("GET /api/e-table?a=P0001", "400 as told|P0001"),
+    ("GET /api/e-table?a=P0001", "400 as raised|P0001"),
 ]
 
 VALIDATIONS = {

@@ -133,7 +133,7 @@ mcp_desc|mcp_desc Does a thing.
 """
 
 WRONG = """
-tag|disabled nobody|'nobody' matches no object; the tags of routines are function,
+tag|disabled unknown|'unknown' matches no object; the tags of routines are function,
 tags|for admins only|'admins', 'only' matches no object
 tag_none|for|the line has no tag
 raw_word|raw = perhaps|'perhaps' is neither true nor false

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import check
+from tests.harness.request_tables import check
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.http.conftest import Serve
@@ -19,7 +19,7 @@ create function sign_in(_who text) returns table (
   select 'BearerToken', id, name, roles, depot, tags from (values
     ('kiri', 41, 'kiri', array['boss','gate'], 'north', array['x','y']),
     ('mo', 42, 'mo', array['gate'], null, array['x']),
-    ('nobody', 43, 'nobody', '{}', '', '{}')) as p (who, id, name, roles, depot, tags) where who = _who $$;
+    ('plain', 43, 'plain', '{}', '', '{}')) as p (who, id, name, roles, depot, tags) where who = _who $$;
 comment on function sign_in is 'HTTP POST
 login';
 create table stock (id int primary key, n int);
@@ -180,7 +180,7 @@ ASKED: list[Caller] = [
     ("kiri", "GET /api/p-text?other=1", "404 'other'"),
     ("kiri", "GET /api/p-roles?n=1", "200T boss+gate1"),
     ("mo", "GET /api/p-roles", "200T gate0"),
-    ("nobody", "GET /api/p-roles", "200T none0"),
+    ("plain", "GET /api/p-roles", "200T none0"),
     (None, "GET /api/p-roles", "200T none0"),
     (None, "GET /api/p-roles?userRoles=a&userRoles=b", "200T none0"),
     ("kiri", "GET /api/p-off", "200T own"),
@@ -194,7 +194,7 @@ ASKED: list[Caller] = [
     ("kiri", 'GET /api/p-claims?userClaims={"user_name":"me"}', "200T kiri|127.0.0.1"),
     ("kiri", "GET /api/p-depot", "200T north|x+y"),
     ("mo", "GET /api/p-depot", "200T null|x"),
-    ("nobody", "GET /api/p-depot", "200T null|none"),
+    ("plain", "GET /api/p-depot", "200T null|none"),
     (None, "GET /api/p-depot", "200T default|none"),
     (None, "GET /api/p-depot?depot=own", "200T default|none"),
     ("kiri", "GET /api/p-missing", "200T default"),
@@ -213,7 +213,7 @@ ASKED: list[Caller] = [
     (None, "GET /api/p-strict?depot=", "401"),
     ("mo", "GET /api/p-resolved", "200T 4242"),
     ("kiri", "GET /api/c-all", '200T 41|kiri|{"boss","gate"}'),
-    ("nobody", "GET /api/c-all", "200T 43|nobody|"),
+    ("plain", "GET /api/c-all", "200T 43|plain|"),
     ("kiri", "GET /api/c-false", "200T none"),
     ("kiri", "GET /api/c-roles", '200J ["boss","gate"]'),
     (None, "GET /api/c-ip", "200T 127.0.0.1"),
@@ -231,7 +231,7 @@ ASKED: list[Caller] = [
     ("mo", "GET /api/f-plain", "200 [1]"),
     (None, "GET /api/f-open", "200 [1]"),
     (None, "GET /api/stock", "401"),
-    ("nobody", "GET /api/stock", "403"),
+    ("plain", "GET /api/stock", "403"),
     ("kiri", "GET /api/stock", "200 []"),
     ("mo", 'PUT /api/stock {"id":1}', "403"),
     ("kiri", 'PUT /api/stock {"id":1}', "204"),
@@ -254,7 +254,7 @@ SETTINGS = {
     "Service:AuthenticationOptions:ParameterNameClaimsMapping:_missing": "missing",
 }
 
-WHO: tuple[str | None, ...] = (None, "kiri", "mo", "nobody")
+WHO: tuple[str | None, ...] = (None, "kiri", "mo", "plain")
 
 
 def _access_sql() -> str:
@@ -279,7 +279,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 def headers(service: Service) -> Mapping[str | None, dict[str, str]]:
     """Return the headers of each user by name."""
     result: dict[str | None, dict[str, str]] = {None: {}}
-    for who in ("kiri", "mo", "nobody"):
+    for who in ("kiri", "mo", "plain"):
         token = service.post("/api/sign-in", json={"who": who}).json()["accessToken"]
         result[who] = {"Authorization": f"Bearer {token}"}
     return result

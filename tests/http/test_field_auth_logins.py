@@ -6,18 +6,18 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, cases, check
+from tests.harness.request_tables import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.members import KIRI_STORED
 
 LOGINS: dict[str, tuple[str, str]] = {
     "bare": ("user_id int", "7"),
-    "of_nobody": ("user_id int", "7 where false"),
+    "no_row": ("user_id int", "7 where false"),
     "of_nulls": ("user_id int, user_name text", "null::int, null::text"),
     "status_true": ("status bool, user_id int", "true, 7"),
     "status_false": ("status bool, user_id int", "false, 7"),
-    "status_false_last": ("user_id int, body text, status bool", "7, 'told', false"),
+    "status_false_last": ("user_id int, body text, status bool", "7, 'a text', false"),
     "status_200": ("status int, user_id int", "200, 7"),
     "status_small": ("status smallint, user_id int", "200::smallint, 7"),
     "status_big": ("status bigint, user_id int", "200, 7"),
@@ -48,7 +48,7 @@ LOGINS: dict[str, tuple[str, str]] = {
 
 ANSWERS: list[RequestContext] = [
     ("POST /api/bare", "200E"),
-    ("POST /api/of-nobody", "401 Unauthorized"),
+    ("POST /api/no-row", "401 Unauthorized"),
     ("POST /api/of-nulls", "401 Unauthorized"),
     ("POST /api/status-true", "200E"),
     ("POST /api/status-false", "401"),

@@ -15,7 +15,7 @@ import pytest
 import xlsxwriter
 
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, cases, check
+from tests.harness.request_tables import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.harness.upstream import Seen, Upstream, answer, echo
 from tests.http.conftest import Serve
@@ -57,10 +57,10 @@ def schema(url: str) -> str:
             "HTTP GET /long-value\nproxy\n_v = select repeat('x', {_n}::int)".replace("{_n}", "{_w}"),
         ).replace("_v text default null", "_v text default null, _w text default null")
         + function(
-            "told(_said text, _code int, _proxy_body text default 'mine')",
+            "reported(_said text, _code int, _proxy_body text default 'mine')",
             "text",
             "select concat_ws('|', _said, _code, _proxy_body)",
-            "HTTP GET /told\nproxy",
+            "HTTP GET /reported\nproxy",
         )
         + f"create type reply as (answer text, code int, status_code text, fine boolean, why text, kind text, heads json);\n"
         f"comment on type reply is $c$cache 1 hour\nGET {url}/counted$c$;\n"
@@ -164,7 +164,7 @@ def met(upstream: Upstream) -> Upstream:
         "/base/headed",
         answer("x", 203, [("X-Hidden", "1"), ("X-Shown", "2"), ("Connection", "close")], "text/plain"),
     )
-    upstream.on("/base/told", answer("said", 503, content_type="text/plain"))
+    upstream.on("/base/reported", answer("said", 503, content_type="text/plain"))
     numbers = iter(range(1, 100))
 
     def counted(_seen: Seen, _connection: socket.socket) -> bytes:
@@ -239,8 +239,8 @@ def test_a_list_of_headers_replaces_the_default_one(service: Service, met: Upstr
     "context",
     cases([
         ("GET /headed", "203T x", {"x-hidden": None, "x-shown": "2"}),
-        ("GET /told", "200T said|503|mine"),
-        ("GET /told?said=evil&proxyBody=theirs", "200T said|503|theirs"),
+        ("GET /reported", "200T said|503|mine"),
+        ("GET /reported?said=evil&proxyBody=theirs", "200T said|503|theirs"),
         ("GET /replied", "200T 1|202|NULL|t|NULL|text/plain|1"),
         ("GET /replied?rStatusCode=x", "200T 2|202|x|t|NULL|text/plain|1"),
     ]),
@@ -338,7 +338,7 @@ def test_lines_are_split_as_configured(service: Service, database: Database) -> 
     ]
 
 
-def test_claims_are_told_under_another_key(service: Service, database: Database) -> None:
+def test_claims_are_sent_under_another_key(service: Service, database: Database) -> None:
     database.execute("truncate row_of")
     (entry,) = upload(service, "up-lines", ("a.csv", b"a\n", "text/csv"), headers=with_cookie(service))
     assert list(entry)[-3:] == ["status", "who", "lastResult"]
@@ -405,7 +405,7 @@ def test_without_a_host_a_proxy_says_so(closed: Service) -> None:
     assert "Proxy host is not configured" in response.text
 
 
-def test_without_handlers_nobody_takes_files(closed: Service) -> None:
+def test_without_handlers_no_endpoint_takes_files(closed: Service) -> None:
     assert closed.post("/api/up-default", json={"files": [1]}).json() == [1]
     closed.wait_for_log("`upload` has no effect")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, ask, cases, check
+from tests.harness.request_tables import RequestContext, ask, cases, check
 from tests.harness.routines import Routine, routines
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -279,6 +279,6 @@ def test_answer(service: Service, context: RequestContext) -> None:
     ("request_line", "methods"),
     [("PATCH /many", "DELETE, GET, HEAD, OPTIONS, POST, PUT"), ("POST /p01/7", "GET, HEAD, OPTIONS")],
 )
-def test_a_method_that_is_not_there_is_told_the_others(service: Service, request_line: str, methods: str) -> None:
+def test_an_unknown_method_gets_the_allowed_ones(service: Service, request_line: str, methods: str) -> None:
     response = ask(service, request_line)
     assert (response.status_code, response.headers["allow"]) == (405, methods)

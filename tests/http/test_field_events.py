@@ -52,27 +52,27 @@ create or replace function raise_all(_text text) returns void language plpgsql a
     raise debug 'debug %', _text; raise log 'log %', _text; raise notice 'notice %', _text;
     raise info 'info %', _text; raise warning 'warning %', _text;
 end$$;
-create function tell(_text text, _hint text default null) returns text language plpgsql as $$begin
+create function publish(_text text, _hint text default null) returns text language plpgsql as $$begin
     if _hint is null then raise info '%', _text; else raise info '%', _text using hint = _hint; end if;
-    return 'told';
+    return 'published';
 end$$;
-comment on function tell(text, text) is E'HTTP POST\\nsse';
-create function tell_steady(_text text) returns text language plpgsql stable as $$begin
+comment on function publish(text, text) is E'HTTP POST\\nsse';
+create function publish_steady(_text text) returns text language plpgsql stable as $$begin
     raise info 'steady %', _text; return _text;
 end$$;
-comment on function tell_steady(text) is E'HTTP GET\\nsse_publish';
-create procedure tell_in_steps() language plpgsql as $$begin
+comment on function publish_steady(text) is E'HTTP GET\\nsse_publish';
+create procedure publish_in_steps() language plpgsql as $$begin
     raise info 'first'; commit; raise info 'second';
 end$$;
-comment on procedure tell_in_steps() is E'HTTP POST\\nsse_publish';
-create function tell_and_fail(_text text) returns text language plpgsql as $$begin
+comment on procedure publish_in_steps() is E'HTTP POST\\nsse_publish';
+create function publish_and_fail(_text text) returns text language plpgsql as $$begin
     raise info '%', _text; raise exception 'no';
 end$$;
-comment on function tell_and_fail(text) is E'HTTP POST\\nsse_publish';
-create function tell_lines() returns void language plpgsql as $$begin
+comment on function publish_and_fail(text) is E'HTTP POST\\nsse_publish';
+create function publish_lines() returns void language plpgsql as $$begin
     raise info E'one\\ntwo\\r\\nthree\\rfour'; raise info ''; raise info E'\\n'; raise info ' ä€😀 ';
 end$$;
-comment on function tell_lines() is E'HTTP POST\\nsse_publish';
+comment on function publish_lines() is E'HTTP POST\\nsse_publish';
 create function wait_then(_key bigint, _text text) returns text language plpgsql as $$begin
     raise info 'begun %', _text; perform pg_advisory_xact_lock(_key); raise info 'ended %', _text; return 'done';
 end$$;
@@ -135,7 +135,7 @@ STREAMS = {
 @pytest.mark.parametrize("path", STREAMS.values(), ids=STREAMS)
 def test_path_of_the_stream(service: Service, path: str) -> None:
     with EventStream(service, path) as stream:
-        service.post("/api/tell", json={"text": path})
+        service.post("/api/publish", json={"text": path})
         stream.wait_for(path)
 
 
@@ -202,13 +202,13 @@ def test_notices_of_exactly_the_level_are_events(service: Service, name: str) ->
     with EventStream(service, "/api/plain/info") as stream:
         response = service.post("/elsewhere" if name == "renamed" else _path(name), json={"text": name})
         assert response.status_code == 204
-        service.post("/api/tell", json={"text": "end"})
+        service.post("/api/publish", json={"text": "end"})
         stream.wait_for(*([f"{level} {name}"] if level else []), "end")
 
 
 def test_answer_of_a_subscription(service: Service) -> None:
     with EventStream(service, "/api/plain/info") as stream:
-        service.post("/api/tell", json={"text": "40 percent"})
+        service.post("/api/publish", json={"text": "40 percent"})
         stream.wait_for("40 percent")
         assert stream.body == b": connected\n\ndata: 40 percent\n\n"
         expected = {
@@ -244,13 +244,13 @@ def test_a_stream_over_http_2(service: Service) -> None:
         lines = response.iter_lines()
         assert (response.http_version, next(lines)) == ("HTTP/2", ": connected")
         assert "connection" not in response.headers
-        service.post("/api/tell", json={"text": "hello"})
+        service.post("/api/publish", json={"text": "hello"})
         assert [next(lines), next(lines)] == ["", "data: hello"]
 
 
 def test_each_line_of_a_message_has_a_field_of_its_own(service: Service) -> None:
     with EventStream(service, "/api/plain/info") as stream:
-        service.post("/api/tell-lines")
+        service.post("/api/publish-lines")
         stream.wait_for("one\ntwo\nthree\nfour", "", "\n", " ä€😀 ")
 
 
@@ -270,14 +270,14 @@ def test_events_leave_while_the_routine_runs(service: Service, database: Databas
 def test_events_of_a_failed_call_have_left(service: Service) -> None:
     """The default of NpgsqlRest: events about progress cannot wait for the end of the call."""
     with EventStream(service, "/api/plain/info") as stream:
-        assert service.post("/api/tell-and-fail", json={"text": "halfway"}).status_code == 400
+        assert service.post("/api/publish-and-fail", json={"text": "halfway"}).status_code == 400
         stream.wait_for("halfway")
 
 
 @pytest.mark.parametrize(
     ("path", "body", "messages"),
     [
-        ("/api/tell-in-steps", None, ["first", "second"]),
+        ("/api/publish-in-steps", None, ["first", "second"]),
         ("/api/resolving", {"text": "x"}, ["said x"]),
         ("/api/german", None, ["still here"]),
     ],
@@ -294,7 +294,7 @@ def test_a_stable_routine_publishes_each_time(service: Service) -> None:
     """It never shares a connection, where a notice could be attributed to another execution."""
     with EventStream(service, "/api/plain/info") as stream:
         for number in range(30):
-            assert service.get(f"/api/tell-steady?text={number}").text == str(number)
+            assert service.get(f"/api/publish-steady?text={number}").text == str(number)
         stream.wait_for(*(f"steady {number}" for number in range(30)))
 
 
@@ -316,8 +316,8 @@ def test_a_stable_routine_publishes_each_time(service: Service) -> None:
 def test_execution_ids(service: Service, subscribed: str, published: str | None, seen: bool) -> None:
     headers = {} if published is None else {"X-NpgsqlRest-ID": published}
     with EventStream(service, f"/api/plain/info{subscribed}") as stream:
-        service.post("/api/tell", json={"text": "it"}, headers=headers)
-        service.post("/api/tell", json={"text": "end"})
+        service.post("/api/publish", json={"text": "it"}, headers=headers)
+        service.post("/api/publish", json={"text": "end"})
         stream.wait_for(*(["it"] if seen else []), "end")
 
 
@@ -325,7 +325,7 @@ def test_a_client_that_leaves_is_forgotten_and_others_go_on(service: Service) ->
     with EventStream(service, "/api/plain/info") as stays:
         with EventStream(service, "/api/plain/info"):
             pass
-        service.post("/api/tell", json={"text": "on"})
+        service.post("/api/publish", json={"text": "on"})
         stays.wait_for("on")
 
 
@@ -340,12 +340,12 @@ end$$;
 $$begin perform say('{name}', _hint); end$$;
 comment on function to_{name}(text) is E'HTTP POST\nallow_anonymous\nsse\n{comment}';"""
     for name, comment in {
-        "everybody": "",
-        "everybody_said": "sse_scope all",
+        "public": "",
+        "public_said": "sse_scope all",
         "signed_in": "sse_scope authorize",
         "bosses": "sse_scope authorize boss",
         "namesakes": "sse_scope authorize mo, kiri, 41, 42",
-        "mo": "sse_scope authorize user:42, somebody",
+        "mo": "sse_scope authorize user:42, another",
         "kiri": "sse_events_scope = authorize name:kiri",
         "callers": "sse_scope matching",
     }.items()
@@ -368,40 +368,40 @@ def members(database: Database, serve: Serve) -> Service:
 @pytest.mark.parametrize(
     ("path", "hint", "seen"),
     [
-        ("everybody", None, "nobody kiri mo"),
-        ("everybody", "", "nobody kiri mo"),
-        ("everybody", "all", "nobody kiri mo"),
-        ("everybody", "authorize", "kiri mo"),
-        ("everybody", "authorize user:42", "mo"),
-        ("everybody", "AUTHORIZE gate", "kiri mo"),
-        ("everybody", " authorize\tuser:42\n", "mo"),
-        ("everybody", "authorize name:kiri,name:mo", "kiri mo"),
-        ("everybody", "authorize kiri, mo, 41, 42", ""),
+        ("public", None, "anonymous kiri mo"),
+        ("public", "", "anonymous kiri mo"),
+        ("public", "all", "anonymous kiri mo"),
+        ("public", "authorize", "kiri mo"),
+        ("public", "authorize user:42", "mo"),
+        ("public", "AUTHORIZE gate", "kiri mo"),
+        ("public", " authorize\tuser:42\n", "mo"),
+        ("public", "authorize name:kiri,name:mo", "kiri mo"),
+        ("public", "authorize kiri, mo, 41, 42", ""),
         ("namesakes", None, ""),
-        ("everybody", "authorize nobody", ""),
-        ("everybody", "matching", "nobody kiri mo"),
-        ("everybody", "try it again", "nobody kiri mo"),
-        ("everybody_said", None, "nobody kiri mo"),
+        ("public", "authorize anonymous", ""),
+        ("public", "matching", "anonymous kiri mo"),
+        ("public", "try it again", "anonymous kiri mo"),
+        ("public_said", None, "anonymous kiri mo"),
         ("signed_in", None, "kiri mo"),
         ("signed_in", "authorize user:41", "kiri"),
-        ("signed_in", "all", "nobody kiri mo"),
+        ("signed_in", "all", "anonymous kiri mo"),
         ("signed_in", "be patient", "kiri mo"),
         ("bosses", None, "kiri"),
         ("bosses", "authorize name:mo", "kiri mo"),
-        ("everybody", "authorize name:kiri user:mo", "kiri"),
+        ("public", "authorize name:kiri user:mo", "kiri"),
         ("bosses", "authorize", "kiri"),
         ("mo", None, "mo"),
         ("kiri", None, "kiri"),
-        ("callers", None, "nobody kiri mo"),
+        ("callers", None, "anonymous kiri mo"),
         ("members", None, "kiri mo"),
         ("gate", None, "kiri"),
     ],
 )
 def test_scopes_and_hints(members: Service, path: str, hint: str | None, seen: str) -> None:
     kiri, mo = with_cookie(members), with_cookie(members, "mo")
-    stream_path = "/api/to-everybody/info"
+    stream_path = "/api/to-public/info"
     with (
-        EventStream(members, stream_path) as nobody,
+        EventStream(members, stream_path) as anonymous,
         EventStream(members, stream_path, kiri) as as_kiri,
         EventStream(members, stream_path, mo) as as_mo,
     ):
@@ -409,12 +409,12 @@ def test_scopes_and_hints(members: Service, path: str, hint: str | None, seen: s
             f"/api/to-{path.replace('_', '-')}", json={} if hint is None else {"hint": hint}, headers=kiri
         )
         assert response.status_code == 204, response.text
-        members.post("/api/to-everybody", json={"hint": "all"})
-        for name, stream in (("nobody", nobody), ("kiri", as_kiri), ("mo", as_mo)):
-            stream.wait_for(*([path] if name in seen.split() else []), "everybody")
+        members.post("/api/to-public", json={"hint": "all"})
+        for name, stream in (("anonymous", anonymous), ("kiri", as_kiri), ("mo", as_mo)):
+            stream.wait_for(*([path] if name in seen.split() else []), "public")
 
 
-def test_a_hint_that_names_no_scope_is_told(members: Service) -> None:
+def test_a_hint_that_names_no_scope_is_logged(members: Service) -> None:
     members.post("/api/to-signed-in", json={"hint": "harder next time"})
     line = members.wait_for_log("'harder' is none of all, matching, authorize")
     assert "POST /api/to-signed-in" in line
@@ -429,8 +429,9 @@ def test_the_stream_of_a_closed_endpoint_is_open(members: Service) -> None:
 # --- around it -----------------------------------------------------------------------------------------------------
 
 AROUND = """
-create function tell(_text text) returns text language plpgsql as $$begin raise notice '%', _text; return 'told'; end$$;
-comment on function tell(text) is E'HTTP POST\\nsse';
+create function publish(_text text) returns text language plpgsql as
+    $$begin raise notice '%', _text; return 'published'; end$$;
+comment on function publish(text) is E'HTTP POST\\nsse';
 create function murmur() returns text language plpgsql as $$begin raise notice 'psst'; return 'ok'; end$$;
 comment on function murmur() is E'HTTP POST';
 create function shout() returns text language plpgsql as $$begin raise warning 'hey'; return 'ok'; end$$;
@@ -461,41 +462,41 @@ def other_database(postgres: PostgresServer) -> Iterator[Database]:
 
 
 def test_the_default_level_names_path_and_events(around: Service) -> None:
-    with EventStream(around, "/api/tell/notice") as stream:
-        around.post("/api/tell", json={"text": "hello"})
+    with EventStream(around, "/api/publish/notice") as stream:
+        around.post("/api/publish", json={"text": "hello"})
         stream.wait_for("hello")
 
 
 def test_headers_of_the_configuration_win(around: Service) -> None:
-    with EventStream(around, "/api/tell/notice", {"accept-encoding": "gzip, br"}) as stream:
+    with EventStream(around, "/api/publish/notice", {"accept-encoding": "gzip, br"}) as stream:
         headers = {name: stream.headers.get(name) for name in ("content-type", "cache-control", "x-accel-buffering")}
         assert headers == {"content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no"}
         assert "content-encoding" not in stream.headers
 
 
 def test_the_name_of_the_execution_header_is_configured(around: Service) -> None:
-    with EventStream(around, "/api/tell/notice?a") as stream:
-        around.post("/api/tell", json={"text": "not for a"}, headers={"x-job": "b"})
-        around.post("/api/tell", json={"text": "for a"}, headers={"x-job": "a", "x-npgsqlrest-id": "b"})
+    with EventStream(around, "/api/publish/notice?a") as stream:
+        around.post("/api/publish", json={"text": "not for a"}, headers={"x-job": "b"})
+        around.post("/api/publish", json={"text": "for a"}, headers={"x-job": "a", "x-npgsqlrest-id": "b"})
         stream.wait_for("for a")
 
 
-def test_a_notice_that_nobody_publishes_is_told_once(around: Service) -> None:
+def test_a_notice_that_no_endpoint_publishes_is_logged_once(around: Service) -> None:
     for _ in range(6):
         around.post("/api/murmur")
         around.post("/api/shout")
         for _ in range(10):
             around.get("/api/steady")
-    around.post("/api/tell", json={"text": "published"})
+    around.post("/api/publish", json={"text": "published"})
     around.wait_for_log("/api/steady raised a notice of severity NOTICE")
     around.wait_for_log("/api/murmur raised a notice of severity NOTICE")
     log = [line for line in around.log.splitlines() if "raised a notice of severity" in line]
     assert len(log) == 2, log
 
 
-def test_without_streams_nobody_minds(own_database: Database, serve_once: Serve) -> None:
+def test_without_streams_notices_are_not_logged(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, AROUND.replace("\\nsse", ""), SETTINGS)
     service.post("/api/murmur")
     service.wait_for_log("psst")
     assert "raised a notice of severity" not in service.log
-    assert service.get("/api/tell/notice").status_code == 404
+    assert service.get("/api/publish/notice").status_code == 404

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, cases, check, check_in_order
+from tests.harness.request_tables import RequestContext, cases, check, check_in_order
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.http.conftest import Serve
@@ -20,7 +20,7 @@ create table bed (id int primary key, kind text, size dims);
 insert into bed values (1, 'fern', '(4,"a, b")'), (2, 'moss', null);
 create table log (id int generated always as identity primary key, note text unique);
 create function fail(_state text) returns int language plpgsql as
-  $$ begin raise exception 'as told' using errcode = _state; end $$;
+  $$ begin raise exception 'as raised' using errcode = _state; end $$;
 create function nothing() returns void language sql as 'select';
 create procedure work(_n int, inout doubled int) language plpgsql as $$ begin doubled := 2 * _n; end $$;
 create aggregate joined(text) (sfunc = textcat, stype = text, initcond = '');
@@ -148,8 +148,8 @@ RESULTS = {
                 {"content-type": "text/csv"}),
     "r_headers": ("-- X-One: 1\n-- X-Two: a, b\nselect 1", "GET /api/r-headers", "200 [1]", {"x-one": "1",
                   "x-two": "a, b"}),
-    "r_error": ("select fail(:state)", "GET /api/r-error?state=P0001", "400 as told|P0001"),
-    "r_error_500": ("select fail(:state), 1", "GET /api/r-error-500?state=23505", "409 as told|23505"),
+    "r_error": ("select fail(:state)", "GET /api/r-error?state=P0001", "400 as raised|P0001"),
+    "r_error_500": ("select fail(:state), 1", "GET /api/r-error-500?state=23505", "409 as raised|23505"),
     "r_error_403": ("select fail(:state), 2", "GET /api/r-error-403?state=42501", "403 Insufficient Privilege|42501"),
     "r_error_late": ("select 1 / (2 - n) from generate_series(1, 3) n", "GET /api/r-error-late", "500 22012"),
     "r_timeout": ("-- timeout 50ms\nselect pg_sleep(20)", "GET /api/r-timeout", "504 Command execution timed out"),
@@ -279,7 +279,7 @@ SEVERAL = {
                  '200 {"result1":[{"size":{"w":4,"note":"a, b"}}],"result2":[{"id":2,"size":null}]}'),
     "s_duplicates": ("select 1, 1;\nselect id, id from bed where id = 1", "GET /api/s-duplicates",
                      '200 {"result1":[{"column1":1,"column2":1}],"result2":[{"id":1,"column2":1}]}'),
-    "s_error": ("select 1;\nselect fail(:s)", "GET /api/s-error?s=P0001", "400 as told|P0001"),
+    "s_error": ("select 1;\nselect fail(:s)", "GET /api/s-error?s=P0001", "400 as raised|P0001"),
     "s_headers": ("-- X-Count: {n}\nselect :n as n, 1 as m;\nselect 2", "GET /api/s-headers?n=3",
                   '200 {"result1":[{"n":"3","m":1}],"result2":[2]}', {"x-count": "3"}),
     "s_no_rows": ("select 1 where false;\nselect id, kind from bed where false", "GET /api/s-no-rows",
@@ -304,7 +304,7 @@ def _with_tag(text: str) -> str:
     return text if "HTTP" in text else f"-- HTTP\n{text}"
 
 
-def _exchanges(rows: dict[str, Row]) -> list[RequestContext]:
+def _request_cases(rows: dict[str, Row]) -> list[RequestContext]:
     return [row[1:] for row in rows.values()]
 
 
@@ -315,27 +315,27 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
     return serve(database, SCHEMA, file_settings(write_files(tmp_path_factory.mktemp("files"), files)))
 
 
-@pytest.mark.parametrize("context", cases(_exchanges(RESULTS)))
+@pytest.mark.parametrize("context", cases(_request_cases(RESULTS)))
 def test_a_file_gives_what_its_statement_gives(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
-@pytest.mark.parametrize("context", cases(_exchanges(TEXTS)))
+@pytest.mark.parametrize("context", cases(_request_cases(TEXTS)))
 def test_a_file_is_read_as_the_server_reads_it(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
 def test_several_statements_answer_with_one_object(service: Service) -> None:
-    check_in_order(service, _exchanges(SEVERAL))
+    check_in_order(service, _request_cases(SEVERAL))
 
 
-def test_members_of_one_name_are_told_at_the_start(service: Service) -> None:
+def test_members_of_one_name_are_logged_at_the_start(service: Service) -> None:
     assert "GET /api/r-spread-twice: two columns are called 'w' in one row, of which" in service.log
     assert "GET /api/r-flat: two columns" not in service.log
 
 
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         "a transaction is begun and not ended, so nothing that is done in it stays; end it with commit",
         "the answer of a file with several statements is one JSON object; raw has no effect",
@@ -343,6 +343,6 @@ def test_members_of_one_name_are_told_at_the_start(service: Service) -> None:
         "'@result' names no result: a name has to follow",
     ],
 )
-def test_what_has_no_effect_in_a_file_is_told_at_the_start(service: Service, told: str) -> None:
-    assert f"s_left_open.sql: {told}" in service.log
-    assert service.log.count(told) == 1
+def test_lines_without_effect_in_a_file_are_logged_at_the_start(service: Service, message: str) -> None:
+    assert f"s_left_open.sql: {message}" in service.log
+    assert service.log.count(message) == 1

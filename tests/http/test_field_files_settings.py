@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, cases, check
+from tests.harness.request_tables import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.http.conftest import Serve
@@ -108,7 +108,7 @@ def test_settings_of_the_source_hold_for_all_files(parsing: Service, context: Re
     check(parsing, context)
 
 
-def test_what_takes_the_path_of_another_is_told(parsing: Service) -> None:
+def test_conflicts_of_paths_are_logged(parsing: Service) -> None:
     line = parsing.wait_for_log("GET /api/shared is also that of public.shared()")
     assert "shared.sql" in line
     assert " WRN] " in line

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, cases, check
+from tests.harness.request_tables import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.harness.upstream import Seen, Upstream, answer, echo
 from tests.http.conftest import Serve
@@ -67,7 +67,7 @@ def schema(url: str) -> str:
         )
         + passing("checked", f"HTTP GET /checked\nvalidate _a using not_empty\nproxy {url}", "_a text")
         + function(f"shown({REPLY})", f"select {SHOWN}", f"HTTP GET /shown\nproxy {url}")
-        + function(f"nobody({REPLY})", f"select {SHOWN}", "HTTP GET /nobody\nproxy http://127.0.0.1:1")
+        + function(f"unreachable({REPLY})", f"select {SHOWN}", "HTTP GET /unreachable\nproxy http://127.0.0.1:1")
         + function(f"nowhere({REPLY})", f"select {SHOWN}", "HTTP GET /nowhere\nproxy")
         + function(f"cut({REPLY})", f"select {SHOWN}", f"HTTP GET /cut\nproxy {url}")
         + function(f"inside({REPLY})", f"select {SHOWN}", "HTTP GET /inside\nproxy /inner")
@@ -189,7 +189,7 @@ REPLIED = '{"X-A":"1, 2","Server":"theirs","WWW-Authenticate":"Basic realm=\\"x\
         ("GET /checked", "404"),
         ("GET /shown?s=200", "404 unknown parameter"),
         ("GET /shown", f"200T 200|<said 200>|{REPLIED % 8}|NULL|t|NULL"),
-        ("GET /nobody", "200T 502|NULL|NULL|NULL|f|no connection to 127.0.0.1:1: Connection refused"),
+        ("GET /unreachable", "200T 502|NULL|NULL|NULL|f|no connection to 127.0.0.1:1: Connection refused"),
         ("GET /nowhere", "200T 500|NULL|NULL|NULL|f|Proxy host is not configured. Name one in the annotation, or set Service:ProxyOptions:Host."),
         ("GET /odd-url", "500 Proxy host is not configured"),
         ("GET /rated?cur=EUR", "200T EUR|1.5|f", {"x-cur": "EUR"}),
@@ -206,11 +206,13 @@ REPLIED = '{"X-A":"1, 2","Server":"theirs","WWW-Authenticate":"Basic realm=\\"x\
         ("GET /sends-nowhere", "500 Proxy host is not configured"),
     ]),
 )  # fmt: skip
-def test_a_client_is_told_what_the_sheet_says(service: Service, context: RequestContext) -> None:
+def test_a_client_gets_the_expected_response(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
-def told(service: Service, method: str, path: str, content: bytes = b"", headers: dict[str, str] | None = None) -> Any:
+def received(
+    service: Service, method: str, path: str, content: bytes = b"", headers: dict[str, str] | None = None
+) -> Any:
     """Return the request that the upstream has received."""
     response = service.request(method, path, content=content, headers=headers or {})
     assert response.status_code == 200, response.text
@@ -235,12 +237,12 @@ def told(service: Service, method: str, path: str, content: bytes = b"", headers
 def test_the_other_service_is_asked_as_the_sheet_says(
     service: Service, method: str, path: str, content: bytes, target: str, body: str
 ) -> None:
-    seen = told(service, method, path, content, {"Content-Type": "application/json"} if content else {})
+    seen = received(service, method, path, content, {"Content-Type": "application/json"} if content else {})
     assert (seen["target"], seen["body"]) == (target, body)
 
 
 def test_what_a_type_has_brought_goes_on_in_a_json_body(service: Service) -> None:
-    seen = told(
+    seen = received(
         service, "POST", "/with-type-body", b'{"rBody": "mine", "x": 1.50}', {"Content-Type": "application/vnd.x+json"}
     )
     assert (
@@ -249,7 +251,7 @@ def test_what_a_type_has_brought_goes_on_in_a_json_body(service: Service) -> Non
 
 
 def test_headers_go_on_as_they_came(service: Service, met: Upstream) -> None:
-    told(
+    received(
         service,
         "GET",
         "/as-it-is/h",
@@ -286,8 +288,8 @@ def test_a_result_is_sent_as_json_and_nothing_else_of_the_request(service: Servi
     sent = met.to("/sends-text")[-1]
     assert (sent.method, sent.body) == ("PUT", b"plain")
     assert sent.header("content-type") == "application/json; charset=utf-8"
-    assert told(service, "GET", "/sends-rows")["body"] == "[1,2]"
-    nothing = told(service, "DELETE", "/sends-nothing")
+    assert received(service, "GET", "/sends-rows")["body"] == "[1,2]"
+    nothing = received(service, "DELETE", "/sends-nothing")
     assert (nothing["method"], nothing["body"]) == ("DELETE", "")
     assert "content-type" not in nothing["headers"]
 

@@ -10,7 +10,7 @@ import socket
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, cases, check
+from tests.harness.request_tables import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.harness.upstream import Seen, Upstream, answer
 from tests.http.conftest import Serve
@@ -46,36 +46,36 @@ def asking(name: str, request: str, parameters: str = "", attributes: str = FIEL
 def schema(url: str) -> str:
     return (
         # The head of the comment.
-        asking("lowered", f"get {url}/told HTTP/1.1")
-        + asking("mixed", f"PaTcH   {url}/told   HTTP/1.1\n\npatched")
-        + asking("queried", f"QUERY {url}/told\n\nasked")
+        asking("lowered", f"get {url}/echo HTTP/1.1")
+        + asking("mixed", f"PaTcH   {url}/echo   HTTP/1.1\n\npatched")
+        + asking("queried", f"QUERY {url}/echo\n\nasked")
         + asking(
             "remarks",
-            f"\n  # said by nobody\n\n  # neither this\n   GET {url}/told\n   X-Key:  one \n  X-KEY: two\n no colon here\n",
+            f"\n  # a remark\n\n  # neither this\n   GET {url}/echo\n   X-Key:  one \n  X-KEY: two\n no colon here\n",
         )
         + asking(
-            "windows", f"timeout 5s\r\nPOST {url}/told\r\nContent-Type: text/plain\r\n\r\n  first\r\n\r\n  second  \r\n"
+            "windows", f"timeout 5s\r\nPOST {url}/echo\r\nContent-Type: text/plain\r\n\r\n  first\r\n\r\n  second  \r\n"
         )
-        + asking("got_with_body", f'GET {url}/told\n\n{{"in": "get"}}')
-        + asking("blank_body", f"POST {url}/told\nContent-Type: text/x\n\n   \n\t\n")
+        + asking("got_with_body", f'GET {url}/echo\n\n{{"in": "get"}}')
+        + asking("blank_body", f"POST {url}/echo\nContent-Type: text/x\n\n   \n\t\n")
         + asking(
             "unsent",
-            f"POST {url}/told\nContent-Length: 1000\nContent-Encoding: gzip\nAllow: GET\nExpires: 0\nLast-Modified: x\nX-Key: k\n\nb",
+            f"POST {url}/echo\nContent-Length: 1000\nContent-Encoding: gzip\nAllow: GET\nExpires: 0\nLast-Modified: x\nX-Key: k\n\nb",
         )
         + asking("among", f"GET {url}/slow-once?k=among\n@timeout = 250ms\nX-Key: a\nretry_delay: 1ms\nX-Other: b")
         + asking("last_wins", f"timeout 1ms\ntimeout 20s\nretry_delay 1s\nretry_delay 1ms\nGET {url}/flaky?k=last")
-        + asking("clock_form", f"#@TIMEOUT=00:00:30\nGET {url}/told")
-        + asking("no_directive", f"GET {url}/told\nTimeout-Policy: x\nCache-Control: no-store\nRetry_Delay_Hint: 3")
-        + asking("bad_timeout", f"timeout soon\nGET {url}/told")
+        + asking("clock_form", f"#@TIMEOUT=00:00:30\nGET {url}/echo")
+        + asking("no_directive", f"GET {url}/echo\nTimeout-Policy: x\nCache-Control: no-store\nRetry_Delay_Hint: 3")
+        + asking("bad_timeout", f"timeout soon\nGET {url}/echo")
         + asking("bad_codes", f"retry_delay 1ms on many, 9\nGET {url}/flaky?k=codes")
-        + asking("bad_delay", f"retry_delay whenever\nGET {url}/told")
+        + asking("bad_delay", f"retry_delay whenever\nGET {url}/echo")
         + asking("codes_and_timeout", f"timeout 250ms\nretry_delay 1ms on 503\nGET {url}/slow-once?k=codes")
-        + asking("codes_and_nobody", "retry_delay 1ms, 1ms on 503\nGET http://127.0.0.1:1/")
+        + asking("codes_and_no_server", "retry_delay 1ms, 1ms on 503\nGET http://127.0.0.1:1/")
         + asking("unlisted", f"retry_delay 1ms, 1ms on 503\nGET {url}/flaky?k=unlisted")
         + asking("exhausted", f"retry_delay 1ms, 1ms\nGET {url}/always?s=503")
         + asking("then_silent", f"timeout 250ms\nretry_delay 1ms\nGET {url}/broken-then-silent")
         # No request at all: the parameter is an ordinary composite.
-        + http_type("headed", f"HEAD {url}/told", "a int, body text")
+        + http_type("headed", f"HEAD {url}/echo", "a int, body text")
         + function("no_request(_r headed)", "select concat_ws('|', (_r).a, (_r).body)", "HTTP GET /no-request")
         + http_type("no_url", "GET", "a int, body text")
         + function("no_address(_r no_url)", "select concat_ws('|', (_r).a, (_r).body)", "HTTP GET /no-address")
@@ -84,19 +84,19 @@ def schema(url: str) -> str:
         # Placeholders.
         + asking(
             "places",
-            f"POST {url}/told?a={{_id}}&b={{ID}}&c={{name}}&d={{_NAME}}\nX-Key: {{a{{_id}}}}\nContent-Type: {{_kind}}\n\n{{_flag}} {{_n}} {{_list}} {{_none}}. {{unknown}} {{ id }} {{1}} {{}}",
+            f"POST {url}/echo?a={{_id}}&b={{ID}}&c={{name}}&d={{_NAME}}\nX-Key: {{a{{_id}}}}\nContent-Type: {{_kind}}\n\n{{_flag}} {{_n}} {{_list}} {{_none}}. {{unknown}} {{ id }} {{1}} {{}}",
             "_id int, _name text, _kind text, _flag boolean, _n numeric, _list int[], _none text default null",
         )
         + asking(
             "fallbacks",
-            f"POST {url}/told\n\n{{!_a:x:y}} {{!_a}} {{!_missing:z}} {{!_b:no}} {{!OUT_UNSET:env}} {{OUT_UNSET}} {{out_set}}",
+            f"POST {url}/echo\n\n{{!_a:x:y}} {{!_a}} {{!_missing:z}} {{!_b:no}} {{!OUT_UNSET:env}} {{OUT_UNSET}} {{out_set}}",
             "_a text default null, _b text default 'd'",
         )
-        + asking("shadowed", f"POST {url}/told\n\n{{OUT_SET}}", "out_set text")
-        + asking("plain_json", f'POST {url}/told\n\n{{"a": {{}}, "b": [1]}}', "_a int default 1")
+        + asking("shadowed", f"POST {url}/echo\n\n{{OUT_SET}}", "out_set text")
+        + asking("plain_json", f'POST {url}/echo\n\n{{"a": {{}}, "b": [1]}}', "_a int default 1")
         + asking(
             "by_attribute",
-            f"POST {url}/told\n\n{{tenant}} {{_r_tenant}} {{rTenant}} {{_R_TENANT}}",
+            f"POST {url}/echo\n\n{{tenant}} {{_r_tenant}} {{rTenant}} {{_R_TENANT}}",
             attributes=f"{FIELDS}, tenant text",
         )
         # Parameters.
@@ -116,15 +116,15 @@ def schema(url: str) -> str:
             "select concat_ws('|', (_r).success, (_r).status_code, (_r).error_message, (_r).content_type, (_r).headers)",
             "HTTP GET /texts",
         )
-        + http_type("few", f"GET {url}/told", "status_code int")
+        + http_type("few", f"GET {url}/echo", "status_code int")
         + function("only_status(_r few)", "select (_r).status_code::text", "HTTP GET /only-status")
-        + http_type("cased", f"GET {url}/told", '"Body" text, status_code int')
+        + http_type("cased", f"GET {url}/echo", '"Body" text, status_code int')
         + function(
             "case_counts(_r cased)", "select concat_ws('|', (_r).\"Body\", (_r).status_code)", "HTTP GET /case-counts"
         )
-        + http_type("posted_type", f"POST {url}/told\n\n{{_a}}", FIELDS)
+        + http_type("posted_type", f"POST {url}/echo\n\n{{_a}}", FIELDS)
         + function("posted(_a text, _r posted_type)", f"select {SHOWN}", "HTTP POST /posted")
-        + http_type("rows_type", f"GET {url}/told", FIELDS)
+        + http_type("rows_type", f"GET {url}/echo", FIELDS)
         + function(
             "rows_of(_r rows_type)",
             "select (_r).status_code, g from generate_series(1, 2) g",
@@ -136,9 +136,9 @@ def schema(url: str) -> str:
         + asking("circling", f"GET {url}/circling")
         # Calls of this service.
         + function(
-            "inner_told(_a text default null, _headers json default null)",
+            "inner_echo(_a text default null, _headers json default null)",
             "select json_build_object('a', _a, 'k', _headers ->> 'X-Key', 'host', _headers ->> 'Host', 'type', _headers ->> 'Content-Type')",
-            "HTTP POST /Inner/Told\ninternal",
+            "HTTP POST /Inner/Echo\ninternal",
             "json",
         )
         + function(
@@ -149,7 +149,7 @@ def schema(url: str) -> str:
         + function("inner_closed()", "select 'closed'", "HTTP GET /inner-closed\ninternal\nauthorize")
         + "create sequence inner_tries; create function inner_flaky() returns text language plpgsql as $$ begin if nextval('inner_tries') < 3 then raise exception 'not yet'; end if; return 'third'; end $$;\n"
         + "comment on function inner_flaky is 'HTTP GET /inner-flaky\ninternal';\n"
-        + asking("to_told", 'POST /inner/told?ignored=1\nX-Key: {_k}\n\n{"a": "{_k}"}', "_k text")
+        + asking("to_echo", 'POST /inner/echo?ignored=1\nX-Key: {_k}\n\n{"a": "{_k}"}', "_k text")
         + asking("to_id", "GET /INNER/{_n}/end?x={_x}", "_n text, _x text")
         + asking("to_kept", "@cache\nGET /inner/8/end")
         + asking("to_any", "@cache\nGET {_url}", "_url text")
@@ -169,7 +169,7 @@ def schema(url: str) -> str:
         + function(
             "by_other_case(_Uid text, _token text)",
             "select _token",
-            "HTTP GET /by-other-case\n_TOKEN = select 'not taken'\n_token = select {UID} || {uid} || coalesce({nobody}, '-')",
+            "HTTP GET /by-other-case\n_TOKEN = select 'not taken'\n_token = select {UID} || {uid} || coalesce({unknown}, '-')",
         )
         + function("from_nowhere(_t text)", "select $1", "HTTP GET /from-nowhere\n_t = select t from nowhere")
         + function("odd_braces(_t text)", "select $1", "HTTP GET /odd-braces\n_t = select 'a}b{c'")
@@ -195,7 +195,7 @@ def schema(url: str) -> str:
         )
         + asking(
             "resolved_in_type",
-            f"GET {url}/told\nX-Key: {{_token}}",
+            f"GET {url}/echo\nX-Key: {{_token}}",
             "_uid text, _token text",
             lines="_token = select t from tokens where u = {_uid}",
         )
@@ -207,7 +207,7 @@ REFUSE = "create function refuse() returns text language plpgsql as $$ begin rai
 
 @pytest.fixture(scope="module")
 def met(upstream: Upstream) -> Upstream:
-    def told(seen: Seen, _connection: socket.socket) -> bytes:
+    def echo(seen: Seen, _connection: socket.socket) -> bytes:
         expected = (
             "content-type",
             "content-encoding",
@@ -241,9 +241,9 @@ def met(upstream: Upstream) -> Upstream:
         return answer("broken", 500)
 
     def moved(seen: Seen, _connection: socket.socket) -> bytes:
-        return answer(b"", int(seen.target.partition("=")[2]), [("Location", "/told?moved")])
+        return answer(b"", int(seen.target.partition("=")[2]), [("Location", "/echo?moved")])
 
-    upstream.on("/told", told)
+    upstream.on("/echo", echo)
     upstream.on("/slow-once", slow_once)
     upstream.on("/broken-then-silent", broken_then_silent)
     upstream.on("/flaky", lambda seen, _: answer("good" if count(seen) > 1 else "bad", 200 if count(seen) > 2 else 404))
@@ -280,23 +280,23 @@ ABROAD = "zäh €".encode().decode("latin-1")
 @pytest.mark.parametrize(
     "context",
     cases([
-        ("GET /lowered", f"200T GET /told [] <>{GOOD}"),
-        ("GET /mixed", f"200T PATCH /told [content-type=application/json] <patched>{GOOD}"),
-        ("GET /queried", f"200T QUERY /told [content-type=application/json] <asked>{GOOD}"),
-        ("GET /remarks", f"200T GET /told [x-key=two] <>{GOOD}"),
-        ("GET /windows", f"200T POST /told [content-type=text/plain] <  first\r\n\r\n  second  \r\n>{GOOD}"),
-        ("GET /got-with-body", f'200T GET /told [content-type=application/json] <{{"in": "get"}}>{GOOD}'),
-        ("GET /blank-body", f"200T POST /told [] <>{GOOD}"),
-        ("GET /unsent", f"200T POST /told [content-type=application/json x-key=k] <b>{GOOD}"),
+        ("GET /lowered", f"200T GET /echo [] <>{GOOD}"),
+        ("GET /mixed", f"200T PATCH /echo [content-type=application/json] <patched>{GOOD}"),
+        ("GET /queried", f"200T QUERY /echo [content-type=application/json] <asked>{GOOD}"),
+        ("GET /remarks", f"200T GET /echo [x-key=two] <>{GOOD}"),
+        ("GET /windows", f"200T POST /echo [content-type=text/plain] <  first\r\n\r\n  second  \r\n>{GOOD}"),
+        ("GET /got-with-body", f'200T GET /echo [content-type=application/json] <{{"in": "get"}}>{GOOD}'),
+        ("GET /blank-body", f"200T POST /echo [] <>{GOOD}"),
+        ("GET /unsent", f"200T POST /echo [content-type=application/json x-key=k] <b>{GOOD}"),
         ("GET /among", f"200T then{GOOD}"),
         ("GET /last-wins", "200T good|200|t|NULL"),
-        ("GET /clock-form", f"200T GET /told [] <>{GOOD}"),
-        ("GET /no-directive", f"200T GET /told [timeout-policy=x cache-control=no-store retry_delay_hint=3] <>{GOOD}"),
-        ("GET /bad-timeout", f"200T GET /told [] <>{GOOD}"),
+        ("GET /clock-form", f"200T GET /echo [] <>{GOOD}"),
+        ("GET /no-directive", f"200T GET /echo [timeout-policy=x cache-control=no-store retry_delay_hint=3] <>{GOOD}"),
+        ("GET /bad-timeout", f"200T GET /echo [] <>{GOOD}"),
         ("GET /bad-codes", "200T good|200|t|NULL"),
-        ("GET /bad-delay", f"200T GET /told [] <>{GOOD}"),
+        ("GET /bad-delay", f"200T GET /echo [] <>{GOOD}"),
         ("GET /codes-and-timeout", f"200T then{GOOD}"),
-        ("GET /codes-and-nobody", "200T NULL|0|f|no connection to 127.0.0.1:1: Connection refused"),
+        ("GET /codes-and-no-server", "200T NULL|0|f|no connection to 127.0.0.1:1: Connection refused"),
         ("GET /unlisted", "200T bad|404|f|NULL"),
         ("GET /exhausted", "200T 3|503|f|NULL"),
         ("GET /then-silent", "200T NULL|408|f|Request timed out after 0.25 seconds"),
@@ -304,27 +304,27 @@ ABROAD = "zäh €".encode().decode("latin-1")
         ("GET /no-address?rA=1&rBody=x", "200T 1|x"),
         ("GET /prosaic?rA=1&rBody=x", "200T 1|x"),
         ("GET /places?id=7&name=n%20n&kind=text/k&flag=TRUE&n=1.50&list=1&list=2",
-         f"200T POST /told?a=7&b=7&c=n%20n&d=n%20n [content-type=text/k x-key={{a7}}] <true 1.50 {{1,2}} . {{unknown}} {{ id }} {{1}} {{}}>{GOOD}"),
-        ("GET /fallbacks", f"200T POST /told [content-type=application/json] <x:y  {{!_missing:z}} no dflt dflt from env>{GOOD}"),
-        ("GET /fallbacks?a=1&b=2", f"200T POST /told [content-type=application/json] <1 1 {{!_missing:z}} 2 dflt dflt from env>{GOOD}"),
-        ("GET /resolved-in-type?uid=abroad", f"200T GET /told [x-key={ABROAD}] <>{GOOD}"),
-        ("GET /shadowed?outSet=mine", f"200T POST /told [content-type=application/json] <mine>{GOOD}"),
-        ("GET /plain-json", f'200T POST /told [content-type=application/json] <{{"a": {{}}, "b": [1]}}>{GOOD}'),
-        ("GET /by-attribute?rTenant=T", f"200T POST /told [content-type=application/json] <T T T T>{GOOD}"),
-        ("GET /by-attribute", f"200T POST /told [content-type=application/json] <   >{GOOD}"),
+         f"200T POST /echo?a=7&b=7&c=n%20n&d=n%20n [content-type=text/k x-key={{a7}}] <true 1.50 {{1,2}} . {{unknown}} {{ id }} {{1}} {{}}>{GOOD}"),
+        ("GET /fallbacks", f"200T POST /echo [content-type=application/json] <x:y  {{!_missing:z}} no dflt dflt from env>{GOOD}"),
+        ("GET /fallbacks?a=1&b=2", f"200T POST /echo [content-type=application/json] <1 1 {{!_missing:z}} 2 dflt dflt from env>{GOOD}"),
+        ("GET /resolved-in-type?uid=abroad", f"200T GET /echo [x-key={ABROAD}] <>{GOOD}"),
+        ("GET /shadowed?outSet=mine", f"200T POST /echo [content-type=application/json] <mine>{GOOD}"),
+        ("GET /plain-json", f'200T POST /echo [content-type=application/json] <{{"a": {{}}, "b": [1]}}>{GOOD}'),
+        ("GET /by-attribute?rTenant=T", f"200T POST /echo [content-type=application/json] <T T T T>{GOOD}"),
+        ("GET /by-attribute", f"200T POST /echo [content-type=application/json] <   >{GOOD}"),
         ("GET /sharing?aTenant=x&bTenant=y", "200T t|x|y"),
         ("GET /texts", '200T true|201|text/x; charset=utf-8|{"X-A":"1, ü","Content-Length":"1","Content-Type":"text/x; charset=utf-8"}'),
         ("GET /only-status", "200T 200"),
         ("GET /case-counts?rBody=mine", "200T mine|200"),
-        ('POST /posted {"a": "b\\"c"}', f'200T POST /told [content-type=application/json] <b"c>{GOOD}'),
-        ('POST /posted {"a": "b", "rBody": "evil", "rStatusCode": 7}', f"200T POST /told [content-type=application/json] <b>{GOOD}"),
+        ('POST /posted {"a": "b\\"c"}', f'200T POST /echo [content-type=application/json] <b"c>{GOOD}'),
+        ('POST /posted {"a": "b", "rBody": "evil", "rStatusCode": 7}', f"200T POST /echo [content-type=application/json] <b>{GOOD}"),
         ("GET /rows-of", '200 [{"status":200,"n":1},{"status":200,"n":2}]'),
-        ("GET /moved?s=302", f"200T GET /told?moved [] <>{GOOD}"),
-        ("GET /moved?s=303", f"200T GET /told?moved [] <>{GOOD}"),
-        ("GET /moved?s=307", f"200T POST /told?moved [content-type=text/x] <mine>{GOOD}"),
-        ("GET /moved?s=308", f"200T POST /told?moved [content-type=text/x] <mine>{GOOD}"),
+        ("GET /moved?s=302", f"200T GET /echo?moved [] <>{GOOD}"),
+        ("GET /moved?s=303", f"200T GET /echo?moved [] <>{GOOD}"),
+        ("GET /moved?s=307", f"200T POST /echo?moved [content-type=text/x] <mine>{GOOD}"),
+        ("GET /moved?s=308", f"200T POST /echo?moved [content-type=text/x] <mine>{GOOD}"),
         ("GET /circling", "200T |302|f|NULL"),
-        ("GET /to-told?k=v", '200T {"a" : "v", "k" : "v", "host" : "localhost", "type" : "application/json"}|200|t|NULL'),
+        ("GET /to-echo?k=v", '200T {"a" : "v", "k" : "v", "host" : "localhost", "type" : "application/json"}|200|t|NULL'),
         ("GET /to-id?n=7&x=y", "200T 7 y|200|t|NULL"),
         ("GET /to-flaky", "200T third|200|t|NULL"),
         ("GET /push?uid=7&text=x&token=evil", "200T 7|x|secret"),
@@ -339,8 +339,8 @@ ABROAD = "zäh €".encode().decode("latin-1")
         ("GET /from-nowhere", "500 42P01|nowhere"),
         ("GET /optioned?path=evil", "200T ran"),
         ("GET /strictly?a=x", "204"),
-        ("GET /resolved-in-type?uid=7&token=evil", f"200T GET /told [x-key=secret] <>{GOOD}"),
-        ("POST /inner/told", "404"),
+        ("GET /resolved-in-type?uid=7&token=evil", f"200T GET /echo [x-key=secret] <>{GOOD}"),
+        ("POST /inner/echo", "404"),
         ("GET /inner/7/end", "404"),
     ]),
 )  # fmt: skip
@@ -353,7 +353,7 @@ def test_a_call_of_this_service_that_is_no_success_says_its_status(service: Serv
     assert service.get(path).text.endswith(f"|{status}|f|Internal request returned {status}")
 
 
-def test_what_is_wrong_with_a_comment_is_told_at_the_start(service: Service) -> None:
+def test_mistakes_in_a_comment_are_logged_at_the_start(service: Service) -> None:
     for result in (
         "'soon' is not an interval",
         "'many' is no status code",

@@ -157,7 +157,7 @@ def test_what_stands_in_for_names(service: Service, name: str) -> None:
         assert response.headers["content-length"] == str(len(response.content))
 
 
-def test_headers_that_are_none_are_told(service: Service) -> None:
+def test_invalid_headers_are_logged(service: Service) -> None:
     for line in ("not a header", "X-Time: 10:20"):
         assert "WRN" in service.wait_for_log(line)
 

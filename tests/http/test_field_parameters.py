@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, cases, check
+from tests.harness.request_tables import RequestContext, cases, check
 from tests.harness.routines import routines
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -92,7 +92,7 @@ ROUTINES = [
     ("raw_body_int(_n int) returns text", "select coalesce(_n::text, 'NULL')", "HTTP POST\nbody_parameter_name _n"),
     ("raw_body_empty(_b text) returns text", "select coalesce('[' || _b || ']', 'NULL')",
      "HTTP POST\nbody_parameter_name _b\nquery_string_null_handling empty_string"),
-    ("raw_body_unknown(_b text) returns text", "select coalesce(_b, 'NULL')", "HTTP POST\nbody_parameter_name nobody"),
+    ("raw_body_unknown(_b text) returns text", "select coalesce(_b, 'NULL')", "HTTP POST\nbody_parameter_name unknown"),
     ("post_out_args(_a int, out b int, out c int)", "select _a, _a + 1", "HTTP"),
     ("post_no_args() returns text", "select 'none'", "HTTP"),
     ("get_no_args() returns text", "select 'none'", "HTTP"),

@@ -104,8 +104,8 @@ def test_what_is_believed_is_in_the_log(behind: Service) -> None:
 
 
 def test_without_a_limit_all_entries_count(own_database: Database, serve_once: Serve) -> None:
-    everybody = {F + "Enabled": "true", F + "ForwardLimit": "", F + "TrustAllProxies": "true"}
-    service = serve_once(own_database, SQL, everybody)
+    all_proxies = {F + "Enabled": "true", F + "ForwardLimit": "", F + "TrustAllProxies": "true"}
+    service = serve_once(own_database, SQL, all_proxies)
     fields = ("Host: own:1", "X-Forwarded-For: 5.5.5.5, 9.9.9.9, 10.2.2.2", "X-Forwarded-Host: any.example:99")
     assert ask(service, *fields).body.decode() == f"5.5.5.5|any.example:99|-|-|-|{PEER}|-|own:1"
     assert ask(service, "Host: own:1", "X-Forwarded-Host: a b").body.decode() == "127.0.0.1|own:1|-|-|a b|-|-|-"
@@ -121,7 +121,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("key", "value", "said"), WRONG)
-def test_what_nobody_could_fit_ends_the_start(
+def test_settings_that_cannot_be_met_end_the_start(
     own_database: Database, serve_once: Serve, key: str, value: str, said: str
 ) -> None:
     with pytest.raises(AssertionError, match=f"{F}{key.partition(':')[0]}: .*{said}"):
@@ -182,7 +182,9 @@ STRICT = [
 
 @pytest.mark.parametrize(("host", "scheme", "strict"), STRICT)
 @pytest.mark.parametrize("path", ["/seen", "/nowhere"])
-def test_browsers_are_told_to_come_over_https(both: Service, path: str, host: str, scheme: str, strict: bool) -> None:
+def test_browsers_are_sent_strict_transport_security(
+    both: Service, path: str, host: str, scheme: str, strict: bool
+) -> None:
     result = ask(both, f"Host: {host}", f"X-Forwarded-Proto: {scheme}", start=f"GET {path} HTTP/1.1")
     assert result.headers.get("strict-transport-security") == ("max-age=2592000" if strict else None)
 
@@ -217,7 +219,7 @@ def test_the_port_may_be_that_of_a_proxy(own_database: Database, serve_once: Ser
     assert "Ssl:UseHttpsRedirection" not in service.log
 
 
-def test_where_no_port_is_known_nobody_is_sent_anywhere(own_database: Database, serve_once: Serve) -> None:
+def test_without_a_known_port_no_request_is_redirected(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, {"Ssl:Enabled": "true"}, 2)
     assert ask(service, "Host: shop.example").status == 200
     assert len([line for line in service.log.splitlines() if "Ssl:UseHttpsRedirection does nothing" in line]) == 1

@@ -46,7 +46,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, SQL, SETTINGS)
 
 
-def test_a_stranger_learns_nothing_from_a_401(service: Service) -> None:
+def test_an_anonymous_caller_learns_nothing_from_a_401(service: Service) -> None:
     for headers in ({}, {"authorization": "Bearer x.y.z"}):
         response = service.get("/closed", headers=headers)
         assert list(problem(response, 401)) == ["type", "title", "status"]
@@ -54,7 +54,7 @@ def test_a_stranger_learns_nothing_from_a_401(service: Service) -> None:
     service.wait_for_log("GET /closed: 401: GET /closed is for signed-in users")
 
 
-def test_a_switch_for_development_tells_more(database: Database, serve_once: Serve) -> None:
+def test_a_switch_for_development_explains_more(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", SETTINGS | {"ErrorHandlingOptions:ExplainUnauthorized": "true"})
     assert "is for signed-in users" in problem(service.get("/closed"), 401)["detail"]
 
@@ -70,7 +70,7 @@ def test_what_was_meant_to_say_who_is_let_in_leaves_the_endpoint_out(service: Se
     problem(service.get(path), 404)
 
 
-def test_every_such_line_is_told(service: Service) -> None:
+def test_every_such_line_is_logged(service: Service) -> None:
     assert "clerks(): a header cannot have the name of an annotation" in service.log
     assert "did you mean `authorize clerk`?" in service.log
     assert "clerks(): it is not exposed" in service.log

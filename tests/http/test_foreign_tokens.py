@@ -28,7 +28,7 @@ pytestmark = pytest.mark.attack
 
 ISSUER, AUDIENCE = "https://id.example", "shop"
 LEFT_OUT = "left out"
-STRANGER = "stranger"
+UNKNOWN_KEY = "unknown"
 
 
 @functools.cache
@@ -168,8 +168,8 @@ def test_a_scheme_that_signs_with_a_private_key(service: Service) -> None:
 
 
 @pytest.mark.parametrize("name", ["first", "second", "nowhere", None, "shared"])
-def test_a_stranger_is_not_believed(service: Service, name: str | None) -> None:
-    assert not is_let_in(service, token(signer(STRANGER), "RS256", name))
+def test_a_token_with_an_unknown_key_is_refused(service: Service, name: str | None) -> None:
+    assert not is_let_in(service, token(signer(UNKNOWN_KEY), "RS256", name))
     assert not is_let_in(service, token("x" * 32, "HS256", name))
 
 
@@ -202,7 +202,7 @@ def test_a_foreign_token_ends_when_it_expires(service: Service) -> None:
 def test_made_up_names_of_keys_do_not_flood_the_issuer(service: Service, issuer: Issuer) -> None:
     before = issuer.asked
     for number in range(20):
-        assert not is_let_in(service, token(signer(STRANGER), "RS256", f"made-up-{number}"))
+        assert not is_let_in(service, token(signer(UNKNOWN_KEY), "RS256", f"made-up-{number}"))
     assert issuer.asked - before <= 2
 
 
@@ -289,7 +289,7 @@ def test_keys_are_not_believed_for_ever(own_database: Database, serve_once: Serv
     assert is_let_in(service, text)
     own_issuer.shutdown()
     own_issuer.server_close()
-    wait_until(lambda: not is_let_in(service, text), "keys that nobody confirms are given up")
+    wait_until(lambda: not is_let_in(service, text), "unconfirmed keys are given up")
 
 
 def test_the_document_is_read_by_the_client_of_outgoing_requests(

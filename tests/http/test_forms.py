@@ -21,10 +21,10 @@ create function room(_room int, _note text) returns text language sql as $$ sele
 comment on function room is 'HTTP POST /rooms/{room}';
 create function pack(_box carton) returns text language sql as $$ select _box::text $$;
 comment on function pack is 'HTTP POST /pack';
-create function told(_a int) returns text language sql as $$ select 'one' $$;
-comment on function told(int) is 'HTTP POST /told';
-create function told(_a int, _b int) returns text language sql as $$ select 'two' $$;
-comment on function told(int, int) is 'HTTP POST /told';
+create function counted(_a int) returns text language sql as $$ select 'one' $$;
+comment on function counted(int) is 'HTTP POST /counted';
+create function counted(_a int, _b int) returns text language sql as $$ select 'two' $$;
+comment on function counted(int, int) is 'HTTP POST /counted';
 create function keep(_data bytea) returns text language sql as $$ select encode(_data, 'hex') $$;
 comment on function keep is E'HTTP POST /keep\\nbody_parameter_name _data';
 create function keep_text(_data text) returns text language sql as $$ select _data $$;
@@ -98,8 +98,8 @@ class TestForms:
         assert callable(form)
         assert service.post("/pack", **form(("boxWidth", "4"), ("boxUnitCode", "cm"))).text == "(4,cm)"
         assert service.post("/pack", **form(("box", '{"width":4}'))).text == "(4,)"
-        assert service.post("/told", **form(("a", "1"))).text == "one"
-        assert service.post("/told", **form(("a", "1"), ("b", "2"))).text == "two"
+        assert service.post("/counted", **form(("a", "1"))).text == "one"
+        assert service.post("/counted", **form(("a", "1"), ("b", "2"))).text == "two"
 
     def test_validation_sees_its_values(self, service: Service, form: object) -> None:
         assert callable(form)
@@ -153,9 +153,7 @@ PARTS = "multipart/form-data; boundary=x"
         (PARTS, PART + b"Content-Transfer-Encoding: 8bit\r\n\r\ncaf\r\n--x--", "'1' 'caf' NULL"),
     ],
 )
-def test_other_characters_than_those_of_utf_8_are_told(
-    service: Service, kind: str, body: bytes, answered: int | str
-) -> None:
+def test_bytes_that_are_not_utf_8_are_reported(service: Service, kind: str, body: bytes, answered: int | str) -> None:
     response = service.post("/book", content=body, headers={"content-type": kind})
     assert (response.status_code if isinstance(answered, int) else response.text) == answered
 
@@ -199,6 +197,6 @@ def test_a_urlencoded_form_has_a_limit_of_its_own(service: Service) -> None:
     headers = {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}
     note = b"note=" + b"%41" * 699_000
     assert service.post("/rooms/7", content=note, headers=headers).text == "7 " + "A" * 699_000
-    for path in ("/rooms/7", "/told"):
+    for path in ("/rooms/7", "/counted"):
         problem(service.post(path, content=b"note=" + b"%41" * 700_000, headers=headers), 413)
     assert service.post("/rooms/7", json={"note": "x" * 2_100_000}).status_code == 200

@@ -48,9 +48,9 @@ def test_empty_lists_mean_this_host(own_database: Database, serve_once: Serve) -
         assert "strict-transport-security" not in service.get("/api/sent", headers=sent).headers
 
 
-def test_everybody_is_believed_where_that_is_said(own_database: Database, serve_once: Serve) -> None:
-    anybody = {**ON, "ForwardedHeaders:TrustAllProxies": "true", "ForwardedHeaders:KnownProxies:0": "10.0.0.5"}
-    service = serve_once(own_database, SQL, anybody)
+def test_all_proxies_are_trusted_if_configured(own_database: Database, serve_once: Serve) -> None:
+    settings = {**ON, "ForwardedHeaders:TrustAllProxies": "true", "ForwardedHeaders:KnownProxies:0": "10.0.0.5"}
+    service = serve_once(own_database, SQL, settings)
     assert service.get("/api/address", headers=FORGED).text == "9.9.9.9"
     assert "WRN" in service.wait_for_log("ForwardedHeaders:TrustAllProxies")
 

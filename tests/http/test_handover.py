@@ -36,9 +36,9 @@ create function wait_for(_lock int) returns int language plpgsql volatile as $$
 begin perform pg_advisory_xact_lock_shared(_lock); return _lock; end $$;
 comment on function wait_for(int) is 'HTTP GET /wait-for
 timeout 1 hour';
-create function tell() returns int language plpgsql volatile as $$
-begin raise info 'told'; return 1; end $$;
-comment on function tell() is 'HTTP GET /tell
+create function publish() returns int language plpgsql volatile as $$
+begin raise info 'published'; return 1; end $$;
+comment on function publish() is 'HTTP GET /publish
 sse';
 """
 NEW = {"HttpServer:AddServerHeader": "false"}
@@ -93,7 +93,7 @@ def test_versions_follow_each_other_and_no_client_notices(
             new.wait_for(100)
             third = serve_once(own_database, "", settings, workers=1, port=first.port)
             assert second.process.wait(60) == 0
-            assert first.running, "somebody waits for it still"
+            assert first.running, "a client still waits for it"
             new.wait_for(100)
             stored.wait_for(100)
         assert slow.result().text == str(LOCK)
@@ -129,7 +129,7 @@ def test_what_has_been_forgotten_does_not_come_back_from_the_old_process(
     second = serve_once(own_database, "", settings, workers=2, port=first.port)
     first.wait_for_log("another process serves; this one finishes what runs")
     stored = wait_until(lambda: _kept_after_forgetting(second), "the new process forgets what it has kept", 30)
-    wait_until(lambda: _says_goodbye(clients.pop()), "the old process tells its clients to go")
+    wait_until(lambda: _closes_the_connection(clients.pop()), "the previous process asks its clients to close")
     assert min(int(client.get("/kept").text) for client in clients[:2]) > int(stored)
     for client in clients[2:4]:
         refused = problem(client.post("/kept/forget"), 503)
@@ -154,7 +154,7 @@ def _kept_after_forgetting(service: Service) -> str:
     return text
 
 
-def _says_goodbye(client: httpx.Client) -> bool:
+def _closes_the_connection(client: httpx.Client) -> bool:
     answer = client.get("/kept")
     client.close()
     return answer.headers.get("connection") == "close"
@@ -196,7 +196,7 @@ def test_a_successor_that_starts_takes_no_connection(own_database: Database, ser
     assert service.get("/echo?id=3").text == "3"
 
 
-def test_load_balancers_are_told_before_anything_ends(own_database: Database, serve_once: Serve) -> None:
+def test_load_balancers_are_informed_before_anything_ends(own_database: Database, serve_once: Serve) -> None:
     settings = {"HealthChecks:Enabled": "true", "HttpServer:Shutdown:Delay": "1 hour"}
     service = serve_once(own_database, SQL, settings, workers=2)
     assert service.get("/health/ready").text == "Healthy", "and kept"
@@ -216,27 +216,27 @@ def test_load_balancers_are_told_before_anything_ends(own_database: Database, se
         running = pool.submit(wait_for_lock, service)
         wait_until(lambda: waiting(own_database), "a request runs")
         service.signal(signal.SIGTERM)
-        assert service.process.wait(30) == 0, "the second signal waits for nobody"
+        assert service.process.wait(30) == 0, "the second signal waits for no client"
         assert isinstance(running.exception(), httpx.TransportError)
 
 
 def test_clients_are_asked_to_come_back_on_another_connection(own_database: Database, serve_once: Serve) -> None:
-    """So that nobody is sending a request on the connection that is closed."""
+    """Prevents that a request is on its way on a connection that is closed."""
     settings = {"HttpServer:Shutdown:Delay": "100 milliseconds", "HttpServer:Shutdown:ConnectionCloseTime": "1 hour"}
     service = serve_once(own_database, SQL, settings)
-    with EventStream(service, "/tell/info") as stream:
+    with EventStream(service, "/publish/info") as stream:
         assert "connection" not in service.get("/echo?id=1").headers
         service.signal(signal.SIGTERM)
         wait_until(lambda: service.get("/echo?id=1").headers.get("connection") == "close", "clients are asked")
-        assert service.get("/tell").text == "1"
-        stream.wait(lambda: stream.messages == ["told"], "streams go on meanwhile")
+        assert service.get("/publish").text == "1"
+        stream.wait(lambda: stream.messages == ["published"], "streams go on meanwhile")
     service.signal(signal.SIGTERM)
     assert service.process.wait(30) == 0
 
 
 def test_what_runs_is_finished_and_streams_end_politely(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)
-    with ThreadPoolExecutor() as pool, EventStream(service, "/tell/info") as stream:
+    with ThreadPoolExecutor() as pool, EventStream(service, "/publish/info") as stream:
         with held(own_database):
             running = pool.submit(wait_for_lock, service)
             wait_until(lambda: waiting(own_database), "a request runs")
@@ -350,7 +350,7 @@ def test_systemd_keeps_the_sockets_while_the_service_is_started_again(systemd: S
     assert Path(systemd.path).exists(), "it is systemd's"
 
 
-def test_a_socket_of_systemd_that_no_address_names_is_told(systemd: Systemd) -> None:
+def test_a_socket_of_systemd_that_no_address_names_is_logged(systemd: Systemd) -> None:
     with ended(systemd.start(urls=systemd.url)) as process:
         assert process.wait(60) == 1
     assert f"systemd has opened {systemd.path}, and neither Urls" in (Path(systemd.path).parent / "log").read_text()

@@ -161,7 +161,7 @@ PASSED = routines([
     ("put_late() returns void", "", "HTTP PUT /put-late\nproxy\nhedge 50ms"),
     ("post_late() returns void", "", "HTTP POST /post-late\nproxy\nhedge 50ms"),
     ("prompt() returns void", "", "HTTP GET /prompt\nproxy\nhedge = 30s"),
-    ("told(_proxy_body text) returns text", "select _proxy_body", "HTTP GET /told\nproxy\nhedge 50ms"),
+    ("reported(_proxy_body text) returns text", "select _proxy_body", "HTTP GET /reported\nproxy\nhedge 50ms"),
     ("alone() returns int", "select 1", "HTTP GET /alone\nhedge 50ms"),
 ])  # fmt: skip
 
@@ -186,7 +186,7 @@ def proxy(database: Database, serve: Serve, upstream: Upstream) -> Service:
     return serve(database, PASSED, {**ON, "Service:ProxyOptions:Host": upstream.url})
 
 
-@pytest.mark.parametrize(("method", "path"), [("GET", "/late"), ("PUT", "/put-late"), ("GET", "/told")])
+@pytest.mark.parametrize(("method", "path"), [("GET", "/late"), ("PUT", "/put-late"), ("GET", "/reported")])
 def test_a_proxy_sends_a_second_request_for_a_slow_one(
     proxy: Service, upstream: Upstream, method: str, path: str
 ) -> None:

@@ -130,7 +130,7 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, SQL, {"HttpServer:Engine": "Auto"})
 
 
-def exchange(service: Service, data: bytes) -> tuple[RawResponse | None, RawResponse | None]:
+def send_and_receive(service: Service, data: bytes) -> tuple[RawResponse | None, RawResponse | None]:
     """The response to some bytes, and the one to a request behind them on the same connection."""
     with service.connect() as connection:
         with contextlib.suppress(OSError):
@@ -146,7 +146,7 @@ def exchange(service: Service, data: bytes) -> tuple[RawResponse | None, RawResp
 @pytest.mark.parametrize("name", ROWS)
 def test_a_request_by_the_byte(service: Service, name: str) -> None:
     row = ROWS[name]
-    first, second = exchange(service, row.data)
+    first, second = send_and_receive(service, row.data)
     assert (0 if first is None else first.status, second is not None) == (row.status, row.stays)
     assert first is not None
     assert "content-length" in first.headers or first.status == 204 or row.data.startswith(b"HEAD ")
@@ -180,7 +180,7 @@ def test_body_is_asked_for_when_it_is_wanted(service: Service) -> None:
         assert response.body == b"abc"
 
 
-def test_body_that_nobody_wants_is_not_asked_for(service: Service) -> None:
+def test_unneeded_body_is_not_requested(service: Service) -> None:
     with service.connect() as connection:
         connection.sendall(b"POST /nowhere HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
         response = read_response(connection)

@@ -72,7 +72,7 @@ def test_idle_connection_is_closed(limited: Service) -> None:
         assert closed_without_answer(connection)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a socket does not tell what it has received")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a socket does not report what it has received")
 def test_connection_that_never_says_anything_is_closed(limited: Service) -> None:
     with limited.connect() as connection:
         assert closed_without_answer(connection)

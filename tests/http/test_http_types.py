@@ -1,6 +1,6 @@
 """Composite types that represent outgoing requests (outbound-1 to outbound-18)."""
 
-# ruff: noqa: E501 (tables, one exchange a line)
+# ruff: noqa: E501 (tables, one request a line)
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, cases, check
+from tests.harness.request_tables import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.harness.upstream import Seen, Upstream, answer
@@ -62,8 +62,8 @@ def schema(url: str) -> str:
         + caller("get_slow", "_r slow")
         + http_type("slow_then_good", f"timeout = 300ms\n# retry_delay: 10ms\nGET {url}/slow-then-good")
         + caller("get_slow_then_good", "_r slow_then_good")
-        + http_type("nobody", "retry_delay 1ms\nGET http://127.0.0.1:1/x")
-        + caller("get_nobody", "_r nobody")
+        + http_type("unreachable", "retry_delay 1ms\nGET http://127.0.0.1:1/x")
+        + caller("get_unreachable", "_r unreachable")
         + http_type("invalid", "retry_delay 1s\nGET ftp://x/y")
         + caller("get_invalid", "_r invalid")
         + http_type("unknown_host", "GET http://no-such-host.invalid/")
@@ -221,7 +221,7 @@ JSON_REPLY = '{"a":1}|200|t|NULL|application/json'
         ("GET /get-any-code?k=1", '200T {"n": 3}|200|t|NULL|application/json'),
         ("GET /get-slow", "200T NULL|408|f|Request timed out after 0.2 seconds"),
         ("GET /get-slow-then-good", '200T {"good": 1}|200|t|NULL|application/json'),
-        ("GET /get-nobody", "200T NULL|0|f|no connection to 127.0.0.1:1: Connection refused"),
+        ("GET /get-unreachable", "200T NULL|0|f|no connection to 127.0.0.1:1: Connection refused"),
         ("GET /get-invalid", "200T NULL|0|f|the scheme ftp is neither http nor https"),
         ("GET /get-both", "200T a|b|a"),
         ("GET /get-texts", '200T 200|true|1|{"X-One":"1","x-two":"a, b","Content-Length":"7","Content-Type":"application/json"}'),

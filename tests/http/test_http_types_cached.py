@@ -55,7 +55,7 @@ def test_equal_requests_share_an_answer_over_all_workers(service: Service) -> No
     assert service.get("/kept?k=a").text != service.get("/kept?k=b").text
 
 
-def test_headers_tell_requests_apart(service: Service) -> None:
+def test_headers_distinguish_requests(service: Service) -> None:
     body = service.get("/named?k=a").text
     assert service.get("/named?k=b").text != body
     assert service.get("/named?k=a").text == body

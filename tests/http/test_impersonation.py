@@ -34,8 +34,8 @@ comment on function act_freely() is E'HTTP POST\\nimpersonate\\nallow_anonymous'
 create function be_oneself(_impersonator_id text default null, _scheme text default 'Bearer') {ROWS}
     $$select id, name, roles, _scheme from {PEOPLE} where id = _impersonator_id::int$$;
 comment on function be_oneself(text, text) is E'HTTP POST\\nend_impersonation\\nuser_parameters';
-create function be_anybody() {ROWS} $$select 43, 'ola', array['clerk'], 'Bearer'$$;
-comment on function be_anybody() is E'HTTP POST\\nend_impersonation';
+create function be_any_user() {ROWS} $$select 43, 'ola', array['clerk'], 'Bearer'$$;
+comment on function be_any_user() is E'HTTP POST\\nend_impersonation';
 create function forge() returns table (user_id int, impersonator_id int) language sql as $$select 42, 41$$;
 comment on function forge() is E'HTTP POST\\nlogin';
 create function who(_user_id text default null, _impersonator_id text default null, _user_claims json default null)
@@ -128,7 +128,7 @@ def test_it_ends_by_itself(short: Service, scheme: str) -> None:
     own = signed_in(short)
     began = short.post("/api/act-as", json={"name": "mo", "scheme": scheme}, headers=own)
     headers = session(short, began)
-    wait_until(lambda: short.get("/api/who", headers=headers).status_code == 401, "nobody acts as mo any more")
+    wait_until(lambda: short.get("/api/who", headers=headers).status_code == 401, "the impersonation of mo has ended")
     assert problem(short.post("/api/be-oneself", headers=headers), 401)
     assert short.get("/api/who", headers=own).json()["u"] == "41"
     if scheme != "Cookies":
@@ -184,7 +184,7 @@ def test_who_may(service: Service) -> None:
     assert problem(service.post("/api/act-freely", headers=signed_in(service)), 403)["detail"].endswith(
         "list them in authorize"
     )
-    assert service.post("/api/act-as", json={"name": "nobody"}, headers=signed_in(service)).status_code == 401
+    assert service.post("/api/act-as", json={"name": "unknown"}, headers=signed_in(service)).status_code == 401
     # `mo` is no supporter, but the supporter `kiri` acting as himself is one.
     himself = service.post("/api/act-as", json={"name": "kiri"}, headers=signed_in(service))
     twice = service.post("/api/act-as", json=body, headers=session(service, himself))
@@ -193,7 +193,7 @@ def test_who_may(service: Service) -> None:
     service.wait_for_log("user 41 kiri acts as user 42 mo from now on")
 
 
-def test_nobody_acts_for_somebody_who_acts(service: Service) -> None:
+def test_an_impersonator_cannot_be_impersonated(service: Service) -> None:
     """Even if the claim with the time of the sign-in is recent."""
     now = int(time.time())
     claims = {"user_id": "41", "user_roles": ["support"], "auth_time": str(now)}
@@ -219,11 +219,11 @@ def test_what_is_not_for_who_acts_as_another(service: Service) -> None:
 def test_only_who_acts_ends_it_and_only_as_himself(service: Service) -> None:
     assert problem(service.post("/api/be-oneself"), 401)
     assert problem(service.post("/api/be-oneself", headers=signed_in(service)), 403)
-    assert problem(service.post("/api/be-anybody", headers=acting(service)), 500)
+    assert problem(service.post("/api/be-any-user", headers=acting(service)), 500)
     service.wait_for_log("the row is not that of the impersonating user")
 
 
-def test_nobody_else_sets_the_claim(service: Service) -> None:
+def test_only_impersonation_sets_the_claim(service: Service) -> None:
     assert problem(service.post("/api/forge"), 500)
     service.wait_for_log("the column impersonator_id has the name of a claim")
     own = signed_in(service)

@@ -118,10 +118,10 @@ create function number(_n int, _d date default null) returns text language sql s
 comment on function number is 'HTTP GET /number';
 create function number_body(_n int, _l int[] default null) returns text language sql as $$ select 'ran' $$;
 comment on function number_body is 'HTTP POST /number';
-create function told(_a text) returns text language sql as $$ select _a $$;
-comment on function told(text) is 'HTTP POST /told';
-create function told(_a text, _b text) returns text language sql as $$ select _b $$;
-comment on function told(text, text) is 'HTTP POST /told';
+create function selected(_a text) returns text language sql as $$ select _a $$;
+comment on function selected(text) is 'HTTP POST /selected';
+create function selected(_a text, _b text) returns text language sql as $$ select _b $$;
+comment on function selected(text, text) is 'HTTP POST /selected';
 create function resolved(_v text, _r text default null) returns text language sql stable as $$ select _r $$;
 comment on function resolved is E'HTTP GET /resolved\\n_r = select {_v}::text';
 create table kept (id text primary key, note text);
@@ -192,7 +192,7 @@ WAYS: dict[str, Send] = {
     "domain": _json("/in-domain", lambda text: {"v": text}),
     "unnamed": _query("/unnamed", "$1"),
     "renamed": _query("/retyped", "w"),
-    "overload": _json("/told", lambda text: {"a": "x", "b": text}),
+    "overload": _json("/selected", lambda text: {"a": "x", "b": text}),
     "placeholder": _query("/placed"),
     "expression": _query("/resolved"),
 }
@@ -202,7 +202,7 @@ REFUSED: dict[str, Send] = {
     "unknown member": _json("/in-body", lambda text: {"v": "x", text: 1}),
     "unknown attribute": _json("/in-composite", lambda text: {"v": {text: "x"}}),
     "unknown form field": lambda service, text: service.post("/in-body", data={"v": "x", text: "1"}),
-    "overload": _json("/told", lambda text: {text: "x"}),
+    "overload": _json("/selected", lambda text: {text: "x"}),
     "number": _query("/number", "n"),
     "number in body": _json("/number", lambda text: {"n": text}),
     "numbers in body": _json("/number", lambda text: {"n": 1, "l": [text]}),

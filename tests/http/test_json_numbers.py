@@ -73,7 +73,7 @@ def test_a_text_can_be_sent_back(service: Service) -> None:
     assert service.get(f"/api/numbers?id={WIDE}&sums=7.50").json()[0]["price"] == "7.50"
 
 
-def test_clients_are_told(service: Service, folder: Path) -> None:
+def test_generated_clients_declare_it(service: Service, folder: Path) -> None:
     """`service` writes the files."""
     types = (folder / "publicTypes.d.ts").read_text(encoding="utf-8")
     for text in (

@@ -106,7 +106,7 @@ def service(database: Database, serve: Serve, settings: dict[str, str]) -> Servi
 
 
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         "closed.deep(): left out, as the role {role} may not execute it: GRANT USAGE ON SCHEMA closed TO {role}",
         "public.not_granted(integer, text): left out, as the role {role} may not execute it: "
@@ -134,8 +134,8 @@ def service(database: Database, serve: Serve, settings: dict[str, str]) -> Servi
         "GET /left/{{_y}} matches the same paths as GET /left/{{_x}}",
     ],
 )
-def test_each_is_told_once_with_its_remedy(service: Service, role: str, told: str) -> None:
-    assert service.log.count(told.format(role=role)) == 1
+def test_each_is_logged_once_with_its_remedy(service: Service, role: str, message: str) -> None:
+    assert service.log.count(message.format(role=role)) == 1
 
 
 def test_the_rest_is_served_and_what_is_left_out_is_counted(service: Service) -> None:
@@ -168,7 +168,7 @@ def test_endpoints_lists_what_is_left_out_and_why(tmp_path: Path, settings: dict
     assert f"{folder}/broken.sql:2:8: error 42703" in done.stderr
 
 
-def test_validate_lists_it_too_and_tables_are_told_of_once(tmp_path: Path, settings: dict[str, str]) -> None:
+def test_validate_lists_it_too_and_tables_are_logged_once(tmp_path: Path, settings: dict[str, str]) -> None:
     values = [f"--{key}={value}" for key, value in settings.items()]
     done = rowcall(tmp_path, "--validate", "--json", "--Service:CrudSource:Enabled=true", *values)
     report = json.loads(done.stdout)

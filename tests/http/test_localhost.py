@@ -96,7 +96,7 @@ def test_localhost_is_both_loopback_addresses_and_no_other_one(
 
 
 @needs_ipv6
-def test_a_port_that_is_taken_on_one_of_the_two_is_told(own_database: Database, tmp_path: Path) -> None:
+def test_a_port_that_is_taken_on_one_of_the_two_is_logged(own_database: Database, tmp_path: Path) -> None:
     """Otherwise, a client would reach one of two services, depending on its resolver."""
     with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as other:
         other.bind(("::1", 0))

@@ -62,8 +62,8 @@ send_mail';
 create function reads() returns table ("to" text) language sql stable as $$ select 'a@example.com' $$;
 comment on function reads() is 'HTTP GET /reads
 send_mail';
-create function nobody() returns table (address text) language sql as $$ select 'a@example.com' $$;
-comment on function nobody() is 'HTTP POST /nobody
+create function addressless() returns table (address text) language sql as $$ select 'a@example.com' $$;
+comment on function addressless() is 'HTTP POST /addressless
 send_mail';
 """
 
@@ -153,7 +153,7 @@ def test_a_row_is_a_mail(service: Service, server: MailServer, installed: Databa
 
 def test_the_response_does_not_say_whether_there_was_a_row(service: Service, server: MailServer) -> None:
     known = service.post("/greet", json={"email": "ben@example.com"})
-    unknown = service.post("/greet", json={"email": "nobody@example.com"})
+    unknown = service.post("/greet", json={"email": "unknown@example.com"})
     volatile = {"date"}
     assert (known.status_code, known.content) == (unknown.status_code, unknown.content) == (202, b"")
     assert {k: v for k, v in known.headers.items() if k not in volatile} == {
@@ -246,11 +246,11 @@ def test_temporary_errors_are_repeated_and_final_ones_are_not(
     server.refusal = lambda _envelope: "554 spam"
     accepted(service, "/greet", email="ben@example.com")
     assert errors(installed, 1) == ["the mail server answers 554 spam"]
-    server.refused_recipients = {"nobody@example.com": "550 no such user"}
+    server.refused_recipients = {"unknown@example.com": "550 no such user"}
     server.refusal = lambda _envelope: None
-    accepted(service, "/invalid", to="nobody@example.com")
+    accepted(service, "/invalid", to="unknown@example.com")
     assert errors(installed, 2)[1] == "the mail server refuses all recipients (550)"
-    accepted(service, "/invalid", to="nobody@example.com, ben@example.com")
+    accepted(service, "/invalid", to="unknown@example.com, ben@example.com")
     server.wait_for(2)
     service.wait_for_log("the mail server refuses 1 of its recipients")
 
@@ -418,6 +418,7 @@ def test_mail_of_sql(service: Service, server: MailServer, installed: Database) 
 def test_lines_that_cannot_be_are_reported(service: Service) -> None:
     assert "GET /reads: send_mail is not possible: a GET must not change anything" in service.log
     assert (
-        "POST /nobody: send_mail is not possible: its result has no column to; the endpoint is left out" in service.log
+        "POST /addressless: send_mail is not possible: its result has no column to; the endpoint is left out"
+        in service.log
     )
     assert service.get("/reads").status_code == 404

@@ -29,7 +29,7 @@ Adds a note.
 To one bed.';
 create function is_wet(_marks int[] default null) returns boolean language sql stable as 'select _marks[2] > 1';
 comment on function is_wet is 'HTTP GET
-mcp_description Tells whether it is wet.
+mcp_description Returns whether it is wet.
 mcp Not this.';
 create function names(_path text) returns setof text language sql stable as $$ select _path union all select null $$;
 comment on function names is 'HTTP GET /names/{_path}
@@ -50,8 +50,8 @@ create function twice() returns int language sql stable as 'select 1';
 comment on function twice is 'HTTP GET
 mcp Second
 mcp_name names';
-create function untold() returns int language sql stable as 'select 1';
-comment on function untold is 'HTTP GET';
+create function undescribed() returns int language sql stable as 'select 1';
+comment on function undescribed is 'HTTP GET';
 create function who(_user_id text default null, _x int default 1) returns text language sql stable as
     $$ select coalesce(_user_id, '-') $$;
 comment on function who is 'HTTP GET
@@ -171,7 +171,7 @@ def test_tools_are_described(service: Service) -> None:
         "properties": {"value": value},
         "required": ["value"],
     }
-    assert tools["is_wet"]["description"] == "Tells whether it is wet."
+    assert tools["is_wet"]["description"] == "Returns whether it is wet."
     assert tools["names"]["outputSchema"]["properties"] == {
         "items": {"type": "array", "items": {"type": ["string", "null"]}}
     }
@@ -183,7 +183,7 @@ def test_tools_are_described(service: Service) -> None:
     assert list(tools["who"]["inputSchema"]["properties"]) == ["x"]
 
 
-def test_what_was_asked_for_in_vain_is_told_at_the_start(service: Service) -> None:
+def test_tools_that_cannot_be_offered_are_logged_at_the_start(service: Service) -> None:
     assert "there is a tool names already" in service.log
     assert "GET /api/undescribed: the tool has no description" in service.log
     assert service.log.count("MCP: 12 tools: ") == 1
@@ -246,7 +246,7 @@ def test_arguments_that_fit_no_address_are_named(
     assert detail in body["detail"]
 
 
-def test_what_is_wrong_with_arguments_is_not_told_to_strangers(service: Service) -> None:
+def test_errors_of_arguments_are_not_shown_to_anonymous_callers(service: Service) -> None:
     for headers, status in (({}, 401), (token(service, "kiri"), 403)):
         result = reply(ask(service, "tools/call", {"name": "kept"}, headers=headers))["result"]
         body = json.loads(result["content"][0]["text"])
@@ -280,8 +280,8 @@ def test_what_is_only_a_tool_is_no_endpoint(service: Service) -> None:
         (b'{"id":"a","method":"x"}', {"id": "a", "error": {"code": -32601, "message": "Method not found: x"}}),
         (b'{"id":7,"method":"ping"}', {"id": 7, "result": {}}),
         (
-            b'{"id":1,"method":"tools/call","params":{"name":"untold"}}',
-            {"id": 1, "error": {"code": -32602, "message": "Unknown tool: untold"}},
+            b'{"id":1,"method":"tools/call","params":{"name":"undescribed"}}',
+            {"id": 1, "error": {"code": -32602, "message": "Unknown tool: undescribed"}},
         ),
         (
             b'{"id":1,"method":"tools/call","params":{"name":"is_wet","arguments":[1]}}',
@@ -447,7 +447,7 @@ def test_a_tool_runs_for_its_caller(service: Service) -> None:
     assert answer["result"]["structuredContent"] == {"value": "7"}
 
 
-def test_strangers_are_told_where_to_sign_in(guarded: Service) -> None:
+def test_anonymous_callers_get_the_address_of_the_sign_in(guarded: Service) -> None:
     answer = ask(guarded, "ping", path="/ai")
     metadata = f"{guarded.url}/.well-known/oauth-protected-resource/ai"
     assert answer.status_code == 401
@@ -461,7 +461,7 @@ def test_strangers_are_told_where_to_sign_in(guarded: Service) -> None:
     assert guarded.post(metadata.removeprefix(guarded.url)).status_code == 405
 
 
-def test_a_token_for_somebody_else_is_none(guarded: Service) -> None:
+def test_a_token_for_another_audience_is_refused(guarded: Service) -> None:
     assert ask(guarded, "ping", path="/ai", headers=token(guarded, "mere")).status_code == 401
     headers = token(guarded, "kiri")
     result = reply(ask(guarded, "initialize", path="/ai", headers=headers))["result"]

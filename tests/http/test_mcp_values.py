@@ -98,8 +98,8 @@ def functions() -> tuple[str, dict[str, int]]:
             made.append(f"comment on function {tool}(int) is E'HTTP GET\\nmcp {name.replace(chr(34), '')} as {kind}';")
             counts[tool] = count if kind != "set" else 1
     made.append("""
-create function nobody() returns table (a int, b text) language sql stable as 'select 1, null where false';
-comment on function nobody() is E'HTTP GET\\nsingle\\nmcp No row.';
+create function no_row() returns table (a int, b text) language sql stable as 'select 1, null where false';
+comment on function no_row() is E'HTTP GET\\nsingle\\nmcp No row.';
 create function nested() returns table (one whole, many whole[]) language sql stable as
     $$ select w, array[w] from (select null::whole as w union all
        select row(row(1, 'a', 'infinity')::part, array[row(1, 'a', null)::part], '{1}', '1', 'NaN')::whole) s $$;
@@ -117,7 +117,7 @@ create function asked(_a jsonb, _b part[]) returns jsonb language sql stable as
     $$ select jsonb_build_object('a', _a, 'b', _b) $$;
 comment on function asked is E'HTTP GET\\nmcp Asks.';
 """)
-    counts |= {"nobody": 0, "nested": 0, "strict_one": 2, "strict_many": 2, "nothing": 0}
+    counts |= {"no_row": 0, "nested": 0, "strict_one": 2, "strict_many": 2, "nothing": 0}
     return "\n".join(made), counts
 
 
@@ -241,7 +241,7 @@ def test_values_are_those_of_rows(service: Service) -> None:
         assert call(service, f"t{number}_scalar", n=n)["structuredContent"] == {"value": value}, name
         row = call(service, f"t{number}_row", n=n)["structuredContent"]["items"][0]
         assert row["v"] == value, name
-    assert call(service, "nobody")["structuredContent"] == {}
+    assert call(service, "no_row")["structuredContent"] == {}
     assert call(service, "strict_many", n=None)["structuredContent"] == {"items": []}
     assert call(service, "nothing")["structuredContent"] == {"value": None}
 

@@ -1,4 +1,4 @@
-"""`param … is merge patch`: a routine tells members that are missing from those that are null (RFC 7396)."""
+"""`param … is merge patch`: a routine distinguishes missing members from null ones (RFC 7396)."""
 
 from __future__ import annotations
 

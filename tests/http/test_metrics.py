@@ -54,8 +54,8 @@ proxy';
 create function news(_text text) returns void language plpgsql as $$begin raise info '%', _text; end$$;
 comment on function news(text) is 'HTTP POST /news
 sse';
-create function nobody(_id int) returns text language sql as $$ select '' $$;
-comment on function nobody(int) is 'HTTP GET /nobody
+create function empty(_id int) returns text language sql as $$ select '' $$;
+comment on function empty(int) is 'HTTP GET /empty
 authorize boss';
 """
 ADMIN = {"Metrics:Enabled": "true", "Admin:Url": "http://127.0.0.1:0"}
@@ -136,7 +136,7 @@ def test_the_requests_of_all_workers_are_counted_together(service: Service, admi
         ("/wrong", 2, "rowcall_requests_total", {"route": "/wrong", "status": "4xx"}, 0),
         ("/wrong", 2, "rowcall_requests_total", {"route": "/wrong", "status": "5xx"}, 2),
         ("/items/x", 2, "rowcall_requests_total", {"route": "/items/{_id}", "status": "4xx"}, 2),
-        ("/nobody?id=1", 2, "rowcall_requests_total", {"route": "/nobody", "status": "4xx"}, 2),
+        ("/empty?id=1", 2, "rowcall_requests_total", {"route": "/empty", "status": "4xx"}, 2),
         ("/not/there", 2, "rowcall_unrouted_requests_total", {"status": "4xx"}, 2),
         ("/few", 4, "rowcall_requests_limited_total", {"route": "/few"}, 2),
         ("/kept", 5, "rowcall_cache_hits_total", {"route": "/kept"}, 4),
@@ -291,7 +291,7 @@ def test_a_token_and_a_unix_socket(filled: Database, serve_once: Serve, tmp_path
     assert not path.exists()
 
 
-def test_an_address_in_use_is_told(tmp_path: Path, database: Database) -> None:
+def test_an_address_in_use_is_logged(tmp_path: Path, database: Database) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -315,7 +315,7 @@ MAY_BE_EMPTY = ('status="5xx"', 'status="499"', "> 0")
 def some_of_everything(service: Service) -> None:
     for path in ("/many", "/kept", "/kept", "/forward", "/not/there", "/shaky", "/few"):
         new_connection(service, path)
-    service.post("/news", json={"text": "heard by nobody"})
+    service.post("/news", json={"text": "without a subscriber"})
 
 
 def filled_in(expression: str) -> str:

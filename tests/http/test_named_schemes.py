@@ -13,7 +13,7 @@ from tests.http.members import SECRET, bearer, cookie_of, let_in, member_sql, si
 
 SQL = """
 create function short_names() returns table (sub text, email text, role text, exp text, iss text, token_type text,
-    user_id int) language sql as $$select 's', 'e@x.example', 'r', '1', 'somebody', 'refresh', 41$$;
+    user_id int) language sql as $$select 's', 'e@x.example', 'r', '1', 'someone', 'refresh', 41$$;
 comment on function short_names() is E'HTTP POST\\nlogin';
 create function my_claims(_user_claims json default null) returns json language sql stable as $$select _user_claims$$;
 comment on function my_claims(json) is E'HTTP GET\\nauthorize\\nuser_parameters';
@@ -67,7 +67,7 @@ def test_a_named_cookie_has_a_name_of_its_own_and_inherits_the_rest(
     assert service.get("/api/closed", headers={"Cookie": cookie_of(response)}).text == "in"
 
 
-def test_a_cookie_that_browsers_drop_or_never_send_is_told_at_the_start(
+def test_a_cookie_that_browsers_drop_or_never_send_is_logged_at_the_start(
     own_database: Database, serve_once: Serve
 ) -> None:
     """SameSite=None is for https alone (sign-in-4)."""

@@ -56,7 +56,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 @pytest.mark.parametrize("path", ["/health", "/health/ready", "/health/live"])
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE", "OPTIONS"])
-def test_a_healthy_service_says_so_to_whoever_asks(service: Service, path: str, method: str) -> None:
+def test_a_healthy_service_reports_it_to_every_caller(service: Service, path: str, method: str) -> None:
     response = service.request(method, path)
     assert (response.status_code, response.content, response.headers["content-type"]) == (200, b"Healthy", "text/plain")
     assert response.headers["cache-control"] == "no-store, no-cache"
@@ -99,7 +99,7 @@ def test_a_redis_that_is_away_degrades_or_fails(database: Database, serve_once: 
         assert [check["name"] for check in degraded.get("/health?format=json").json()["checks"]] == [
             "postgresql",
             "redis",
-        ], "one server is asked once, whoever uses it"
+        ], "one server is queried once, whichever pools use it"
         redis.pause()  # it takes connections and says nothing
         assert (degraded.get("/health").status_code, degraded.get("/health").text) == (200, "Degraded")
         assert degraded.get("/health/ready").text == "Healthy"
@@ -183,14 +183,14 @@ def test_timestamps_have_seven_digits_and_end_in_z(service: Service, database: D
         result: str | None = next(row for row in rows(service, "tables") if row["name"] == "item")["lastAnalyze"]
         return result
 
-    text = wait_until(analyzed, "the analysis is told", 30)
+    text = wait_until(analyzed, "the analysis is logged", 30)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}0Z", text)
 
 
-def test_activity_tells_of_other_sessions_only(service: Service, database: Database) -> None:
-    with psycopg.connect(database.conninfo, application_name="somebody") as other:
+def test_activity_lists_only_other_sessions(service: Service, database: Database) -> None:
+    with psycopg.connect(database.conninfo, application_name="other") as other:
         other.execute("select 'a query that is seen'")
-        row = next(row for row in rows(service, "activity") if row["app"] == "somebody")
+        row = next(row for row in rows(service, "activity") if row["app"] == "other")
     assert row["query"] == "select 'a query that is seen'"
     assert (row["state"], row["queryDuration"]) == ("idle in transaction", "idle in transaction")
     assert row["database"] == database.name
@@ -251,14 +251,14 @@ def test_roles_and_sessions_guard_them(database: Database, serve_once: Serve) ->
     assert service.get("/health/live", headers=token("clerk")).text == "Healthy"
 
 
-def test_what_leaves_reports_open_is_told_at_the_start(database: Database, serve_once: Serve) -> None:
+def test_settings_that_expose_reports_are_logged_at_the_start(database: Database, serve_once: Serve) -> None:
     service = serve_once(database, "", {**STATS, "Stats:RateLimiterPolicy": "slow"})
     service.wait_for_log("Stats are open to anonymous callers")
     service.wait_for_log("Stats:RateLimiterPolicy has no effect, as it is switched off (RateLimiterOptions:Enabled)")
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({**STATS, "Stats:ConnectionName": "elsewhere"}, "Stats:ConnectionName names 'elsewhere'"),
         ({**HEALTH, "HealthChecks:Timeout": "0"}, "HealthChecks:Timeout: 0 leaves no time for a check to finish"),
@@ -266,9 +266,9 @@ def test_what_leaves_reports_open_is_told_at_the_start(database: Database, serve
     ],
 )
 def test_what_cannot_be_ends_the_start(
-    own_database: Database, tmp_path: Path, settings: dict[str, str], told: str
+    own_database: Database, tmp_path: Path, settings: dict[str, str], message: str
 ) -> None:
     values = {"ConnectionStrings:Default": own_database.conninfo, **settings}
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 1
-    assert told in done.stdout + done.stderr
+    assert message in done.stdout + done.stderr

@@ -57,7 +57,7 @@ def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
     return serve(database, schema(upstream.url), ON)
 
 
-def test_the_times_of_other_services_are_told(service: Service) -> None:
+def test_the_times_of_other_services_are_reported(service: Service) -> None:
     assert re.search(r"\bupstream;dur=\d", service.get("/echo").headers["server-timing"])
     assert re.search(r"\bcalls;dur=\d", ", ".join(service.get("/ask").headers.get_list("server-timing")))
 

@@ -80,8 +80,8 @@ create function strict_one(_n int) returns text language sql stable strict as $$
 comment on function strict_one is 'HTTP GET /strict-one
 param _n default null';
 
-create function told(_n int, _t text) returns text language sql stable as $$ select format('%s %s', _n, _t) $$;
-comment on function told is 'HTTP GET /told
+create function formatted(_n int, _t text) returns text language sql stable as $$ select format('%s %s', _n, _t) $$;
+comment on function formatted is 'HTTP GET /formatted
 X-Number: {{number}}
 param _n is number
 param _t default kind';
@@ -97,7 +97,7 @@ create function mistakes(_n int, _box crate default null) returns text language 
 comment on function mistakes is 'HTTP GET /mistakes
 param _m is other
 param _n is 1st
-param _n type is unheard_of
+param _n type is unknown_type
 param _box default x
 param _n
 param';
@@ -176,7 +176,7 @@ def test_a_null_default_of_a_strict_function_spares_the_call(service: Service) -
 
 
 def test_placeholders_know_the_new_name(service: Service) -> None:
-    response = service.get("/told?number=12")
+    response = service.get("/formatted?number=12")
     assert (response.text, response.headers["x-number"]) == ("12 kind", "12")
 
 
@@ -186,7 +186,7 @@ def test_placeholders_know_the_new_name(service: Service) -> None:
         "has no parameter _m (comment line: param _m is other)",
         "'1st' is not a name",
         "parameter _v is of the pseudo-type anyrange",
-        "unheard_of is not a known type; the type stays integer",
+        "unknown_type is not a known type; the type stays integer",
         "_box is a composite; name one of its fields: boxWidth, boxUnitCode (comment line: param _box default x)",
     ],
 )

@@ -16,7 +16,7 @@ from tests.http.conftest import Serve
 SQL = """
 create table credential (id bytea primary key, key bytea, count bigint default 0, said json, claims json);
 create sequence runs;
-create table told (what text, said json);
+create table recorded (what text, said json);
 
 create function keep(_id bytea, _key bytea, _context json, _analytics json, _claims json) returns void language sql
 as $$insert into credential
@@ -68,7 +68,7 @@ SETTINGS = {
     P + "AuthenticateDataCommand": "select 200 as code, key as public_key, 9 as sign_count, '{\"a\":1}'::json as "
     "user_context from credential where id = $1",
     P + "CompleteAddExistingUserCommand": "select keep($1, $3, $7, $8, $9)",
-    P + "CompleteAuthenticateCommand": "with kept as (insert into told select 'login', json_build_object('count', "
+    P + "CompleteAuthenticateCommand": "with kept as (insert into recorded select 'login', json_build_object('count', "
     "$2::bigint, 'context', $3::json, 'analytics', $4::json)) select 'BearerToken' as scheme, 41 as user_id",
 }  # fmt: skip
 
@@ -119,7 +119,7 @@ def test_login_without_counting(service: Service, caller: httpx.Client, database
     signed = authenticator.signed(body, analyticsData='{"a": "b"}')
     members = post(caller, "login", signed).json()
     assert list(members) == ["tokenType", "accessToken", "expiresIn", "refreshToken"]
-    (message,) = database.fetch("select said from told where what = 'login'")
+    (message,) = database.fetch("select said from recorded where what = 'login'")
     assert message[0] == {"count": 0, "context": {"a": 1}, "analytics": {"a": "b", "ip": "127.0.0.1"}}
 
 
@@ -142,7 +142,7 @@ def test_what_commands_refuse(
     assert (response.status_code, response.json()) == (status, {"type": code, "title": title, "status": status})
 
 
-def test_the_start_tells_of_missing_origins(service: Service) -> None:
+def test_missing_origins_are_logged_at_the_start(service: Service) -> None:
     assert "Auth:PasskeyAuth:RelyingPartyOrigins is empty" in service.log
 
 

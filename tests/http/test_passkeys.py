@@ -47,7 +47,7 @@ def post(client: httpx.Client, path: str, content: Any = None) -> httpx.Response
     return client.post(API + path, json=content) if content is not None else client.post(API + path)
 
 
-def told(client: httpx.Client, path: str, content: Any) -> dict[str, Any]:
+def options_of(client: httpx.Client, path: str, content: Any) -> dict[str, Any]:
     response = post(client, path + "/options", content)
     assert response.status_code == 200, response.text
     members: dict[str, Any] = response.json()
@@ -56,13 +56,15 @@ def told(client: httpx.Client, path: str, content: Any) -> dict[str, Any]:
 
 def registered(client: httpx.Client, name: str | None = None, **details: Any) -> Authenticator:
     authenticator = Authenticator(ORIGIN, HOST, **details)
-    response = post(client, "register", authenticator.made(told(client, "register", {"name": name or new_name()})))
+    response = post(
+        client, "register", authenticator.made(options_of(client, "register", {"name": name or new_name()}))
+    )
     assert response.json() == {"success": True, "credentialId": base64url(authenticator.id)}
     return authenticator
 
 
 def signed_in(client: httpx.Client, authenticator: Authenticator) -> httpx.Response:
-    return post(client, "login", authenticator.signed(told(client, "login", {})))
+    return post(client, "login", authenticator.signed(options_of(client, "login", {})))
 
 
 def refusal(response: httpx.Response) -> tuple[int, str, str]:
@@ -78,7 +80,7 @@ def refusal(response: httpx.Response) -> tuple[int, str, str]:
 
 def test_options_of_a_registration_in_their_order(caller: httpx.Client) -> None:
     name = new_name()
-    members = told(caller, "register", {"name": name, "displayName": "N"})
+    members = options_of(caller, "register", {"name": name, "displayName": "N"})
     assert list(members) == [
         "challenge", "challengeId", "rp", "user", "pubKeyCredParams", "timeout", "attestation",
         "authenticatorSelection", "userContext",
@@ -92,10 +94,10 @@ def test_options_of_a_registration_in_their_order(caller: httpx.Client) -> None:
 
 
 def test_options_of_a_login_in_their_order(caller: httpx.Client) -> None:
-    assert list(told(caller, "login", {})) == ["challenge", "challengeId", "rpId", "timeout", "userVerification"]
+    assert list(options_of(caller, "login", {})) == ["challenge", "challengeId", "rpId", "timeout", "userVerification"]
     name = new_name()
     authenticator = registered(caller, name)
-    members = told(caller, "login", {"userName": name})
+    members = options_of(caller, "login", {"userName": name})
     assert list(members)[-1] == "allowCredentials"
     assert members["allowCredentials"][0]["id"] == base64url(authenticator.id)
 
@@ -108,11 +110,11 @@ def test_login_options_take_any_body(caller: httpx.Client, body: bytes) -> None:
 
 
 def test_names_that_do_not_exist_look_like_those_that_do(caller: httpx.Client) -> None:
-    first, again = (told(caller, "login", {"userName": "nobody at all"}) for _ in range(2))
+    first, again = (options_of(caller, "login", {"userName": "unknown user"}) for _ in range(2))
     assert first["allowCredentials"] == again["allowCredentials"]
     name = new_name()
     registered(caller, name)
-    assert list(told(caller, "login", {"userName": name})) == list(first)
+    assert list(options_of(caller, "login", {"userName": name})) == list(first)
 
 
 def test_only_post(caller: httpx.Client) -> None:
@@ -127,7 +129,7 @@ def test_only_post(caller: httpx.Client) -> None:
 def test_register_and_sign_in(caller: httpx.Client, database: Database, algorithm: int) -> None:
     name = new_name()
     authenticator = registered(caller, name, algorithm=algorithm)
-    assert caller.get("/who").status_code == 401, "a registration signs nobody in"
+    assert caller.get("/who").status_code == 401, "a registration does not sign in"
     response = signed_in(caller, authenticator)
     assert (response.status_code, response.content) == (200, b"")
     assert response.headers["set-cookie"].startswith(".AspNetCore.Cookies=")
@@ -143,7 +145,7 @@ def test_another_key_of_who_is_signed_in(caller: httpx.Client) -> None:
     name = new_name()
     first = registered(caller, name)
     signed_in(caller, first)
-    members = told(caller, "add", {"device": "phone"})
+    members = options_of(caller, "add", {"device": "phone"})
     assert members["excludeCredentials"] == [
         {"type": "public-key", "id": base64url(first.id), "transports": ["internal"]}
     ]
@@ -158,7 +160,7 @@ def test_another_key_of_who_is_signed_in(caller: httpx.Client) -> None:
 
 def test_base64_in_either_alphabet_and_with_padding(caller: httpx.Client) -> None:
     authenticator = registered(caller, id=b"\xfb\xff\xbe" * 5 + b"\xff")
-    request = authenticator.signed(told(caller, "login", {}))
+    request = authenticator.signed(options_of(caller, "login", {}))
     request["credentialId"] = request["credentialId"].replace("-", "+").replace("_", "/") + "=="
     assert "+" in request["credentialId"]
     assert "/" in request["credentialId"]
@@ -231,7 +233,7 @@ WEAK = {1: 3, 3: -257, -1: b"\xff" * 128, -2: b"\1\0\1"}
 def test_keys_that_are_not_kept(caller: httpx.Client, database: Database, wrong: dict[str, Any], title: str) -> None:
     name = new_name()
     authenticator = Authenticator(ORIGIN, HOST).but(**wrong)
-    response = post(caller, "register", authenticator.made(told(caller, "register", {"name": name})))
+    response = post(caller, "register", authenticator.made(options_of(caller, "register", {"name": name})))
     code = "invalid_request" if title == "Missing required fields" else "attestation_invalid"
     assert refusal(response) == (400, code, title)
     assert database.value("select count(*) from member where name = %s", name) == 0
@@ -239,7 +241,7 @@ def test_keys_that_are_not_kept(caller: httpx.Client, database: Database, wrong:
 
 def test_origins_have_no_case(caller: httpx.Client) -> None:
     authenticator = Authenticator("HTTPS://Shop.Example", HOST)
-    assert post(caller, "register", authenticator.made(told(caller, "register", {"name": new_name()}))).is_success
+    assert post(caller, "register", authenticator.made(options_of(caller, "register", {"name": new_name()}))).is_success
 
 
 @pytest.mark.parametrize(
@@ -256,14 +258,14 @@ def test_origins_have_no_case(caller: httpx.Client) -> None:
     ids=["empty", "no-cbor", "deep", "giant-length", "array", "short", "text"],
 )
 def test_attestations_that_are_none(caller: httpx.Client, attestation: bytes, title: str) -> None:
-    request = Authenticator(ORIGIN, HOST).made(told(caller, "register", {"name": new_name()}))
+    request = Authenticator(ORIGIN, HOST).made(options_of(caller, "register", {"name": new_name()}))
     response = post(caller, "register", {**request, "attestationObject": base64url(attestation)})
     assert refusal(response)[2] == title
 
 
 def test_without_attested_data(caller: httpx.Client) -> None:
     authenticator = Authenticator(ORIGIN, HOST)
-    request = authenticator.made(told(caller, "register", {"name": new_name()}))
+    request = authenticator.made(options_of(caller, "register", {"name": new_name()}))
     data = authenticator._data(PRESENT | VERIFIED)
     plain = cbor2.dumps({"fmt": "none", "attStmt": {}, "authData": data})
     response = post(caller, "register", {**request, "attestationObject": base64url(plain)})
@@ -279,13 +281,13 @@ def test_an_oversized_attestation_is_not_read(caller: httpx.Client) -> None:
 
 
 def test_another_credential_than_the_one_that_was_made(caller: httpx.Client) -> None:
-    request = Authenticator(ORIGIN, HOST).made(told(caller, "register", {"name": new_name()}))
+    request = Authenticator(ORIGIN, HOST).made(options_of(caller, "register", {"name": new_name()}))
     response = post(caller, "register", {**request, "credentialId": base64url(b"another")})
     assert refusal(response) == (400, "attestation_invalid", "Credential id mismatch")
 
 
 def test_a_challenge_of_another_registration(caller: httpx.Client) -> None:
-    item, other = (told(caller, "register", {"name": new_name()}) for _ in range(2))
+    item, other = (options_of(caller, "register", {"name": new_name()}) for _ in range(2))
     request = Authenticator(ORIGIN, HOST).made(other)
     response = post(
         caller, "register", {**request, "challengeId": item["challengeId"], "userContext": item["userContext"]}
@@ -294,18 +296,18 @@ def test_a_challenge_of_another_registration(caller: httpx.Client) -> None:
 
 
 def test_registrations_are_not_replayed(caller: httpx.Client) -> None:
-    request = Authenticator(ORIGIN, HOST).made(told(caller, "register", {"name": new_name()}))
+    request = Authenticator(ORIGIN, HOST).made(options_of(caller, "register", {"name": new_name()}))
     assert post(caller, "register", request).is_success
     assert refusal(post(caller, "register", request)) == (400, "challenge_invalid", "Challenge not found")
 
 
 def test_a_user_context_cannot_be_changed(caller: httpx.Client, database: Database) -> None:
-    """Whoever is signed in must not have a key of his kept for somebody else."""
+    """The key of a signed-in user must not be stored for another user."""
     victim = new_name()
     registered(caller, victim)
     victims_id = database.value("select id from member where name = %s", victim)
     signed_in(caller, registered(caller))
-    members = told(caller, "add", None or {})
+    members = options_of(caller, "add", None or {})
     forged = {**members["userContext"], "user_id": victims_id}
     mismatch = (400, "challenge_invalid", "User context mismatch")
     own = Authenticator(ORIGIN, HOST)
@@ -313,8 +315,8 @@ def test_a_user_context_cannot_be_changed(caller: httpx.Client, database: Databa
     assert refusal(post(caller, "add", own.made(members, userContext=json.dumps(forged)))) == mismatch
     no_json = (400, "invalid_request", "Invalid JSON in request body")
     assert refusal(post(caller, "add", own.made(members, userContext="no json"))) == no_json
-    # A challenge for a stranger carries a context of his own choice.
-    strange = told(caller, "register", {"name": new_name()})
+    # The challenge of a new user carries a context that the client chooses.
+    strange = options_of(caller, "register", {"name": new_name()})
     response = post(caller, "add", own.made(strange, userContext=forged))
     assert refusal(response) == (400, "challenge_invalid", "Challenge not found")
     for number in (members["challengeId"].upper(), f" {members['challengeId']}", f"{{{members['challengeId']}}}"):
@@ -334,7 +336,7 @@ def test_a_key_belongs_to_the_issued_account_beyond_the_numbers_of_scripts(
     registered(caller)
     authenticator = registered(caller)
     signed_in(caller, authenticator)
-    members = told(caller, "add", {})
+    members = options_of(caller, "add", {})
     assert str(members["userContext"]["user_id"]) == str(own)
     rounded = {**members["userContext"], "user_id": others}
     response = post(caller, "add", Authenticator(ORIGIN, HOST).made(members, userContext=rounded))
@@ -345,7 +347,7 @@ def test_a_key_belongs_to_the_issued_account_beyond_the_numbers_of_scripts(
 
 def test_a_challenge_of_another_user(service: Service, caller: httpx.Client) -> None:
     signed_in(caller, registered(caller))
-    members = told(caller, "add", {})
+    members = options_of(caller, "add", {})
     with service.new_client() as other:
         signed_in(other, registered(other))
         response = post(other, "add", Authenticator(ORIGIN, HOST).made(members))
@@ -355,9 +357,9 @@ def test_a_challenge_of_another_user(service: Service, caller: httpx.Client) -> 
 def test_what_sql_refuses_leaves_nothing(caller: httpx.Client) -> None:
     taken = registered(caller)
     again = Authenticator(ORIGIN, HOST, id=taken.id)
-    request = again.made(told(caller, "register", {"name": new_name()}))
+    request = again.made(options_of(caller, "register", {"name": new_name()}))
     assert post(caller, "register", request).status_code == 409
-    members = told(caller, "register", {"name": new_name()})
+    members = options_of(caller, "register", {"name": new_name()})
     wrong = Authenticator(ORIGIN, HOST).but(flags=PRESENT).made(members)
     assert refusal(post(caller, "register", wrong))[1] == "attestation_invalid"
     right = Authenticator(ORIGIN, HOST).made(members)
@@ -379,7 +381,7 @@ def test_what_sql_refuses_leaves_nothing(caller: httpx.Client) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_signatures_that_let_nobody_in(caller: httpx.Client, wrong: dict[str, Any], title: str) -> None:
+def test_unacceptable_signatures(caller: httpx.Client, wrong: dict[str, Any], title: str) -> None:
     authenticator = registered(caller)
     response = signed_in(caller, authenticator.but(**wrong))
     assert refusal(response) == (401, "assertion_invalid", title)
@@ -388,9 +390,9 @@ def test_signatures_that_let_nobody_in(caller: httpx.Client, wrong: dict[str, An
 
 def test_signatures_by_another_key(caller: httpx.Client) -> None:
     mine, yours = registered(caller), registered(caller)
-    forged = mine.signed(told(caller, "login", {}), credentialId=base64url(yours.id), userHandle=None)
+    forged = mine.signed(options_of(caller, "login", {}), credentialId=base64url(yours.id), userHandle=None)
     assert refusal(post(caller, "login", forged)) == (401, "assertion_invalid", "Invalid signature")
-    request = mine.signed(told(caller, "login", {}), signature=base64url(b"none"))
+    request = mine.signed(options_of(caller, "login", {}), signature=base64url(b"none"))
     assert refusal(post(caller, "login", request)) == (401, "assertion_invalid", "Invalid signature")
 
 
@@ -402,47 +404,47 @@ def test_data_that_is_none(caller: httpx.Client) -> None:
         ("clientDataJSON", b"\xff", "Invalid clientDataJSON"),
         ("clientDataJSON", b'{"type":1,"challenge":2,"origin":3}', "Invalid clientDataJSON"),
     ):
-        request = authenticator.signed(told(caller, "login", {}), **{name: base64url(content)})
+        request = authenticator.signed(options_of(caller, "login", {}), **{name: base64url(content)})
         assert refusal(post(caller, "login", request)) == (401, "assertion_invalid", title)
 
 
-def test_credentials_of_nobody_look_alike(caller: httpx.Client) -> None:
-    stranger = Authenticator(ORIGIN, HOST)
+def test_unknown_credentials_look_alike(caller: httpx.Client) -> None:
+    unknown_key = Authenticator(ORIGIN, HOST)
     unknown = (401, "authentication_failed", "Authentication failed")
-    assert refusal(signed_in(caller, stranger)) == unknown
-    assert refusal(signed_in(caller, stranger.but(origin="https://evil.example"))) == unknown
+    assert refusal(signed_in(caller, unknown_key)) == unknown
+    assert refusal(signed_in(caller, unknown_key.but(origin="https://evil.example"))) == unknown
 
 
 def test_a_credential_that_was_not_asked_for(caller: httpx.Client) -> None:
     name = new_name()
     registered(caller, name)
     foreign = registered(caller)
-    response = post(caller, "login", foreign.signed(told(caller, "login", {"userName": name})))
+    response = post(caller, "login", foreign.signed(options_of(caller, "login", {"userName": name})))
     assert refusal(response) == (401, "assertion_invalid", "Credential not allowed")
 
 
-def test_the_handle_of_somebody_else(caller: httpx.Client) -> None:
+def test_the_handle_of_another_user(caller: httpx.Client) -> None:
     authenticator = registered(caller)
-    request = authenticator.signed(told(caller, "login", {}), userHandle=base64url(b"somebody else"))
+    request = authenticator.signed(options_of(caller, "login", {}), userHandle=base64url(b"another user"))
     assert refusal(post(caller, "login", request)) == (401, "assertion_invalid", "User handle mismatch")
 
 
 def test_logins_are_not_replayed(caller: httpx.Client, database: Database) -> None:
     authenticator = registered(caller)
-    request = authenticator.signed(told(caller, "login", {}))
+    request = authenticator.signed(options_of(caller, "login", {}))
     assert post(caller, "login", request).is_success
     gone = (400, "challenge_invalid", "Challenge not found")
     assert refusal(post(caller, "login", request)) == gone
-    late = authenticator.signed(told(caller, "login", {}))
+    late = authenticator.signed(options_of(caller, "login", {}))
     database.execute("update passkey_challenge set expires_at = now()")
     assert refusal(post(caller, "login", late)) == gone
-    registration = told(caller, "register", {"name": new_name()})
+    registration = options_of(caller, "register", {"name": new_name()})
     assert refusal(post(caller, "login", authenticator.signed(registration))) == gone
 
 
-def test_pages_of_other_sites_sign_nobody_in(caller: httpx.Client) -> None:
+def test_pages_of_other_sites_cannot_sign_in(caller: httpx.Client) -> None:
     authenticator = registered(caller)
-    request = authenticator.signed(told(caller, "login", {}))
+    request = authenticator.signed(options_of(caller, "login", {}))
     foreign = caller.post(API + "login", json=request, headers={"origin": "https://evil.example"})
     assert foreign.status_code == 403
     assert post(caller, "login", request).is_success
@@ -480,9 +482,9 @@ def test_adding_needs_no_body(caller: httpx.Client, body: bytes | None) -> None:
 @pytest.mark.parametrize(("path", "name"), [("register", "analyticsData"), ("register", "userContext"),
                                             ("login", "analyticsData")])  # fmt: skip
 def test_texts_that_have_to_be_json_use_nothing_up(caller: httpx.Client, path: str, name: str) -> None:
-    """The challenge is still there for whoever sends them right."""
+    """The challenge stays valid for a correct request."""
     authenticator = registered(caller) if path == "login" else Authenticator(ORIGIN, HOST)
-    options = told(caller, path, {} if path == "login" else {"name": new_name()})
+    options = options_of(caller, path, {} if path == "login" else {"name": new_name()})
     request = authenticator.signed(options) if path == "login" else authenticator.made(options)
     assert refusal(post(caller, path, {**request, name: "{nonsense"})) == (
         400,
@@ -501,7 +503,7 @@ def test_what_is_no_base64url(caller: httpx.Client, name: str, value: object) ->
 
 
 @pytest.mark.parametrize("number", ["x", "7", 7, "0b5f3c52-7e0c-4e0a-9a51-3a2f6a3a8f10", "9" * 30, "'; select 1"])
-def test_challenges_that_nobody_knows(caller: httpx.Client, number: object) -> None:
+def test_unknown_challenges(caller: httpx.Client, number: object) -> None:
     request = dict.fromkeys(("credentialId", "authenticatorData", "clientDataJSON", "signature"), "AAAA")
     response = post(caller, "login", {"challengeId": number, **request})
     assert refusal(response) == (400, "challenge_invalid", "Challenge not found")

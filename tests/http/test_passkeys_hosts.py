@@ -14,7 +14,7 @@ from tests.harness.redis_server import RedisServer
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
-from tests.http.test_passkeys import API, HOST, ORIGIN, new_name, post, refusal, registered, signed_in, told
+from tests.http.test_passkeys import API, HOST, ORIGIN, new_name, options_of, post, refusal, registered, signed_in
 
 PAGE = read_page(FOLDER / "passkeys.md")
 UNKNOWN = (400, "challenge_invalid", "Challenge not found")
@@ -60,34 +60,34 @@ def hosts(services: tuple[Service, Service]) -> Iterator[Hosts]:
 def test_what_begins_on_one_host_ends_on_the_other(hosts: Hosts) -> None:
     item, other = hosts
     authenticator = Authenticator(ORIGIN, HOST)
-    made = post(other, "register", authenticator.made(told(item, "register", {"name": new_name()})))
+    made = post(other, "register", authenticator.made(options_of(item, "register", {"name": new_name()})))
     assert made.json()["success"], made.text
-    answer = post(item, "login", authenticator.signed(told(other, "login", {})))
+    answer = post(item, "login", authenticator.signed(options_of(other, "login", {})))
     assert answer.status_code == 200, answer.text
 
 
 def test_another_user_context_is_refused_on_every_host(hosts: Hosts) -> None:
     item, other = hosts
     authenticator = Authenticator(ORIGIN, HOST)
-    begun = told(item, "register", {"name": new_name()})
-    changed = authenticator.made(begun, userContext={**begun["userContext"], "name": "somebody else"})
+    begun = options_of(item, "register", {"name": new_name()})
+    changed = authenticator.made(begun, userContext={**begun["userContext"], "name": "another user"})
     assert refusal(post(other, "register", changed)) == (400, "challenge_invalid", "User context mismatch")
 
 
-def test_a_challenge_for_somebody_else_is_refused_on_every_host(hosts: Hosts) -> None:
+def test_a_challenge_for_another_user_is_refused_on_every_host(hosts: Hosts) -> None:
     item, other = hosts
     mine, theirs = registered(item), registered(item)
     signed_in(item, mine)
-    begun = told(item, "add", {})
+    begun = options_of(item, "add", {})
     item.cookies.clear()
     signed_in(other, theirs)
     assert refusal(post(other, "add", Authenticator(ORIGIN, HOST).made(begun))) == UNKNOWN
 
 
 def test_a_challenge_that_no_host_has_issued_is_refused(hosts: Hosts, database: Database) -> None:
-    """It stands in the database, where anybody may have put it who can call the commands."""
+    """The challenge is in the database, where every role that can call the commands can write one."""
     authenticator = registered(hosts[0])
-    begun = told(hosts[0], "login", {})
+    begun = options_of(hosts[0], "login", {})
     number = database.value(
         "insert into passkey_challenge (id, challenge, operation, expires_at)"
         " select gen_random_uuid(), challenge, operation, expires_at from passkey_challenge"
@@ -103,7 +103,7 @@ def test_who_signs_in_is_written_down(hosts: Hosts, database: Database) -> None:
     name = new_name()
     authenticator = registered(hosts[0], name)
     assert signed_in(hosts[0], authenticator).status_code == 200
-    begun = told(hosts[0], "login", {})
+    begun = options_of(hosts[0], "login", {})
     assert post(hosts[1], "login", authenticator.but(origin="https://other.example").signed(begun)).status_code == 401
     sql = (
         "select c->>'endpoint', c->>'userName', (c->>'status')::int from call, json_array_elements(calls) c"
@@ -118,7 +118,7 @@ def test_answered_challenges_are_forgotten_and_others_expire(hosts: Hosts, redis
         client.flushall()
         registered(hosts[0])
         assert client.dbsize() == 0
-        told(hosts[1], "login", {})
+        options_of(hosts[1], "login", {})
         (key,) = client.keys("rowcall:passkeys:*")
         assert 0 < client.pttl(key) <= 300_000
 
@@ -129,10 +129,10 @@ def test_without_redis_each_host_knows_its_own(
     """It neither answers nor refuses, as behind a network that swallows everything; then it is back."""
     item, other = hosts
     authenticator = registered(item)
-    before = told(item, "login", {})
+    before = options_of(item, "login", {})
     redis.pause()
     try:
-        begun = told(item, "login", {})
+        begun = options_of(item, "login", {})
         unknown = other.post(f"{API}login", json=authenticator.signed(begun))
         assert (unknown.status_code, "retry-after" in unknown.headers) == (503, True)
         assert post(item, "login", authenticator.signed(begun)).status_code == 200
@@ -141,7 +141,7 @@ def test_without_redis_each_host_knows_its_own(
 
     def login() -> bool:
         """Of the workers each has to find out for itself."""
-        return post(other, "login", authenticator.signed(told(item, "login", {}))).status_code == 200
+        return post(other, "login", authenticator.signed(options_of(item, "login", {}))).status_code == 200
 
     wait_until(login, "the other host knows again what this one issues")
     assert post(item, "login", authenticator.signed(before)).status_code == 200

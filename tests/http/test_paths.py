@@ -120,7 +120,7 @@ def test_path_wins_over_a_key_of_the_same_name(service: Service) -> None:
 @pytest.mark.parametrize(
     ("body", "seen"), [(b"{}", "one"), (b'{"b":"x"}', "three xtrue"), (b'{"b":"x","c":false}', "three xfalse")]
 )
-def test_overloads_are_told_apart_by_what_is_supplied(service: Service, body: bytes, seen: str) -> None:
+def test_overloads_are_selected_by_the_supplied_parameters(service: Service, body: bytes, seen: str) -> None:
     assert answer(service.post("/f/1", content=body)) == (200, TEXT, seen)
 
 
@@ -152,5 +152,5 @@ def test_ambiguous_templates_are_noticed_at_start(own_database: Database, serve_
 
 @pytest.mark.parametrize("path", ["/names/a%2Fb", "/names/a%2fb"])
 def test_encoded_slash_is_a_slash(service: Service, path: str) -> None:
-    """granian hands over the path decoded, so `%2F` cannot be told from `/`: another path, and here none."""
+    """granian hands over the path decoded, so `%2F` cannot be distinguished from `/`: another path, and here none."""
     problem(service.get(path), 404)

@@ -35,7 +35,7 @@ create function internal.before() returns void language plpgsql as $$ begin
 @pytest.fixture(scope="module")
 def roles(database: Database) -> tuple[str, ...]:
     database.execute(SQL)
-    roles = create_roles(database, "anon", "member", "stranger")
+    roles = create_roles(database, "anon", "member", "outsider")
     anonymous, member, _ = roles
     database.execute(
         f"grant usage on schema api, second, internal to {anonymous}, {member};"
@@ -135,8 +135,8 @@ def test_roles_that_cannot_be_used(service: Service, roles: tuple[str, ...]) -> 
     Case(
         "GET /shown",
         401,
-        error("22023", 'role "nobody" does not exist'),
-        headers=token(role="nobody"),
+        error("22023", 'role "missing" does not exist'),
+        headers=token(role="missing"),
         has={"www-authenticate": "Bearer"},
     ).check(service.client)
     Case("GET /shown", 403, error("42501"), headers=token(role=roles[2])).check(service.client)

@@ -1,4 +1,4 @@
-"""Responses that are not for everybody are never stored by a shared cache (RFC 9111, 3 and 4.1)."""
+"""Responses for some callers only are never stored by a shared cache (RFC 9111, 3 and 4.1)."""
 
 from __future__ import annotations
 

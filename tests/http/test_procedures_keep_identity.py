@@ -113,7 +113,7 @@ def test_a_session_that_could_not_be_prepared_ends(own_database: Database, serve
     mine = {"X-Role": "none"}
     first = service.post("/api/whose", headers=mine).text
     assert service.post("/api/whose", headers=mine).text == first
-    response = service.post("/api/twice", headers={"X-Tenant": "north", "X-Role": "nobody_at_all"})
+    response = service.post("/api/twice", headers={"X-Tenant": "north", "X-Role": "unknown_role"})
     assert response.status_code >= 400
     assert seen(own_database) == []
     after = service.post("/api/whose", headers=mine).text

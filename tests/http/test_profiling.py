@@ -87,7 +87,9 @@ def test_one_worker(admin: httpx.Client) -> None:
         ("worker=nan", 400, "worker: 'nan' is no number of a worker"),
     ],
 )
-def test_what_cannot_be_profiled_is_told(admin: httpx.Client, query: str, status: int, detail: str) -> None:
+def test_requests_that_cannot_be_profiled_are_refused(
+    admin: httpx.Client, query: str, status: int, detail: str
+) -> None:
     assert problem(admin.post(f"/profile?{query}"), status)["detail"] == detail
 
 

@@ -1,7 +1,7 @@
 """Endpoints that stand in front of other services (protection-8 to protection-11, caching-18, proxies-5 to proxies-8;
 proxies-1 to proxies-16)."""
 
-# ruff: noqa: E501 (tables, one exchange a line)
+# ruff: noqa: E501 (tables, one request a line)
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.expect import problem
+from tests.harness.request_tables import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.harness.upstream import Seen, Upstream, answer, echo
 from tests.harness.waiting import wait_until
@@ -38,7 +38,7 @@ def nothing(name: str, comment: str, parameters: str = "") -> str:
 
 
 REPLY = "_proxy_status_code int, _proxy_body text, _proxy_headers json, _proxy_content_type text, _proxy_success boolean, _proxy_error_message text"
-TOLD = "concat_ws('|', _proxy_status_code, coalesce(_proxy_body, 'NULL'), _proxy_success, coalesce(_proxy_content_type, 'NULL'), coalesce(_proxy_error_message, 'NULL'))"
+SHOWN = "concat_ws('|', _proxy_status_code, coalesce(_proxy_body, 'NULL'), _proxy_success, coalesce(_proxy_content_type, 'NULL'), coalesce(_proxy_error_message, 'NULL'))"
 
 
 def schema(url: str) -> str:
@@ -77,10 +77,10 @@ def schema(url: str) -> str:
         + nothing(
             "long_value", f"HTTP GET /long-value\nproxy {url}\n_v = select repeat('x', 2049)", "_v text default null"
         )
-        + function(f"shown({REPLY}) returns text", f"select {TOLD}", f"HTTP GET /shown\nproxy {url}")
+        + function(f"shown({REPLY}) returns text", f"select {SHOWN}", f"HTTP GET /shown\nproxy {url}")
         + function(
             f"shown_posted(_a int, {REPLY}) returns text",
-            f"select _a || '|' || {TOLD}",
+            f"select _a || '|' || {SHOWN}",
             f"HTTP POST /shown-posted\nproxy {url}",
         )
         + function(
@@ -194,7 +194,7 @@ def service(database: Database, serve: Serve, met: Upstream) -> Service:
     return serve(database, schema(met.url), settings, workers=2)
 
 
-def told(response: httpx.Response) -> dict[str, Any]:
+def received(response: httpx.Response) -> dict[str, Any]:
     """What the upstream has seen."""
     assert response.status_code == 200, response.text
     members: dict[str, Any] = response.json()
@@ -202,7 +202,9 @@ def told(response: httpx.Response) -> dict[str, Any]:
 
 
 def test_a_request_goes_on_as_it_came(service: Service) -> None:
-    seen = told(service.get("/plain?a=1&b=%20x&unknown", headers={"X-One": "1", "Accept": "text/x", "Cookie": "a=b"}))
+    seen = received(
+        service.get("/plain?a=1&b=%20x&unknown", headers={"X-One": "1", "Accept": "text/x", "Cookie": "a=b"})
+    )
     assert (seen["method"], seen["target"], seen["body"]) == ("GET", "/plain?a=1&b=%20x&unknown", "")
     assert seen["headers"]["x-one"] == "1"
     assert seen["headers"]["accept"] == "text/x"
@@ -210,7 +212,7 @@ def test_a_request_goes_on_as_it_came(service: Service) -> None:
 
 
 def test_the_host_is_that_of_the_other_service(service: Service, met: Upstream) -> None:
-    assert told(service.get("/plain"))["headers"]["host"] == f"127.0.0.1:{met.port}"
+    assert received(service.get("/plain"))["headers"]["host"] == f"127.0.0.1:{met.port}"
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ def test_the_host_is_that_of_the_other_service(service: Service, met: Upstream) 
     ],
 )
 def test_path_and_query_stand_behind_the_host(service: Service, path: str, target: str) -> None:
-    assert told(service.get(path))["target"] == target
+    assert received(service.get(path))["target"] == target
 
 
 @pytest.mark.parametrize(
@@ -240,23 +242,23 @@ def test_path_and_query_stand_behind_the_host(service: Service, path: str, targe
 def test_a_body_goes_on_with_methods_that_have_one(
     service: Service, method: str, path: str, sent: str, body: str
 ) -> None:
-    seen = told(service.request(method, path, content=b"text", headers={"Content-Type": "text/x"}))
+    seen = received(service.request(method, path, content=b"text", headers={"Content-Type": "text/x"}))
     assert (seen["method"], seen["body"]) == (sent, body)
     assert seen["headers"].get("content-type") == ("text/x" if body else None)
 
 
 def test_a_word_that_is_neither_method_nor_url_does_not_count(service: Service) -> None:
-    assert told(service.post("/patched", content=b"x"))["method"] == "POST"
+    assert received(service.post("/patched", content=b"x"))["method"] == "POST"
     service.wait_for_log("'OPTIONS' is none of GET, PUT, POST")
     service.wait_for_log("'ftp://x' is none of")
 
 
 def test_a_body_without_a_type_is_text(service: Service) -> None:
-    assert told(service.post("/posted", content=b"x"))["headers"]["content-type"] == "text/plain; charset=utf-8"
+    assert received(service.post("/posted", content=b"x"))["headers"]["content-type"] == "text/plain; charset=utf-8"
 
 
 def test_bytes_stay_what_they_are(service: Service) -> None:
-    seen = told(
+    seen = received(
         service.post("/posted", content=bytes(range(256)), headers={"Content-Encoding": "x", "Content-Other": "y"})
     )
     assert seen["body"].encode("latin-1") == bytes(range(256))
@@ -265,7 +267,7 @@ def test_bytes_stay_what_they_are(service: Service) -> None:
 
 
 def test_a_body_in_chunks_goes_on(service: Service) -> None:
-    assert told(service.post("/posted", content=iter([b"one ", b"two"])))["body"] == "one two"
+    assert received(service.post("/posted", content=iter([b"one ", b"two"])))["body"] == "one two"
 
 
 @pytest.mark.parametrize(
@@ -299,16 +301,16 @@ def test_a_body_in_chunks_goes_on(service: Service) -> None:
         ("GET /closed", "401"),
     ]),
 )  # fmt: skip
-def test_what_a_client_is_told(service: Service, context: RequestContext) -> None:
+def test_responses_to_clients(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
 def test_parameters_of_the_routine_do_not_close_the_way(service: Service) -> None:
-    seen = told(
+    seen = received(
         service.post("/asks-body", content=b'{"a": 1, "other": [2]}', headers={"Content-Type": "application/json"})
     )
     assert seen["body"] == '{"a": 1, "other": [2]}'
-    assert told(service.post("/query-posted?a=1&zz=2", content=b"[1]"))["body"] == "[1]"
+    assert received(service.post("/query-posted?a=1&zz=2", content=b"[1]"))["body"] == "[1]"
 
 
 def test_an_answer_comes_back_as_it_is(service: Service, met: Upstream) -> None:
@@ -338,27 +340,27 @@ def test_headers_of_the_comment_win(service: Service) -> None:
 
 
 def test_values_of_the_service_go_on_in_the_query(service: Service) -> None:
-    assert told(service.get("/resolved?x=1&token=evil&y=2"))["target"] == "/resolved?x=1&y=2&token=a%20b"
+    assert received(service.get("/resolved?x=1&token=evil&y=2"))["target"] == "/resolved?x=1&y=2&token=a%20b"
 
 
 def test_values_of_the_service_go_on_in_a_json_body(service: Service) -> None:
-    seen = told(service.post("/resolved-body", json={"n": 1, "b": True, "u": [1]}))
+    seen = received(service.post("/resolved-body", json={"n": 1, "b": True, "u": [1]}))
     assert json.loads(seen["body"]) == {"n": 7, "b": True, "u": [1], "t": "x", "j": [1], "e": None}
-    other = told(service.post("/resolved-body", content=b"[1]", headers={"Content-Type": "application/json"}))
+    other = received(service.post("/resolved-body", content=b"[1]", headers={"Content-Type": "application/json"}))
     assert json.loads(other["body"]) == {"n": 7, "t": "x", "j": [1], "e": None}
 
 
 def test_values_of_the_service_stand_in_the_query_of_other_bodies(service: Service) -> None:
-    seen = told(service.post("/resolved-body", content=b"text", headers={"Content-Type": "text/x"}))
+    seen = received(service.post("/resolved-body", content=b"text", headers={"Content-Type": "text/x"}))
     assert (seen["target"], seen["body"]) == ("/resolved-body?n=7&t=x&j=%5B1%5D", "text")
 
 
 def test_a_body_parameter_of_the_service_is_the_body(service: Service) -> None:
-    assert told(service.post("/replaced-body", content=b"mine"))["body"] == "the body"
+    assert received(service.post("/replaced-body", content=b"mine"))["body"] == "the body"
 
 
 def test_a_value_that_is_too_long_is_left_out(service: Service) -> None:
-    assert told(service.get("/long-value"))["target"] == "/long-value"
+    assert received(service.get("/long-value"))["target"] == "/long-value"
     service.wait_for_log("v is not forwarded: it is longer than 2048 characters")
 
 
@@ -370,13 +372,13 @@ def test_a_routine_gets_the_request_and_the_answer(service: Service, met: Upstre
 
 def test_a_result_is_sent_out(service: Service, met: Upstream) -> None:
     response = service.get("/invoice?id=9", headers={"X-One": "1"})
-    seen = told(response)
+    seen = received(response)
     assert (seen["method"], seen["target"], seen["body"]) == ("POST", "/invoice?id=9", '{"id" : 9}')
     assert seen["headers"]["content-type"] == "application/json; charset=utf-8"
     assert "x-one" not in seen["headers"]
     assert "x-mine" not in response.headers
-    assert told(service.post("/bill", json={"id": 2}))["target"] == "/out/bill"
-    assert told(service.get("/got?id=2"))["body"] == ""
+    assert received(service.post("/bill", json={"id": 2}))["target"] == "/out/bill"
+    assert received(service.get("/got?id=2"))["body"] == ""
 
 
 def test_a_large_result_is_sent_out_in_pieces(service: Service, met: Upstream) -> None:
@@ -386,8 +388,8 @@ def test_a_large_result_is_sent_out_in_pieces(service: Service, met: Upstream) -
 
 
 def test_redirects_are_followed(service: Service) -> None:
-    assert told(service.get("/redirected"))["target"] == "/there?x=1"
-    seen = told(service.post("/redirect-posted", content=b"again"))
+    assert received(service.get("/redirected"))["target"] == "/there?x=1"
+    seen = received(service.post("/redirect-posted", content=b"again"))
     assert (seen["method"], seen["target"], seen["body"]) == ("POST", "/there", "again")
 
 
@@ -483,7 +485,7 @@ def test_a_stream_of_few_events_ends_with_its_client(
         client.stream("GET", "/events") as response,
     ):
         assert next(response.iter_lines()) == "data: one of few"
-    assert ended.wait(20), "the other service goes on sending to nobody"
+    assert ended.wait(20), "the other service goes on sending without a reader"
 
 
 def test_a_call_ends_with_its_client(service: Service, met: Upstream) -> None:
@@ -551,7 +553,7 @@ def test_a_connection_that_was_closed_meanwhile_is_not_the_end(service: Service,
 def test_connections_are_used_again(service: Service, met: Upstream) -> None:
     before = met.accepted
     for _ in range(20):
-        told(service.get("/plain"))
+        received(service.get("/plain"))
     assert met.accepted - before <= 2
 
 
@@ -576,13 +578,13 @@ def test_a_proxy_without_a_host_says_what_is_missing(own_database: Database, ser
     assert "GET /lost: proxy has no host, so every request is answered with 500" in service.log
 
 
-def test_nobody_can_say_where_he_comes_from_through_another_endpoint(
+def test_another_endpoint_cannot_forge_the_client_address(
     own_database: Database, serve_once: Serve, met: Upstream
 ) -> None:
-    """A call inside has no address, and no proxy in front of it that could tell one."""
+    """An internal subrequest has no client address, and no proxy that could report one."""
     sql = """
         create function who(_ip_address text default null) returns text language sql
-        as $$select coalesce(_ip_address, 'nobody')$$;
+        as $$select coalesce(_ip_address, 'unknown')$$;
         comment on function who(text) is E'HTTP GET /who\\nallow_anonymous\\nuser_parameters';
         create function outer_who() returns void language sql as 'select';
         comment on function outer_who() is E'HTTP GET /outer\\nallow_anonymous\\nproxy /who';
@@ -591,4 +593,4 @@ def test_nobody_can_say_where_he_comes_from_through_another_endpoint(
     service = serve_once(own_database, sql, {"Service:ProxyOptions:Enabled": "true", **settings})
     forged = {"X-Forwarded-For": "6.6.6.6", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.example"}
     assert service.get("/who", headers=forged).text == "6.6.6.6"  # a proxy on the same host is believed
-    assert service.get("/outer", headers=forged).text == "nobody"
+    assert service.get("/outer", headers=forged).text == "unknown"

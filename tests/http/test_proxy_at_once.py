@@ -76,7 +76,7 @@ def in_pieces(*pieces: bytes) -> Callable[[Seen, socket.socket], bytes]:
 
 
 def silent_until_left(left: threading.Event) -> Callable[[Seen, socket.socket], None]:
-    """left: set when nobody waits for the answer any more."""
+    """left: set when no client waits for the response any more."""
 
     def wait(_seen: Seen, connection: socket.socket) -> None:
         connection.settimeout(30)
@@ -136,7 +136,7 @@ def test_headers_go_both_ways_and_the_comment_wins(service: Service, behind: Ups
     assert (response.headers["x-two"], response.headers.get_list("set-cookie")) == ("2", ["a=1", "b=2"])
     assert "keep-alive" not in response.headers
     sent = {"X-Mine": "1", "Connection": "x-hop", "X-Hop": "2", "Content-Language": "de"}
-    body = service.get("/any/told", headers=sent).json()["headers"]
+    body = service.get("/any/shown", headers=sent).json()["headers"]
     assert body["x-mine"] == "1"
     assert not {"x-hop", "connection", "content-language"} & set(body)
 
@@ -238,7 +238,7 @@ def test_a_client_that_leaves_takes_its_request_along(service: Service, behind: 
     assert left.wait(30)
 
 
-def test_everybody_gets_his_own_answer(service: Service, behind: Upstream) -> None:
+def test_every_client_gets_its_own_response(service: Service, behind: Upstream) -> None:
     def ask(number: int) -> bool:
         with service.new_client() as client:
             return all(

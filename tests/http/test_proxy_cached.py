@@ -127,7 +127,7 @@ def test_an_error_of_the_other_service_is_an_answer_of_it(service: Service) -> N
     assert {(item.status_code, item.text) for item in (service.get("/erring") for _ in range(6))} == {(503, first.text)}
 
 
-def test_a_routine_without_parameters_tells_queries_apart(service: Service) -> None:
+def test_a_routine_without_parameters_distinguishes_queries(service: Service) -> None:
     item, two = service.get("/plain?x=1").text, service.get("/plain?x=2").text
     assert item != two
     assert (service.get("/plain?x=1").text, service.get("/plain?x=2").text) == (item, two)
@@ -142,20 +142,20 @@ def test_parameters_of_the_routine_make_the_key(service: Service) -> None:
     assert service.get("/some?a=2&b=2").text != some
 
 
-def test_bodies_are_told_apart(service: Service) -> None:
+def test_bodies_are_distinguished(service: Service) -> None:
     item, two = service.post("/posted", content=b"1").text, service.post("/posted", content=b"2").text
     assert item != two
     assert service.post("/posted", content=b"1").text == item
 
 
-def test_callers_with_credentials_are_told_apart(service: Service) -> None:
+def test_callers_with_credentials_are_distinguished(service: Service) -> None:
     def ask(token: str) -> str:
         return service.get("/named?a=c", headers={"Authorization": token}).text
 
     assert ask("Bearer a") == ask("Bearer a") != ask("Bearer b")
 
 
-def test_callers_with_keys_are_told_apart(service: Service) -> None:
+def test_callers_with_keys_are_distinguished(service: Service) -> None:
     def ask(key: str) -> str:
         return service.get("/named?a=k", headers={"X-Api-Key": key}).text
 
@@ -222,7 +222,7 @@ def test_tags_forget_answers_of_others_too(service: Service, database: Database)
 
 
 def test_events_are_not_waited_for_and_not_kept(service: Service, counted: Upstream) -> None:
-    """Whether they have an end nobody knows."""
+    """It is unknown whether they end."""
     read = threading.Event()
 
     def events(_seen: Seen, connection: socket.socket) -> None:
@@ -297,11 +297,11 @@ def test_a_routine_that_gets_the_answer_is_kept_and_the_other_service_asked_each
     for_one, for_other = ({"headers": {"Authorization": f"Bearer {name}"}} for name in ("one", "other"))
     texts = [service.get("/both?x=b", **who).text for who in (for_one, for_other, for_one, for_other)]
     assert texts[:2] == texts[2:]
-    assert texts[0] != texts[1], "what it tells one caller is not for all"
+    assert texts[0] != texts[1], "the response for one caller is not for all"
 
 
 def test_what_another_service_fills_is_no_part_of_the_key(service: Service) -> None:
-    """It is another one each time, and whoever forgets the answer does not ask for it (caching-9)."""
+    """The value differs for each request, and an invalidation does not evaluate it (caching-9)."""
     assert "_proxy_body is filled by another service and is no part of the cache key" in service.log
     assert service.get("/by-answer?x=a").text == service.get("/by-answer?x=a").text
     assert service.post("/by-answer/purge?x=a").json() == {"invalidated": True}

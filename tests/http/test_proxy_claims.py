@@ -77,7 +77,7 @@ def test_claims_are_headers(service: Service, kiri: dict[str, str]) -> None:
     }
 
 
-def test_of_nobody_only_the_address_is_known(service: Service) -> None:
+def test_of_anonymous_callers_only_the_address_is_known(service: Service) -> None:
     assert headers_of(service.get("/context")) == {"request.ip_address": "127.0.0.1"}
 
 
@@ -107,7 +107,7 @@ def test_a_routine_gets_them_too(service: Service, kiri: dict[str, str]) -> None
     assert service.get("/transformed", headers=kiri).text == "41|/transformed?userId=41"
 
 
-def test_an_endpoint_of_this_service_is_called_for_nobody(service: Service, kiri: dict[str, str]) -> None:
+def test_an_endpoint_of_this_service_is_called_anonymously(service: Service, kiri: dict[str, str]) -> None:
     assert service.get("/to-inner", headers=kiri).json() == {"id": "41", "auth": None}
 
 

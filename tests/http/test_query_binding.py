@@ -282,7 +282,7 @@ def test_a_choice_of_unnamed_parameters_that_cannot_be_called_is_404_also_where_
 
 
 @pytest.mark.parametrize("written", ["{1,2}", "[1,2]", "1,2"])
-def test_an_array_in_one_text_is_told_how_it_is_written(service: Service, written: str) -> None:
+def test_an_array_in_one_text_gets_an_error_with_the_expected_form(service: Service, written: str) -> None:
     detail = problem(service.get(f"/api/arrays?v={written}"), 400)["detail"]
     assert detail == (
         f"parameter 'v' (integer): '{written}' is not an integer; "

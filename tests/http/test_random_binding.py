@@ -87,13 +87,13 @@ def _elements(types: Types) -> Kind:
     return made
 
 
-def _is_told(kind: Kind, text: str) -> bool:
+def _is_defined(kind: Kind, text: str) -> bool:
     """JSON says all about the value: `to_json` gives null for a JSON null, and no bounds of arrays."""
     return "null" not in text and "]=" not in text and not _loses(kind)
 
 
 def _loses(kind: Kind) -> bool:
-    """Arrays in arrays, with a domain between them, and json in arrays: nobody sees which brackets are dimensions."""
+    """Arrays in arrays, with a domain between them, and json in arrays: the dimensions are ambiguous."""
     match kind:
         case Scalar():
             return False
@@ -121,7 +121,7 @@ def _written(database: Database, kind: Kind, texts: list[str]) -> list[tuple[str
 def test_a_value_arrives_as_it_was_meant(service: Service, database: Database, kinds: list[Kind], number: int) -> None:
     kind = kinds[number]
     random = Random(f"{SEED} {number}")
-    texts = [text for text in (present(random, kind) for _ in range(ROUNDS)) if _is_told(kind, text)]
+    texts = [text for text in (present(random, kind) for _ in range(ROUNDS)) if _is_defined(kind, text)]
     for printed, as_json, array, array_as_json in _written(database, kind, texts):
         place = f"ROWCALL_RANDOM_SEED={SEED}, type {number} {kind}: {printed!r}"
         body = f'{{"before":1,"v":{as_json},"behind":"x"}}'.encode()

@@ -57,7 +57,7 @@ def unexpected(sent: Request, status: int, body: bytes) -> str:
     if status != 500:
         return f"status {status}"
     if sent.method == "HEAD":
-        return ""  # the log tells whose error it was, and a traceback in it fails the test
+        return ""  # the log names the cause of the error, and a traceback in it fails the test
     problem = json.loads(body)
     if SQLSTATE.fullmatch(problem["detail"]):
         return ""

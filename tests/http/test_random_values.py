@@ -38,7 +38,7 @@ comment on function value_{number}(text[]) is e'HTTP POST /values/{number}\\nnes
 
 
 def meaning(text: str) -> Any:
-    """JSON with its digits to the letter, numbers told apart from strings, and every key of an object in order."""
+    """JSON with its digits to the letter, numbers distinguished from strings, and every key of an object in order."""
     return json.loads(text, parse_int=_digits, parse_float=_digits, object_pairs_hook=_members)
 
 
@@ -79,7 +79,7 @@ class Undo:
         return self.value(kind, meaning(render_value(as_twin(kind), ours, "element")), "element")
 
     def keys_are_converted(self, kind: Composite, ours: Any, place: str) -> Any:
-        """place: of the fields. A nested column's are told like columns (rendering-19)."""
+        """place: of the fields. Fields of a nested column are rendered like columns (rendering-19)."""
         mark, members = ours
         assert (mark, [key for key, _ in members]) == ("object", [nested_name(name) for name, _ in kind.fields])
         return mark, [
@@ -88,7 +88,7 @@ class Undo:
         ]
 
     def inner(self, kind: Kind, place: str) -> str:
-        """Only the first level of a nested column is told like columns: what a composite in it holds is no more."""
+        """Only the first level of a nested column is rendered like columns; composites in it are not."""
         return "field" if isinstance(base_of(kind), Composite) else place
 
     def domain_is_text(self, base: Kind, ours: str) -> Any:

@@ -1,4 +1,4 @@
-"""Limits on how often callers may ask: four ways to count, callers told apart, queues, refusals (limits-1 to
+"""Limits on how often callers may ask: four ways to count, callers distinguished, queues, refusals (limits-1 to
 limits-8)."""
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def test_overloads_are_counted_before_it_is_known_which_is_meant(service: Servic
     assert {status({}, a=1), status(kiri, a=1), status(kiri, a=1, b=2)} == {429}
 
 
-def test_callers_are_told_apart_by_a_header(service: Service) -> None:
+def test_callers_are_distinguished_by_a_header(service: Service) -> None:
     def status(**headers: str) -> int:
         return ask(service, "per_header_limited", headers).status_code
 
@@ -148,11 +148,11 @@ def test_callers_are_told_apart_by_a_header(service: Service) -> None:
     assert [status(), status(), status(**{"x-till": ""}), status(**{"x-till": "rest"})] == [200, 429, 429, 200]
 
 
-def test_callers_are_told_apart_by_address(service: Service) -> None:
+def test_callers_are_distinguished_by_address(service: Service) -> None:
     assert [ask(service, "per_address_limited").status_code for _ in range(4)] == [200, 200, 429, 429]
 
 
-def test_callers_are_told_apart_by_a_claim(service: Service, kiri: dict[str, str]) -> None:
+def test_callers_are_distinguished_by_a_claim(service: Service, kiri: dict[str, str]) -> None:
     statuses = [ask(service, "per_user_limited", who).status_code for who in (kiri, None, kiri, None)]
     assert statuses == [200, 200, 429, 429]
 
@@ -241,7 +241,7 @@ def test_who_leaves_the_queue_leaves_his_place(service: Service, database: Datab
                 for connection in asking:
                     connection.sendall(b"GET /api/queued-limited HTTP/1.1\r\nHost: x\r\n\r\n")
                 refused, _, _ = select.select(asking, [], [], 10)
-                assert len(refused) == 1, "two wait and fill the queue, the third is told at once"
+                assert len(refused) == 1, "two wait and fill the queue, the third is refused at once"
             patient = threads.submit(_until_admitted, service)
             wait_until(
                 lambda: service.log.count("/api/queued-limited responded 499") >= 2, "both are noticed to be gone"

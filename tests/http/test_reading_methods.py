@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, cases, check
 from tests.harness.expect import problem
+from tests.harness.request_tables import RequestContext, cases, check
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -46,7 +46,7 @@ create function calm() returns int language sql stable as $$select 1$$;
 comment on function calm() is 'HTTP GET';
 """
 
-EXCHANGES: list[RequestContext] = [
+REQUESTS: list[RequestContext] = [
     ("GET /api/t?id=1", '200 [{"id":1,"v":"first"}]'),
     ("GET /api/t/returning?id=1&v=X", "404 no endpoint"),
     ("GET /api/t/on-conflict-do-update?id=1&v=X", "404 no endpoint"),
@@ -83,8 +83,8 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, SQL, {"Service:CrudSource:Enabled": "true"})
 
 
-@pytest.mark.parametrize("context", cases(row for row in EXCHANGES if not row[0].startswith("HEAD")))
-def test_exchange(service: Service, context: RequestContext) -> None:
+@pytest.mark.parametrize("context", cases(row for row in REQUESTS if not row[0].startswith("HEAD")))
+def test_request(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
@@ -105,7 +105,7 @@ def test_the_log_says_which_method_could_not_be(service: Service) -> None:
     assert "WRN" in line
 
 
-def test_a_volatile_routine_may_answer_get_and_that_is_told_once(service: Service) -> None:
+def test_a_volatile_routine_may_answer_get_and_that_is_logged_once(service: Service) -> None:
     line = service.wait_for_log("public.visit()")
     assert "volatile" in line
     assert "INF" in line

@@ -1,4 +1,4 @@
-"""A refresh token is worth something to whom it was issued, and to nobody else (issue 12.2 and 12.7)."""
+"""A refresh token is accepted only from the user to whom it was issued (issue 12.2 and 12.7)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_nor_does_a_stolen_refresh_token_help_with_a_session_of_ones_own(service
 
 
 def test_a_mismatch_ends_the_sign_in(service: Service) -> None:
-    """Whoever presents two credentials that do not belong together has one that is not his."""
+    """A caller with two credentials of different users is refused: one of them is stolen."""
     first, other = of(service, "kiri"), of(service, "mo")
     problem(refresh(service, first["refreshToken"], bearer(other["accessToken"])), 401)
     service.wait_for_log("does not belong to the session")
@@ -121,7 +121,9 @@ def test_a_refresh_token_of_another_issuer_is_exchanged_by_that_one(
     assert service.post("/api/jwt/refresh", json={"refreshToken": ours}).status_code == 200
 
 
-def test_a_shared_key_is_told_apart_without_single_use_too(own_database: Database, serve_once: Serve) -> None:
+def test_tokens_under_a_shared_key_are_distinguished_without_single_use_too(
+    own_database: Database, serve_once: Serve
+) -> None:
     settings = {
         **EVERY_SCHEME,
         "Auth:RefreshTokenSingleUse": "false",

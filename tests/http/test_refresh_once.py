@@ -45,7 +45,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def issued(service: Service, scheme: str) -> dict[str, object]:
-    """To somebody without a password, whom nothing has to be hashed for."""
+    """For a user without a password, so that no password is hashed."""
     return tokens(service, scheme, "open")
 
 
@@ -113,7 +113,7 @@ def test_opaque_tokens(service: Service) -> None:
 
 def test_who_is_not_signed_in_uses_up_no_opaque_token(service: Service) -> None:
     made = issued(service, "BearerToken")
-    problem(opaque(service, made["refreshToken"], "stranger"), 401)
+    problem(opaque(service, made["refreshToken"], "other"), 401)
     refreshed(opaque(service, made["refreshToken"], made["accessToken"]))
 
 
@@ -136,7 +136,7 @@ def test_a_token_from_before_counting_is_good_once(own_database: Database, serve
 
 
 def test_the_claims_of_a_refresh_token_are_those_of_the_field(service: Service) -> None:
-    """What tells one from another stands in the header."""
+    """The header distinguishes the tokens."""
     token = str(issued(service, "Bearer")["refreshToken"])
     claims = jwt.decode(token, SECRET, algorithms=["HS256"])
     assert list(claims) == ["user_id", "user_name", "depot", "token_type", "nbf", "exp", "iat"]
@@ -210,7 +210,7 @@ def test_a_worker_may_die(own_database: Database, serve_once: Serve) -> None:
     refuse(signed(service, third))
 
 
-def test_where_nobody_can_tell_no_token_is_taken(own_database: Database, serve_once: Serve) -> None:
+def test_without_shared_knowledge_no_token_is_accepted(own_database: Database, serve_once: Serve) -> None:
     settings = {**EVERY_SCHEME, "Auth:RefreshTokenUseCommand": "select use_refresh_token($1, $2, $3)"}
     service = serve_once(own_database, member_sql(), settings)
     token = issued(service, "Bearer")["refreshToken"]

@@ -20,7 +20,7 @@ def validate(folder: Path, database: Database, *arguments: str) -> tuple[int, di
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "expected"),
     [
         (["--HttpServer:Workers=0"], "HttpServer:Workers"),
         (["--ErrorHandlingOptions:ErrorCodePolicies:0:Name=x", "--ErrorHandlingOptions:ErrorCodePolicies:0:ErrorCodes:"
@@ -33,16 +33,16 @@ def validate(folder: Path, database: Database, *arguments: str) -> tuple[int, di
         (["--Service:RoutineOptions:ReadMetadataFromConnections:0=nowhere"], "nowhere"),
     ],
 )  # fmt: skip
-def test_what_would_stop_a_start_is_told(
-    tmp_path: Path, own_database: Database, arguments: list[str], told: str
+def test_faults_that_would_stop_a_start_are_reported(
+    tmp_path: Path, own_database: Database, arguments: list[str], expected: str
 ) -> None:
     (tmp_path / "broken.sql").write_text("-- HTTP GET\nselect * from nowhere_at_all;\n")
     code, report = validate(tmp_path, own_database, *arguments)
     assert (code, report["valid"]) == (1, False)
-    assert told in "\n".join((*report["errors"], *report["startErrors"]))
+    assert expected in "\n".join((*report["errors"], *report["startErrors"]))
 
 
-def test_warnings_are_told_and_strict_makes_them_errors(tmp_path: Path, own_database: Database) -> None:
+def test_warnings_are_reported_and_strict_makes_them_errors(tmp_path: Path, own_database: Database) -> None:
     own_database.execute(
         "create function look() returns int language sql stable as 'select 1';"
         "comment on function look() is 'HTTP GET /look\nauthorise boss'"
@@ -56,12 +56,12 @@ def test_warnings_are_told_and_strict_makes_them_errors(tmp_path: Path, own_data
     assert validate(tmp_path, own_database, "--strict")[0] == 1
 
 
-def test_nothing_wrong_is_nothing_told(tmp_path: Path, own_database: Database) -> None:
+def test_a_faultless_configuration_reports_nothing(tmp_path: Path, own_database: Database) -> None:
     code, report = validate(tmp_path, own_database, "--strict")
     assert (code, report["startErrors"], report["startWarnings"]) == (0, [], [])
 
 
-def test_a_missing_env_file_is_told(tmp_path: Path, own_database: Database) -> None:
+def test_a_missing_env_file_is_reported(tmp_path: Path, own_database: Database) -> None:
     (tmp_path / "own.json").write_text(json.dumps({"Config": {"EnvFile": "secrets.env"}}))
     _, report = validate(tmp_path, own_database, "own.json")
     assert any("secrets.env" in warning for warning in report["startWarnings"])

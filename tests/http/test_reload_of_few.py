@@ -1,7 +1,7 @@
 """A few of many routines change: each worker serves what a service serves that has been started anew.
 
-Only what has changed is read, told to the workers and put among their routes, so nothing here may depend on the way
-that an edition came about.
+Only what has changed is read, sent to the workers and put among their routes, so no result may depend on how
+the schema snapshot was made.
 """
 
 from __future__ import annotations

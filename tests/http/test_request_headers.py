@@ -139,7 +139,7 @@ def test_an_unknown_mode_is_reported_and_changes_nothing(service: Service) -> No
 
 
 def test_a_header_that_is_not_ascii_is_left_out(service: Service) -> None:
-    """The HTTP server gives no such value to anybody."""
+    """The HTTP server passes on no such value."""
     response = service.raw(b"GET /in-setting HTTP/1.1\r\nHost: x\r\nX-Odd: a\xffb\r\nConnection: close\r\n\r\n")
     assert response
     assert (response.status, json.loads(response.body)["Host"]) == (200, "x")

@@ -219,7 +219,7 @@ def test_entries_reach_a_collector_over_grpc(database: Database, service: Servic
 
 
 @pytest.mark.slow
-def test_collector_that_is_away_is_told_once_and_holds_up_nothing(
+def test_an_unreachable_collector_is_logged_once_and_delays_nothing(
     database: Database, service: Service, serve_once: Serve
 ) -> None:
     away = serve_once(database, settings={**OTEL, "Log:OTLPEndpoint": f"http://127.0.0.1:{free_port()}"})

@@ -90,8 +90,8 @@ comment on function renamed(int, text) is 'HTTP GET /renamed
 param _t is token
 token = select t from app.tokens where u = {_uid} order by t limit 1';
 
-create function told(_t text, _d date, _l int[], _said text) returns text language sql stable as 'select _said';
-comment on function told(text, date, int[], text) is 'HTTP GET /told
+create function reported(_t text, _d date, _l int[], _said text) returns text language sql stable as 'select _said';
+comment on function reported(text, date, int[], text) is 'HTTP GET /reported
 _said = select concat_ws('' '', {_t}, to_char({_d}, ''YYYY''), {_d} - 1, array_length({_l}, 1), {_t} is null)';
 
 create function doubled(_n text, _m int) returns int language sql stable as 'select _m';
@@ -135,8 +135,8 @@ def service(every_database: Database, serve: Serve) -> Service:
         ("/typed?day=nonsense&flag=nonsense&list=x&doc=%7B", "2026-03-01 f 2 v"),
         ("/renamed?uid=7", "also seven"),
         ("/strict?given=7", "called"),
-        ("/told?t=x&d=2026-01-01&l=5&l=6", "x 2026 2025-12-31 2 f"),
-        ("/told?t=y&d=2025-01-01&l=7", "y 2025 2024-12-31 1 f"),
+        ("/reported?t=x&d=2026-01-01&l=5&l=6", "x 2026 2025-12-31 2 f"),
+        ("/reported?t=y&d=2025-01-01&l=7", "y 2025 2024-12-31 1 f"),
         ("/doubled?n=4", "8"),
         ("/quoted?n=4", "4 {n} a 1"),
     ],
@@ -190,7 +190,7 @@ def test_nothing_runs_for_a_caller_who_is_not_let_in(service: Service, every_dat
     assert every_database.value("select is_called from asked") is False
 
 
-def test_all_run_in_one_session_that_nobody_else_sees(service: Service) -> None:
+def test_all_run_in_one_session_of_their_own(service: Service) -> None:
     bodies = {service.get("/one-session").text for _ in range(10)}
     assert bodies == {"t t "}
 

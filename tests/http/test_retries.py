@@ -110,7 +110,7 @@ def test_an_error_that_stays_is_not_tried_again(service: Service, database: Data
     assert _runs(database) == 1
 
 
-def test_another_error_after_a_retry_is_told_as_it_is(service: Service, database: Database) -> None:
+def test_another_error_after_a_retry_is_returned_unchanged(service: Service, database: Database) -> None:
     database.execute(
         "create or replace function waiting_for_lock() returns int language plpgsql as $$"
         " begin perform flaky('40001', 1); raise exception 'enough'; end $$"
@@ -162,7 +162,7 @@ def test_a_timeout_is_not_tried_again(service: Service, database: Database) -> N
 def test_retries_can_be_turned_off(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL, SETTINGS | {"CommandRetryOptions:Enabled": "false"})
     assert problem(service.get("/api/flaky?code=40001&failures=1"), 500)["title"] == "40001: run 1"
-    # What has not even begun is still repeated: nobody asked for that and nobody is to see it.
+    # What has not even begun is still repeated: no client caused that error and none may see it.
     own_database.terminate("application_name <> 'psql'")
     assert answer(service.get("/api/flaky?code=40001&failures=0")) == (200, TEXT, "run 2")
 

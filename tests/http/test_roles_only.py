@@ -1,4 +1,4 @@
-"""`authorize` names roles: a name or an id that anybody may choose opens nothing, unless it is said to be one
+"""`authorize` names roles: a name or an id that any user may choose opens nothing, unless it is said to be one
 (access-1 to access-4, issue 12.1).
 """
 
@@ -71,8 +71,8 @@ def test_who_is_let_in(service: Service, callers: list[Mapping[str, str]], numbe
     assert " ".join(map(str, statuses)) == ACCESS[line]
 
 
-def test_a_refusal_names_roles_and_nobody(service: Service, callers: list[Mapping[str, str]]) -> None:
-    """Who else is let in is nobody's business."""
+def test_a_refusal_names_roles_and_no_users(service: Service, callers: list[Mapping[str, str]]) -> None:
+    """The refusal does not show which users have access."""
     number = list(ACCESS).index("authorize boss, name:kiri")
     detail = problem(service.get(f"/api/f-{number}", headers=callers[1]), 403)["detail"]
     assert "boss" in detail

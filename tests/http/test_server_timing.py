@@ -38,13 +38,13 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize("path", ["some-rows?n=10", "some-rows?n=20000", "some-rows?n=0", "a-scalar", "nothing"])
-def test_every_result_of_a_routine_tells_its_times(service: Service, path: str) -> None:
+def test_every_result_of_a_routine_has_its_times(service: Service, path: str) -> None:
     for _ in range(20):
         assert HEADER.fullmatch(service.get(f"/api/{path}").headers["server-timing"])
 
 
 @pytest.mark.parametrize("path", ["refusing", "refusing-quickly"])
-def test_an_error_of_the_database_tells_its_times(service: Service, path: str) -> None:
+def test_an_error_of_the_database_has_its_times(service: Service, path: str) -> None:
     for _ in range(60):
         response = service.get(f"/api/{path}")
         assert response.status_code == 400

@@ -1,6 +1,6 @@
 """Nothing that a routine does to its session reaches the next request, whatever it says of itself (issue 15, 12.8).
 
-One connection of each kind, so that whatever was left would be met; everybody is called until connections are shared.
+One connection of each kind, so that whatever was left would be met; every endpoint is called until connections are shared.
 """
 
 # ruff: noqa: E501 (a routine is one line)
@@ -32,7 +32,7 @@ SETTINGS: dict[str, str | None] = {
 STATE = """
 select concat_ws(' ', coalesce(nullif(current_setting('app.leak', true), ''), '-'), current_setting('work_mem'), current_user,
   (select count(*) from pg_locks where pid = pg_backend_pid() and locktype = 'advisory'),
-  coalesce(to_regclass('pg_temp.leftover')::text, '-'),
+  coalesce(to_regclass('pg_temp.remnant')::text, '-'),
   (select count(*) from pg_listening_channels()), (select count(*) from pg_cursors where is_holdable),
   (select count(*) from pg_prepared_statements where from_sql))
 """
@@ -46,7 +46,7 @@ comment on function look_writing() is 'HTTP GET';
 comment on function look_alone() is 'HTTP GET';
 """
 LEAK = """perform set_config('app.leak', 'seen', false), set_config('work_mem', '1MB', false), pg_advisory_lock(7);
-  execute 'create temp table if not exists leftover (n int)'; execute 'listen leak';"""
+  execute 'create temp table if not exists remnant (n int)'; execute 'listen leak';"""
 
 
 READING_LEAK = (
@@ -248,7 +248,7 @@ def test_lastval_of_another_request_is_not_seen(own_database: Database, serve_on
         assert service.post("/api/put-and-ask", json={"n": number}).text == str(number + 1)
 
 
-def test_endpoints_tell_what_is_left(own_database: Database, tmp_path: Path) -> None:
+def test_endpoints_report_session_effects(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(LOOKS + plain("perform pg_advisory_lock(1);") + "comment on function leak(int) is 'HTTP';")
     done = rowcall(tmp_path, "--endpoints", f"--ConnectionStrings:Default={own_database.conninfo}")
     body = {item["path"]: item for item in json.loads(done.stdout)}
@@ -259,7 +259,7 @@ def test_endpoints_tell_what_is_left(own_database: Database, tmp_path: Path) -> 
 
 
 def test_stable_routines_can_be_taken_at_their_word(own_database: Database, serve_once: Serve) -> None:
-    """For whoever knows that their dynamic SQL is harmless: no reset, shared connections, and a warning."""
+    """For users whose dynamic SQL is known to be harmless: no reset, shared connections, and a warning."""
     sql = plain("execute 'select 1';", "stable") + "comment on function leak(int) is 'HTTP GET';"
     service = serve_once(own_database, sql, SETTINGS | {"ConnectionSettings:Pool:TrustStable": "true"})
     service.wait_for_log("TrustStable is on")

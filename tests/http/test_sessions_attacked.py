@@ -178,7 +178,7 @@ def test_headers_that_are_no_credentials(service: Service, header: str) -> None:
     assert response.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_the_challenge_tells_a_bad_token_from_none(service: Service) -> None:
+def test_the_challenge_distinguishes_a_bad_token_from_none(service: Service) -> None:
     assert service.get("/api/closed").headers["www-authenticate"] == "Bearer"
     assert service.get("/api/closed", headers=bearer("x")).headers["www-authenticate"] == 'Bearer error="invalid_token"'
 
@@ -261,7 +261,7 @@ def test_a_remembered_token_ends_when_it_expires(service: Service) -> None:
 
 
 def until_it_sets_a_cookie(service: Service, headers: dict[str, str]) -> httpx.Response:
-    """Or refuses: on a busy machine nobody may have looked during the second half of a session's life."""
+    """Or refuses: on a busy machine no check may have run during the second half of a session's life."""
     while True:
         response = service.get("/api/closed", headers=headers)
         if "set-cookie" in response.headers or response.status_code != 200:

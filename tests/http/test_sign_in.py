@@ -34,7 +34,7 @@ language sql as $$select 7, true, array['a', null], array[1, 2] where _known$$;
 comment on function bare_login(boolean) is E'HTTP POST\\nlogin\\nX-Depot: yard';
 
 create function flag_login(_ok boolean) returns table (user_id int, status boolean, body text)
-language sql as $$select 7, _ok, 'told you'$$;
+language sql as $$select 7, _ok, 'the reason'$$;
 comment on function flag_login(boolean) is E'HTTP POST\\nlogin';
 
 create function null_login() returns table (status boolean) language sql as $$select null::boolean$$;
@@ -45,7 +45,7 @@ comment on function text_login() is E'HTTP POST\\nlogin';
 
 create function record_login(_nick text) returns member language sql stable
 as $$select * from member where nick = _nick and secret is null$$;
-comment on function record_login(text) is E'HTTP POST\\nlogin\\nauthorize nobody';
+comment on function record_login(text) is E'HTTP POST\\nlogin\\nauthorize unknown';
 
 create function raising_login() returns table (user_id int) language plpgsql
 as $$begin raise exception 'locked'; end$$;
@@ -162,7 +162,7 @@ def test_comment_headers_are_sent_too(service: Service) -> None:
 
 
 def test_unknown_user_is_401(service: Service) -> None:
-    problem(sign_in(service, nick="nobody"), 401)
+    problem(sign_in(service, nick="unknown"), 401)
 
 
 @pytest.mark.parametrize("passphrase", ["wrong", "", None, KIRI + " ", KIRI.upper()])
@@ -177,17 +177,17 @@ def test_a_missing_password_fails(service: Service) -> None:
     problem(service.post("/api/sign-in", json={"nick": "kiri"}), 401)
 
 
-def test_a_routine_without_password_parameter_lets_nobody_in(service: Service) -> None:
+def test_a_routine_without_password_parameter_admits_no_caller(service: Service) -> None:
     problem(service.post("/api/guarded-login", json={"nick": "kiri", "word": KIRI}), 401)
 
 
-def test_what_is_no_hash_lets_nobody_in(service: Service) -> None:
+def test_an_invalid_hash_admits_no_caller(service: Service) -> None:
     problem(sign_in(service, nick="broken", passphrase="not a hash"), 401)
 
 
 @pytest.mark.parametrize("passphrase", ["guessed", "", None])
 @pytest.mark.parametrize("nick", ["open", "blank"])
-def test_an_account_without_a_hash_lets_nobody_in(
+def test_an_account_without_a_hash_admits_no_caller(
     service: Service, database: Database, nick: str, passphrase: str | None
 ) -> None:
     """`open` has NULL, `blank` an empty text: the failure is reported like that of a wrong password."""
@@ -258,7 +258,7 @@ def test_status_of_another_type_is_500(service: Service) -> None:
 def test_false_status_refuses(service: Service) -> None:
     response = service.post("/api/flag-login", json={"ok": False})
     problem(response, 401)
-    assert "told you" not in response.text
+    assert "the reason" not in response.text
 
 
 def test_true_status_signs_in(service: Service) -> None:
@@ -292,8 +292,8 @@ def test_claims_of_every_kind(service: Service) -> None:
     assert payload["ports"] == ["1", "2"]
 
 
-def test_a_record_of_nulls_is_nobody(service: Service) -> None:
-    problem(service.post("/api/record-login", json={"nick": "nobody"}), 401)
+def test_a_record_of_nulls_is_refused(service: Service) -> None:
+    problem(service.post("/api/record-login", json={"nick": "unknown"}), 401)
     assert service.post("/api/record-login", json={"nick": "open"}).status_code == 200
 
 

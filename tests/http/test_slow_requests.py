@@ -41,7 +41,7 @@ def entry(service: Service, of: str) -> str:
     return "\n".join(lines[first:last])
 
 
-def test_a_slow_request_is_told_with_its_plan_and_without_its_values(service: Service) -> None:
+def test_a_slow_request_is_logged_with_its_plan_and_without_its_values(service: Service) -> None:
     service.get("/parcels?code=only-for-me")
     result = entry(service, "GET /parcels public.parcels took")
     assert "s of it in the database, 0 rows" in result
@@ -49,18 +49,18 @@ def test_a_slow_request_is_told_with_its_plan_and_without_its_values(service: Se
     assert "$1" in result
     for _ in range(2):
         service.get("/parcels?code=only-for-me")
-    wait_until(lambda: service.log.count("slow request: GET /parcels") == 3, "all are told")
-    assert service.log.count("on parcel p") == 1, "its plan was told a moment ago"
+    wait_until(lambda: service.log.count("slow request: GET /parcels") == 3, "all are logged")
+    assert service.log.count("on parcel p") == 1, "its plan was logged a moment ago"
     assert "only-for-me" not in service.log
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "told", "expected"),
+    ("method", "path", "statement", "expected"),
     [
         ("GET", "/without-values", "GET /without-values", "Result"),
         ("POST", "/move", "POST /move", "its plan cannot be had (42601)"),
     ],
 )
-def test_other_statements(service: Service, method: str, path: str, told: str, expected: str) -> None:
+def test_other_statements(service: Service, method: str, path: str, statement: str, expected: str) -> None:
     assert service.request(method, path).status_code < 300
-    assert expected in entry(service, told)
+    assert expected in entry(service, statement)

@@ -29,16 +29,16 @@ comment on function secretly_noticing(text) is E'HTTP POST\\nsensitive';
 create function secretly_raising(_text text, _list text[] default null, _data json default null) returns text
 language plpgsql as $$begin raise exception 'given % and % and %', _text, _list[1], _data->>'pin'; end$$;
 comment on function secretly_raising(text, text[], json) is E'HTTP POST\\nsensitive';
-create function telling(_text text) returns text language plpgsql
-as $$begin raise notice 'told %', _text; return _text; end$$;
+create function reporting(_text text) returns text language plpgsql
+as $$begin raise notice 'reported %', _text; return _text; end$$;
 create function resolving(_text text, _number int default null) returns text language sql as $$select 'x'$$;
-comment on function resolving(text, int) is E'HTTP POST\\nsensitive\n_number = select telling({_text})::int';
+comment on function resolving(text, int) is E'HTTP POST\\nsensitive\n_number = select reporting({_text})::int';
 create function challenged() returns text language sql as $$select 'x'$$;
-comment on function challenged() is E'HTTP POST\\nchallenge_command = select telling($2)::int';
+comment on function challenged() is E'HTTP POST\\nchallenge_command = select reporting($2)::int';
 create function loading(_meta json default null) returns text language sql as $$select 'x'$$;
 comment on function loading(json) is E'HTTP POST\\nsensitive\nupload for csv\nparam _meta is upload metadata
 row_command = select load($2)';
-create function load(_cells text[]) returns int language sql as 'select telling(_cells[1])::int';
+create function load(_cells text[]) returns int language sql as 'select reporting(_cells[1])::int';
 create function baking(_text text) returns text language sql as $$select 'x'$$;
 comment on function baking(text) is E'HTTP GET\\nSet-Cookie: theme={_text}; HttpOnly';
 create function mailing(_address text) returns text language sql stable as $$select 'sent'$$;
@@ -74,7 +74,7 @@ def test_a_routine_cannot_forge_a_line_of_the_log(service: Service, path: str, e
     assert "\x1b[2J" not in service.log
 
 
-def test_notices_of_what_is_sensitive_are_not_told(service: Service) -> None:
+def test_notices_of_sensitive_endpoints_are_not_logged(service: Service) -> None:
     service.post("/api/secretly-noticing", json={"text": "drowssap"})
     line = service.wait_for_log("secretly_noticing")
     assert "***" in line
@@ -96,7 +96,7 @@ def test_values_of_any_length_are_hidden(service: Service, text: str) -> None:
         ("loading", {"files": {"f": ("a.csv", b"hunter2,other\n")}}),
     ],
 )
-def test_other_commands_of_a_request_tell_no_value_either(service: Service, path: str, sent: dict[str, Any]) -> None:
+def test_other_commands_of_a_request_reveal_no_value_either(service: Service, path: str, sent: dict[str, Any]) -> None:
     """Neither in a notice nor in the error that follows."""
     response = service.post(f"/api/{path}", **sent)
     assert response.status_code >= 400
@@ -171,7 +171,7 @@ def test_texts_of_an_export_are_no_formulas(service: Service) -> None:
 def test_a_key_that_others_can_have_written_is_not_trusted(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
-    """Whoever brings a key can seal sessions of his own."""
+    """A process with a key of its own can issue sessions."""
     folder = tmp_path / "keys"
     stored = {
         "ApplicationName": "x",

@@ -25,7 +25,7 @@ FILES = {
     "select id as user_id, name as user_name from person where name = :name;\n"
     "-- @result none\ndelete from person returning id",
     "me.sql": "-- HTTP GET\n-- authorize\n-- user_parameters\nselect :_user_id as me, :_user_name as name",
-    "me_or_nobody.sql": "-- HTTP GET\n-- allow_anonymous\n-- user_parameters\n"
+    "me_or_anonymous.sql": "-- HTTP GET\n-- allow_anonymous\n-- user_parameters\n"
     "select :a::int as a, :_user_id::int as me, :b::int as b",
     "me_twice.sql": "-- HTTP GET\n-- authorize\n-- user_parameters\nselect :_user_id;\nselect :a::int, :_user_id",
     "context.sql": "-- HTTP GET\n-- authorize\n-- user_context\n"
@@ -87,7 +87,7 @@ def test_of_a_file_that_signs_in_only_the_first_statement_runs(service: Service,
 def test_claims_fill_parameters(service: Service, signed_in: dict[str, str]) -> None:
     problem(service.get("/api/me"), 401)
     assert answer(service.get("/api/me", headers=signed_in)) == (200, JSON, '[{"me":"7","name":"Ada"}]')
-    response = service.get("/api/me-or-nobody?a=1&b=2", headers=signed_in)
+    response = service.get("/api/me-or-anonymous?a=1&b=2", headers=signed_in)
     assert answer(response) == (200, JSON, '[{"a":1,"me":7,"b":2}]')
     response = service.get("/api/me-twice?a=1", headers=signed_in)
     assert answer(response) == (200, JSON, '{"result1":["7"],"result2":[{"int4":1,"column2":"7"}]}')
@@ -108,7 +108,7 @@ def test_roles_decide(service: Service, signed_in: dict[str, str]) -> None:
 def test_parameters_are_resolved_and_validated(service: Service) -> None:
     assert answer(service.get("/api/resolved?id=7")) == (200, JSON, '[{"id":7,"owner":"Ada"}]')
     assert answer(service.get("/api/resolved-number?id=7")) == (200, JSON, '[{"id":7,"owner":"Ada"}]')
-    assert service.get("/api/checked?Mail=nobody").status_code in (400, 404)
+    assert service.get("/api/checked?Mail=unknown").status_code in (400, 404)
 
 
 def test_a_table_shows_a_composite_as_its_text(service: Service) -> None:

@@ -25,7 +25,7 @@ create function note(_n int) returns int language sql as 'insert into bed_log (b
 create view busy as select note(900) as n;
 create sequence attempts;
 create function unlucky() returns int language plpgsql as $$ begin
-  if nextval('attempts') % 2 = 1 then raise exception 'somebody else was first' using errcode = '40001'; end if;
+  if nextval('attempts') % 2 = 1 then raise exception 'another request was first' using errcode = '40001'; end if;
   return 1;
 end $$;
 """

@@ -29,7 +29,7 @@ def service(database: Database, serve: Serve, folder: Path) -> Service:
 
 
 def seen(service: Service, path: str, fits: Callable[[int, str], bool]) -> None:
-    """Several in a row, on connections of their own: whichever worker takes one, it has the new edition."""
+    """Several in a row, on separate connections: every worker has the new schema snapshot."""
 
     def everywhere() -> bool:
         answers = [

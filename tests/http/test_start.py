@@ -1,4 +1,4 @@
-"""What a start says, and what it shows to somebody who watches (logging-6, logging-7, operations-1)."""
+"""What a start says, and what it shows on a terminal (logging-6, logging-7, operations-1)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_empty_message_is_not_said(own_database: Database, serve_once: Serve) ->
 
 
 @pytest.mark.parametrize("locked", ["pg_catalog.pg_description", "shelf"], ids=["catalogue", "files"])
-def test_service_stops_when_told_so_while_it_reads(own_database: Database, tmp_path: Path, locked: str) -> None:
+def test_service_stops_on_a_signal_while_it_reads(own_database: Database, tmp_path: Path, locked: str) -> None:
     """What is asked of the database then is not answered: neither what runs nor what waits behind it."""
     own_database.execute("create table shelf (id int)")
     files = write_files(tmp_path / "sql", {f"{n}.sql": f"-- HTTP GET\nselect id + {n} from shelf" for n in range(5)})
@@ -98,7 +98,7 @@ class Terminal:
         while True:
             try:
                 data = os.read(terminal, 65536)
-            except OSError:  # what Linux says when nobody has the other end open
+            except OSError:  # Linux reports this when the other end is closed
                 break
             if not data:
                 break
@@ -126,7 +126,7 @@ def test_long_start_shows_what_it_does_in_a_terminal(own_database: Database, tmp
     own_database.execute(SQL)
     with psycopg.connect(own_database.conninfo, autocommit=True) as blocker:
         blocker.execute("begin")
-        # Nobody can read comments meanwhile, so the start takes as long as this test wants.
+        # No session can read comments meanwhile, so the start takes as long as this test wants.
         blocker.execute("lock table pg_catalog.pg_description in access exclusive mode")
         with terminal(tmp_path, own_database) as shown:
             wait_until(lambda: "reading the catalogue" in shown.shown, "the progress is shown", 30)
@@ -141,7 +141,7 @@ def test_long_start_shows_what_it_does_in_a_terminal(own_database: Database, tmp
 
 
 @pytest.mark.slow
-def test_output_that_nobody_reads_holds_up_neither_requests_nor_the_end(own_database: Database, tmp_path: Path) -> None:
+def test_unread_output_delays_neither_requests_nor_the_end(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(SQL)
     port = free_port()
     settings = {

@@ -207,7 +207,7 @@ def test_a_range_is_sent_alone(service: Service, path: str, asked: str, first: i
     assert response.headers["content-range"] == f"bytes {begin}-{begin + len(expected) - 1}/{len(whole)}"
 
 
-def test_ranges_that_cannot_be_and_ranges_nobody_knows(service: Service) -> None:
+def test_unsatisfiable_and_unknown_ranges(service: Service) -> None:
     response = service.get("/script.js", headers={"Range": "bytes=100-"})
     assert (response.status_code, response.headers["content-range"]) == (416, "bytes */14")
     for requested in ("bytes=0-1,4-5", "lines=1-2", "bytes=5-2", "bytes=-"):
@@ -220,7 +220,7 @@ def test_ranges_that_cannot_be_and_ranges_nobody_knows(service: Service) -> None
     ("accepted", "coding", "body"),
     [("br, gzip", "br", b"br bytes"), ("gzip", "gzip", b"gzip bytes"), ("br;q=0, gzip;q=0", None, FILES["packed.css"])],
 )
-def test_a_compressed_sibling_goes_to_whoever_accepts_it(
+def test_a_compressed_sibling_is_sent_to_clients_that_accept_it(
     service: Service, accepted: str, coding: str | None, body: bytes
 ) -> None:
     request = service.client.build_request("GET", f"{service.url}/packed.css", headers={"Accept-Encoding": accepted})
@@ -256,7 +256,7 @@ def test_without_a_page_to_go_to_it_is_401(root: Path, database: Database, serve
     assert service.get("/page.html").status_code == 200
 
 
-def test_a_page_is_filled_for_whoever_asks(service: Service) -> None:
+def test_a_page_is_filled_for_its_caller(service: Service) -> None:
     service.client.cookies.clear()
     response = service.get("/parsed/user.html")
     assert response.text == (

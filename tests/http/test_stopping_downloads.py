@@ -108,10 +108,9 @@ def _refused(port: int) -> bool:
     return False
 
 
-def test_a_client_of_http2_that_has_fallen_silent_keeps_nobody_waiting(
-    own_database: Database, serve_once: Serve
-) -> None:
-    """It never confirms the goodbye: the stop, which may take longer than the test waits, goes on without it."""
+def test_a_silent_client_of_http2_delays_no_stop(own_database: Database, serve_once: Serve) -> None:
+    """The client never confirms the end of the connection. The stop, which may take longer than the test waits, goes
+    on without it."""
     patient = {"ConnectionSettings:Pool:ShutdownTimeout": "10 minutes"}
     service = serve_once(own_database, SQL, patient, workers=2)
     protocol = H2Connection(H2Configuration(client_side=True))

@@ -44,11 +44,11 @@ create function others() returns table (yes bool, no bool, nix text, doc jsonb, 
     language sql stable as $$ values (true, false, null, '{"k": 1}'::jsonb,
         '7f0c2b7e-53a5-4a6e-8f6e-0d1d4c1f0a11'::uuid, '', row(7, 'x')::gauge, '=1+1', 'https://example.org') $$;
 create function texts() returns setof text language sql stable as $$
-    values ('<r>a & "b"</r>'), (' kept '), (E'tab\t, line\nand \r'), (E'bell \x07 \x1f'), ('_x0041_ stays'), ('_x00'),
+    values ('<r>a & "b"</r>'), (' kept '), (E'tab\t, line\nand \r'), (E'horn \x07 \x1f'), ('_x0041_ stays'), ('_x00'),
         (U&'\+01F600 \FFFE \FFFD'), (repeat('x', 40000)), (repeat(U&'\+01F600', 20000)), ('_'), ('001') $$;
 create function orders(_format text, _file text default null, "pageName" text default null) returns table (order_id int)
     language sql stable as 'values (1), (2)';
-create function nobody() returns table (order_id int, d date) language sql stable
+create function no_rows() returns table (order_id int, d date) language sql stable
     as 'select 1, now()::date where false';
 create function first_only() returns table (n int) language sql stable as 'values (1), (2)';
 create function many(rows int) returns table (a int, b int, c numeric, d text, e text, f timestamp, g date, h bool,
@@ -65,7 +65,7 @@ comment on function texts() is E'HTTP\ntable_format = excel';
 comment on function orders(text, text, text) is
     E'HTTP\ntable_format = {_format}\nexcel_file_name = {_file}\nexcel_sheet = {pageName}\n'
     'Content-Type: text/plain\nContent-Disposition: inline\nX-Kind: table';
-comment on function nobody() is E'HTTP\ntable_format = excel\nexcel_file_name No orders\nexcel_sheet No: orders';
+comment on function no_rows() is E'HTTP\ntable_format = excel\nexcel_file_name No orders\nexcel_sheet No: orders';
 comment on function first_only() is E'HTTP\nsingle\ntable_format = excel';
 comment on function many(int) is E'HTTP\ntable_format = excel';
 comment on function broken(int) is E'HTTP\ntable_format = excel';
@@ -166,7 +166,7 @@ def test_any_text_arrives_as_it_was(service: Service) -> None:
         '<r>a & "b"</r>',
         " kept ",
         "tab\t, line\nand \r",
-        "bell \x07 \x1f",
+        "horn \x07 \x1f",
         "_x0041_ stays",
         "_x00",
         f"{smile} \ufffe \ufffd",
@@ -210,7 +210,7 @@ def test_an_unknown_format_is_what_it_was_without(service: Service) -> None:
 
 
 def test_an_empty_set_has_its_titles(service: Service) -> None:
-    book = workbook(service, "/api/nobody")
+    book = workbook(service, "/api/no-rows")
     assert book.sheetnames == ["No_ orders"]
     assert [[cell.value for cell in cells] for cells in book.active.rows] == [["orderId", "d"]]
 

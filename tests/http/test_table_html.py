@@ -26,7 +26,7 @@ create function shelves(format text default null) returns table (id int, shelf_t
 create function kinds() returns table (yes bool, no bool, nix text, at timestamp, list text[], doc jsonb, empty text)
     language sql stable as $$ values (true, false, null, timestamp '2024-01-15 10:30', array['a,b', '"'],
         '{"k": 1}'::jsonb, '') $$;
-create function nobody() returns table (id int, "Mixed Name" text) language sql stable as 'select 1, '''' where false';
+create function empty() returns table (id int, "Mixed Name" text) language sql stable as 'select 1, '''' where false';
 create function one_gauge() returns gauge language sql stable as $$ select row(7, 'x')::gauge $$;
 create function nested_gauges() returns table (n int, g gauge) language sql stable
     as $$ select 1, row(7, 'x')::gauge $$;
@@ -45,7 +45,7 @@ comment on function unnamed() is E'HTTP\\ntable_format =';
 comment on table drawers is E'HTTP\\ntable_format = html\\nexcel_sheet = all';
 comment on function shelves(text) is E'HTTP\\ntable_format = {format}';
 comment on function kinds() is E'HTTP\\n@table_format = html';
-comment on function nobody() is E'HTTP\\ntable_format html';
+comment on function empty() is E'HTTP\\ntable_format html';
 comment on function one_gauge() is E'HTTP\\ntable_format = html';
 comment on function nested_gauges() is E'HTTP\\nnested\\ntable_format = html';
 comment on function some_words() is E'HTTP\\ntable_format = html';
@@ -95,7 +95,7 @@ def test_cells_show_the_text_of_the_server(service: Service) -> None:
 
 
 def test_an_empty_set_has_its_titles(service: Service) -> None:
-    assert answer(service.get("/api/nobody")) == (200, HTML, table("<th>id</th><th>Mixed Name</th>"))
+    assert answer(service.get("/api/empty")) == (200, HTML, table("<th>id</th><th>Mixed Name</th>"))
 
 
 def test_a_composite_is_a_row_and_never_nested(service: Service) -> None:
@@ -142,7 +142,7 @@ def test_the_comment_of_a_table_is_for_what_gives_rows(service: Service) -> None
     assert "excel_sheet has no effect: the endpoint gives no spreadsheets; table_format = excel makes it" in log
 
 
-def test_a_format_without_a_name_is_told(service: Service) -> None:
+def test_a_format_without_a_name_is_logged(service: Service) -> None:
     assert answer(service.get("/api/unnamed"))[1] == JSON
     service.wait_for_log("public.unnamed(): a value is missing after the = (comment line: table_format =)")
 

@@ -348,7 +348,7 @@ class TestTypes:
         assert types.client.get("/sample", params={"id": 1, "bx": "(5,5),(4,4)"}).json() == []
         assert len(types.client.get("/sample", params={"id": 1, "bx": "(1,1),(0,0)"}).json()) == 1
 
-    def test_composites_are_told_as_objects_and_given_as_postgresql_writes_them(self, types: Service) -> None:
+    def test_composites_are_rendered_as_objects_and_accepted_as_postgresql_writes_them(self, types: Service) -> None:
         row = {"id": 2, "spot": '(1,"a b")', "spots": ["(2,c)"], "matrix": [[1, 2], [3, 4]]}
         [made] = types.request("PUT", "/sample/returning", json=row).json()
         assert made["spot"] == {"x": 1, "label": "a b"}

@@ -23,14 +23,14 @@ FORMS = {
     "two words": "timeout 50 milliseconds",
     "assigned": "command_timeout = 0.05 seconds",
     "week": "timeout 0.0000001w",
-    "less than PostgreSQL can tell": "timeout 100us",
+    "less than PostgreSQL can express": "timeout 100us",
 }
 NONE = {
     "off": "timeout 0",
     "two words, longer": "timeout 5 seconds",
     "bad": "timeout soon",
     "negative": "timeout -5ms",
-    "more than PostgreSQL can tell": "timeout 30days",
+    "more than PostgreSQL can express": "timeout 30days",
 }
 """Read as no limit, as five seconds, not at all, and as 24 days."""
 

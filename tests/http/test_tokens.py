@@ -15,6 +15,7 @@ from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.mail_server import MailServer
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -135,7 +136,7 @@ def test_a_password_is_reset_with_a_token_from_a_mail(service: Service, server: 
 
 def test_requests_for_unknown_addresses_look_the_same(service: Service, server: MailServer, database: Database) -> None:
     before = database.value("select count(*) from rowcall.token")
-    response = service.post("/forgot", json={"email": "nobody@example.com"})
+    response = service.post("/forgot", json={"email": "unknown@example.com"})
     assert (response.status_code, response.content) == (202, b"")
     assert database.value("select count(*) from rowcall.token") == before
 
@@ -145,11 +146,18 @@ def test_other_texts_are_no_tokens(service: Service, token: str) -> None:
     refused(service, "/reset", token=token, password="x")
 
 
-def test_a_token_of_another_purpose_or_that_has_expired(service: Service, server: MailServer) -> None:
+def test_a_token_of_another_purpose_or_that_has_expired(
+    service: Service, server: MailServer, database: Database
+) -> None:
     invitation = service.post("/invite", json={"email": "cy@example.com"}).json()
     assert (invitation["email"], invitation["invitedBy"]) == ("cy@example.com", "boss")
     refused(service, "/reset", token=invitation["token"], password="x")
     (short,) = service.post("/short", json={"id": 42}).json()
+    # All other tokens of this user last for an hour.
+    valid = (
+        "select from rowcall.list_tokens('42') where expires between clock_timestamp() and now() + interval '1 minute'"
+    )
+    wait_until(lambda: not database.fetch(valid), "the token has expired")
     refused(service, "/reset", token=short["token"], password="x")
 
 

@@ -25,8 +25,8 @@ Adds a note.
 To one bed.';
 create function only_tool() returns text language sql stable as $$ select 'x' $$;
 comment on function only_tool is 'mcp Says it.';
-create function untold() returns int language sql stable as 'select 1';
-comment on function untold is 'HTTP GET';
+create function undescribed() returns int language sql stable as 'select 1';
+comment on function undescribed is 'HTTP GET';
 """
 P = "Service:McpOptions:"
 T = P + "ToolSchemas:"

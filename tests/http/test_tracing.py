@@ -1,4 +1,4 @@
-"""The way of single requests, told to a collector of OpenTelemetry (issue 22; W3C Trace Context)."""
+"""The spans of single requests, sent to a collector of OpenTelemetry (issue 22; W3C Trace Context)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ create function wrong() returns int language sql as $$ select 1 / 0 $$;
 comment on function wrong() is 'HTTP GET /wrong';
 create function named() returns text language sql as $$ select current_setting('application_name') $$;
 comment on function named() is 'HTTP GET /named';
-create function told() returns text language plpgsql as
+create function commented() returns text language plpgsql as
     $$ begin return (select query from pg_stat_activity where pid = pg_backend_pid()); end $$;
-comment on function told() is 'HTTP GET /told';
+comment on function commented() is 'HTTP GET /commented';
 create function noisy() returns text language plpgsql as
 $$ begin raise notice 'here I am'; raise info 'to readers'; return 'x'; end $$;
 comment on function noisy() is 'HTTP GET /noisy
@@ -80,7 +80,7 @@ def service(database: Database, serve: Serve, upstream: Upstream, collector: Rec
 
 
 def heard(seen: Seen, _connection: Any) -> bytes:
-    """What the other server has been told."""
+    """The requests that the other server has received."""
     return answer({"traceparent": seen.all("traceparent"), "tracestate": seen.all("tracestate")})
 
 
@@ -138,7 +138,7 @@ def test_a_request_has_spans_for_the_request_the_wait_the_database_and_rendering
     assert spans["wait for a connection"].end_time_unix_nano == database.start_time_unix_nano
 
 
-def test_the_collector_is_told_who_sends(service: Service, collector: Received) -> None:
+def test_the_collector_gets_the_name_of_the_service(service: Service, collector: Received) -> None:
     trace, headers = traced(2)
     service.get("/many", headers=headers)
     spans_of(collector, trace)
@@ -150,7 +150,7 @@ def test_the_collector_is_told_who_sends(service: Service, collector: Received) 
     assert "secret-of-the-collector" not in service.log
 
 
-def test_an_error_is_told(service: Service, collector: Received) -> None:
+def test_an_error_is_recorded(service: Service, collector: Received) -> None:
     trace, headers = traced(3)
     assert service.get("/wrong", headers=headers).json()["traceId"].split("-")[1] == trace
     spans = spans_of(collector, trace)
@@ -175,7 +175,7 @@ def test_a_kept_answer_has_no_span_of_the_database(service: Service, collector: 
     assert set(spans_of(collector, trace)) == {"GET /kept"}
 
 
-def test_other_servers_are_told_the_span_that_asks_them(service: Service, collector: Received) -> None:
+def test_other_servers_get_the_span_of_the_request(service: Service, collector: Received) -> None:
     body = service.get("/forward", headers=SAMPLED).json()
     spans = spans_of(collector, TRACE)
     outgoing = next(span for span in spans.values() if span.kind == Span.SPAN_KIND_CLIENT)
@@ -184,7 +184,7 @@ def test_other_servers_are_told_the_span_that_asks_them(service: Service, collec
     assert attributes(outgoing)["http.response.status_code"] == 200
 
 
-def test_what_a_caller_does_not_trace_is_passed_on_and_not_told(service: Service, collector: Received) -> None:
+def test_an_unsampled_trace_is_passed_on_and_not_exported(service: Service, collector: Received) -> None:
     before, headers = traced(6, flags="00")
     body = service.get("/forward", headers=headers).json()
     assert re.fullmatch(f"00-{before}-[0-9a-f]{{16}}-00", body["traceparent"][0])
@@ -221,16 +221,16 @@ def test_what_a_request_makes_the_log_say_has_its_trace(service: Service) -> Non
         ("rowcall.http", "responded 200"),
     ):
 
-        def told(source: str = source, said: str = said) -> bool:
+        def has_trace(source: str = source, said: str = said) -> bool:
             lines = [json.loads(line) for line in service.log.splitlines() if trace in line]
             return any(
                 (item["source"], item["TraceId"]) == (source, trace) and said in item["message"] for item in lines
             )
 
-        wait_until(told, f"{source} has the trace")
+        wait_until(has_trace, f"{source} has the trace")
 
 
-def test_whoever_reads_events_is_traced(service: Service, collector: Received) -> None:
+def test_streams_of_events_are_traced(service: Service, collector: Received) -> None:
     trace, headers = traced(12)
     with service.client.stream("GET", "/noisy/progress", headers=headers) as response:
         assert response.status_code == 200
@@ -239,14 +239,14 @@ def test_whoever_reads_events_is_traced(service: Service, collector: Received) -
     assert {item.key: item.value.string_value for item in span.attributes}["http.route"] == "/noisy/progress"
 
 
-def test_the_database_is_told_the_trace(service: Service) -> None:
+def test_the_database_gets_the_trace(service: Service) -> None:
     trace, headers = traced(9)
     assert re.fullmatch(f"00-{trace}-[0-9a-f]{{16}}-01", service.get("/named", headers=headers).text)
     assert trace not in service.get("/named", headers=NOT_SAMPLED).text
 
 
-def test_the_database_is_told_the_endpoint(service: Service) -> None:
-    assert service.get("/told").text.startswith("/* GET /told */ ")
+def test_the_database_gets_the_endpoint(service: Service) -> None:
+    assert service.get("/commented").text.startswith("/* GET /commented */ ")
 
 
 def test_values_of_sensitive_endpoints_are_in_no_span(service: Service, collector: Received) -> None:

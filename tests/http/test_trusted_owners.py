@@ -1,4 +1,5 @@
-"""Who may publish: a schema that nobody has named is no door for whoever owns something in it (issue 12.5)."""
+"""Which owners may publish endpoints: in a schema that no setting names, objects of other owners are not served
+(issue 12.5)."""
 
 from __future__ import annotations
 
@@ -81,7 +82,7 @@ def found(service: Service) -> dict[str, int]:
 TRUSTED = {"service": 200, "group": 200, "superuser": 200, "guest": 404}
 
 
-def test_a_strangers_function_is_left_out_and_named(roles: Roles, serve_once: Serve) -> None:
+def test_a_function_of_an_untrusted_owner_is_left_out_and_named(roles: Roles, serve_once: Serve) -> None:
     published(roles)
     service = serving(roles, serve_once)
     assert found(service) == TRUSTED
@@ -92,7 +93,7 @@ def test_a_strangers_function_is_left_out_and_named(roles: Roles, serve_once: Se
 
 
 def test_a_service_that_is_a_superuser_believes_no_more(roles: Roles, serve_once: Serve) -> None:
-    """To PostgreSQL a superuser is a member of every role: the one who has most to lose would trust everybody."""
+    """To PostgreSQL a superuser is a member of every role: a superuser as the service's role would trust all owners."""
     published(roles)
     service = serve_once(roles.database)
     assert found(service) == {**TRUSTED, "group": 404, "service": 404}
@@ -118,7 +119,7 @@ def test_an_owner_that_is_named_is_trusted(roles: Roles, serve_once: Serve) -> N
     assert found(service) == dict.fromkeys(TRUSTED, 200)
 
 
-def test_a_star_trusts_everybody_and_is_told(roles: Roles, serve_once: Serve) -> None:
+def test_a_star_trusts_all_owners_and_is_logged(roles: Roles, serve_once: Serve) -> None:
     published(roles)
     service = serving(roles, serve_once, **{"Service:TrustedOwners:0": "*"})
     assert found(service) == dict.fromkeys(TRUSTED, 200)
@@ -141,7 +142,7 @@ as $$select '{who}'$$;
 comment on function {schema}.sign_in(text) is E'HTTP POST /sign-in\\nlogin'"""
 
 
-def test_nobody_replaces_anothers_route(roles: Roles, serve_once: Serve) -> None:
+def test_an_owner_cannot_replace_the_route_of_another(roles: Roles, serve_once: Serve) -> None:
     """Both are trusted; the later one has another owner, and does not get the route of the first."""
     roles.database.execute(f"set role {roles.service};" + LOGIN.format(schema=roles.service, who="right"))
     roles.as_guest(LOGIN.format(schema=roles.guest, who="wrong"))
@@ -172,7 +173,7 @@ def test_nor_does_a_template_that_means_the_same(roles: Roles, serve_once: Serve
 # --- notify --------------------------------------------------------------------------------------------------------
 
 
-def test_notifications_of_strangers_cost_next_to_nothing(roles: Roles, serve_once: Serve) -> None:
+def test_notifications_of_untrusted_roles_cost_next_to_nothing(roles: Roles, serve_once: Serve) -> None:
     """NOTIFY cannot be forbidden, so it is a hint: the catalogue is looked at once a second at most, and read again
     where it has changed."""
     published(roles)

@@ -47,7 +47,7 @@ def test_a_filter_that_cannot_be_read_never_widens_the_answer(service: Service, 
     problem(service.get(f"/tracks?{query}"), 400)
 
 
-def test_every_fault_of_a_query_is_told(service: Service) -> None:
+def test_every_fault_of_a_query_is_reported(service: Service) -> None:
     members = problem(service.get("/tracks?genre=rock&since=soon"), 400)
     assert members["detail"] == "parameter 'genre' (integer): 'rock' is not an integer (and 1 more, see errors)"
     assert members["errors"] == [
@@ -56,7 +56,7 @@ def test_every_fault_of_a_query_is_told(service: Service) -> None:
     ]
 
 
-def test_every_fault_of_a_body_is_told_with_its_place(service: Service) -> None:
+def test_every_fault_of_a_body_is_reported_with_its_place(service: Service) -> None:
     body = {"customer": "me", "lines": [{"trackId": 1}, {"trackId": 2, "quantity": "x"}, {"trackId": 1.5}]}
     members = problem(service.post("/buy", json=body), 400)
     assert places(members) == ["customer", "lines[1].quantity", "lines[2].trackId"]
@@ -67,7 +67,7 @@ def test_every_fault_of_a_body_is_told_with_its_place(service: Service) -> None:
     }
 
 
-def test_what_only_the_server_can_judge_is_told_with_its_parameter(service: Service) -> None:
+def test_faults_that_only_the_server_finds_are_reported_with_the_parameter(service: Service) -> None:
     members = problem(service.post("/buy", json={"customer": 1, "lines": [{"mood": "odd"}]}), 400)
     assert places(members) == ["lines"]
     assert 'invalid input value for enum mood: "odd"' in members["detail"]

@@ -1,4 +1,4 @@
-"""Uploads by the four handlers: what the routine is told, what is stored, what a client sees (uploads-1 to
+"""Uploads by the four handlers: what the routine receives, what is stored, what a client sees (uploads-1 to
 uploads-25)."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ create function keep_line(int, text[], text, json) returns int language sql as
     $$ insert into line values ($1, $2, $3, $4, current_setting('request.user_id', true)) returning number $$;
 create procedure keep_quietly(int, text[], text, json) language sql as
     $$ insert into line values ($1, $2, $3, $4) $$;
-create table told (about text);
+create table metadata (about text);
 
 create function up_default(_meta json) returns json language sql as 'select _meta';
 comment on function up_default(json) is 'HTTP POST
@@ -126,7 +126,7 @@ stop_after_first_success = true
 large_object_included_mime_types = image/*
 row_command = select keep_line($1, $2, $3, $4)';
 create function up_nothing() returns void language sql as
-    $$ insert into told values (current_setting('request.upload_metadata', true)) $$;
+    $$ insert into metadata values (current_setting('request.upload_metadata', true)) $$;
 comment on function up_nothing() is 'HTTP POST
 upload for large_object';
 create function up_named_by_default(_upload_metadata json) returns json language sql as 'select _upload_metadata';
@@ -264,7 +264,7 @@ def test_the_default_handler_makes_large_objects(service: Service, database: Dat
     assert object_bytes(database, second["oid"]) == b""
 
 
-def test_a_type_that_is_excluded_is_told(service: Service) -> None:
+def test_an_excluded_type_is_reported(service: Service) -> None:
     (entry,) = upload(service, "up-object", ("x.gif", b"GIF89a", "image/gif"))
     assert entry == {
         "type": "large_object",
@@ -290,7 +290,7 @@ def test_an_object_gets_the_oid_of_a_parameter(service: Service) -> None:
     assert " WRN] " in service.wait_for_log("lo_create: 23505: ")
 
 
-def test_images_are_told_by_their_first_bytes(service: Service) -> None:
+def test_images_are_recognised_by_their_first_bytes(service: Service) -> None:
     entries = upload(
         service,
         "up-images",
@@ -406,7 +406,7 @@ def test_what_is_checked_at_the_commit_still_undoes_everything(
     assert database.value("select count(*) from pg_largeobject_metadata") == objects
 
 
-def test_a_text_is_told_from_other_files(service: Service) -> None:
+def test_a_text_is_distinguished_from_other_files(service: Service) -> None:
     entries = upload(
         service,
         "up-checked",
@@ -532,7 +532,7 @@ def test_an_error_in_a_late_row_is_that_of_the_row(service: Service, database: D
 @pytest.mark.parametrize(
     ("path", "last"), [("up-lasts", 'SKU "2000"\\2000'), ("up-upper", 'SKU "2000"\\2000'), ("up-sets", 2000)]
 )
-def test_the_last_result_of_many_is_told(service: Service, path: str, last: object) -> None:
+def test_the_last_result_of_many_is_returned(service: Service, path: str, last: object) -> None:
     (entry,) = upload(service, path, ("s.csv", PAIRS, "text/csv"))
     assert entry["lastResult"] == last
 
@@ -545,7 +545,7 @@ def test_a_value_of_the_request_is_no_part_of_the_command(service: Service, data
     ]
 
 
-def test_a_result_of_another_type_is_told_as_text(service: Service) -> None:
+def test_a_result_of_another_type_is_returned_as_text(service: Service) -> None:
     (entry,) = upload(service, "up-typed", ("s.csv", b"a\nb\n", "text/csv"))
     assert entry["lastResult"] == '{"n": 2}'
 
@@ -554,7 +554,7 @@ def test_a_result_of_another_type_is_told_as_text(service: Service) -> None:
     ("content", "status"),
     [(b"", "Empty"), (b"a,b", "NoNewLines"), (b"a,b\rc,d\r", "NoNewLines"), (b"\0,b\n", "ProbablyBinary")],
 )
-def test_a_file_that_is_no_csv_is_told(service: Service, content: bytes, status: str) -> None:
+def test_a_file_that_is_no_csv_is_reported(service: Service, content: bytes, status: str) -> None:
     (entry,) = upload(service, "up-csv", ("s.csv", content, "text/csv"))
     assert entry == {
         "type": "csv",
@@ -583,7 +583,7 @@ def test_an_error_of_a_command_undoes_the_rows_before(service: Service, database
     assert entry["lastResult"] is None
 
 
-def test_a_command_that_is_missing_is_told(service: Service) -> None:
+def test_a_missing_command_is_logged(service: Service) -> None:
     for _ in range(2):
         result = problem(send(service, "up-by-default", [("s.csv", b"a\nb\n", "text/csv")]), 500)
         assert result["title"].startswith("42883: procedure process_csv_row(")
@@ -616,7 +616,7 @@ def test_a_file_that_one_handler_has_stored_is_left_to_it(service: Service, data
 
 def test_metadata_is_a_setting_too(service: Service, database: Database) -> None:
     assert send(service, "up-nothing", [("x", b"1", "text/plain")]).status_code == 204
-    (about,) = json.loads(database.value("select about from told"))
+    (about,) = json.loads(database.value("select about from metadata"))
     assert about["fileName"] == "x"
 
 

@@ -46,7 +46,7 @@ CHECKS = "Service:UploadOptions:CheckCommands:"
 def service(database: Database, serve: Serve) -> Service:
     settings = {
         "Service:UploadOptions:Enabled": "true",
-        "Service:UploadOptions:DefaultUploadHandler": "nobody",
+        "Service:UploadOptions:DefaultUploadHandler": "unknown",
         CHECKS + "clean": "sh -c '! grep -q virus'",
         CHECKS + "missing": "/nowhere/scanner -",
     }
@@ -97,7 +97,9 @@ def test_nothing_is_taken_unchecked(service: Service) -> None:
     service.wait_for_log("/nowhere/scanner cannot be run")
 
 
-def test_a_default_handler_that_is_none_is_told(service: Service) -> None:
-    service.wait_for_log("DefaultUploadHandler: 'nobody' is none of the handlers large_object, file_system, csv, excel")
+def test_an_unknown_default_handler_is_logged(service: Service) -> None:
+    service.wait_for_log(
+        "DefaultUploadHandler: 'unknown' is none of the handlers large_object, file_system, csv, excel"
+    )
     response = problem(service.post("/api/up-by-default?meta=1", files={"f": ("x", b"x")}), 500)
-    assert "nobody is none of large_object" in response["detail"]
+    assert "unknown is none of large_object" in response["detail"]

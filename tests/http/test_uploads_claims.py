@@ -1,4 +1,4 @@
-"""Row commands learn who uploads: in what they are told of the file, and in their session (uploads-14 to
+"""Row commands learn who uploads: in the metadata of the file, and in their session (uploads-14 to
 uploads-21)."""
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 CSV = {"file": ("s.csv", b"a\nb\n", "text/csv")}
 
 
-def test_claims_are_told_and_set(service: Service, database: Database) -> None:
+def test_claims_are_in_the_metadata_and_in_the_session(service: Service, database: Database) -> None:
     database.execute("truncate line")
     problem(service.post("/api/up", files=CSV), 401)
     headers = with_cookie(service)

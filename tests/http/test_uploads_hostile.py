@@ -174,7 +174,7 @@ def test_a_client_that_leaves_in_the_middle(service: Service, database: Database
     assert nothing_stays(database, folder)
 
 
-def test_a_client_that_says_nothing_more_is_told(service: Service, database: Database, folder: Path) -> None:
+def test_a_client_that_falls_silent_gets_an_error(service: Service, database: Database, folder: Path) -> None:
     head = HEAD % b"up-files" + b"content-length: 1000\r\n\r\n" + PART % b"silent.csv"
     response = service.raw(head)
     assert response is not None
@@ -225,7 +225,7 @@ def test_what_a_killed_worker_has_left_is_removed(database: Database, serve_once
 
 
 @pytest.mark.usefixtures("service")  # its schema
-def test_what_somebody_still_holds_is_looked_at_again(database: Database, serve_once: Serve, tmp_path: Path) -> None:
+def test_a_file_that_is_still_in_use_is_checked_again(database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """As a process does that was killed, and that the system has not cleared away when the next service starts."""
     hidden = tmp_path / f"{RESERVED}mine"
     hidden.mkdir()
@@ -288,7 +288,7 @@ def test_a_host_that_goes_down_with_everything(own_postgres: PostgresServer, ser
             with contextlib.suppress(psutil.NoSuchProcess):  # a session ends by itself once its client is gone
                 process.kill()
     wait_until(lambda: not alive(postmaster), "PostgreSQL is gone")
-    # A process that nobody has asked for its end still has its id, and the next server would take it for a live one.
+    # A process whose exit status has not been read keeps its id, and the next server would take it for a live one.
     for lock in (own_postgres.data / "postmaster.pid", *own_postgres.folder.glob(".s.PGSQL.*.lock")):
         lock.unlink()
     own_postgres.start()

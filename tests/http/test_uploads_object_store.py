@@ -97,20 +97,20 @@ def send(service: Service, path: str, *files: tuple[str, bytes, str]) -> httpx.R
 
 def test_a_file_becomes_an_object_in_parts(service: Service, store: ObjectStore) -> None:
     data = os.urandom(2 * PART + 12_345)
-    response = send(service, "/api/up?about=bells", ("löud bell.bin", data, "application/x-bell"))
+    response = send(service, "/api/up?about=horns", ("löud horn.bin", data, "application/x-horn"))
     assert response.json() == [
         {
             "type": "s3",
-            "fileName": "löud bell.bin",
-            "contentType": "application/x-bell",
+            "fileName": "löud horn.bin",
+            "contentType": "application/x-horn",
             "size": len(data),
             "bucket": "main",
-            "key": "in/bells/löud bell.bin",
+            "key": "in/horns/löud horn.bin",
             "success": True,
             "status": "Ok",
         }
     ]
-    assert store.object("main", "in/bells/löud bell.bin") == data
+    assert store.object("main", "in/horns/löud horn.bin") == data
     assert store.unfinished() == []
 
 
@@ -243,7 +243,9 @@ def test_a_bucket_of_a_request_is_judged_by_the_guard(loaded: Database, serve_on
         ({"S3PartSize": "1000"}, "S3PartSize"),
     ],
 )
-def test_mistakes_are_told_at_the_start(database: Database, others: dict[str, Any], says: str, tmp_path: Path) -> None:
+def test_mistakes_are_logged_at_the_start(
+    database: Database, others: dict[str, Any], says: str, tmp_path: Path
+) -> None:
     chosen = {"ConnectionStrings:Default": database.conninfo, **settings("http://127.0.0.1:1", **others)}
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in chosen.items()), "--validate")
     assert done.returncode != 0

@@ -53,8 +53,8 @@ upload_progress
 resumable
 upload for large_object
 param _files is upload metadata';
-create function up_unheard(_files json) returns json language sql as 'select _files';
-comment on function up_unheard(json) is 'HTTP POST
+create function up_without_stream(_files json) returns json language sql as 'select _files';
+comment on function up_without_stream(json) is 'HTTP POST
 upload_progress
 upload for large_object';
 create function form() returns text language sql immutable return $$<!doctype html>
@@ -66,8 +66,8 @@ document.getElementById("form").onsubmit = event => {
   const id = crypto.randomUUID();
   const events = new EventSource("up-counted/progress?" + id);
   events.onmessage = event => {
-    const told = JSON.parse(event.data);
-    arrived.value = told.received / told.of;
+    const progress = JSON.parse(event.data);
+    arrived.value = progress.received / progress.of;
     words.append(Object.assign(document.createElement("li"), { textContent: event.data }));
   };
   events.onopen = async () => {
@@ -112,7 +112,7 @@ def test_how_much_has_arrived_is_heard(service: Service) -> None:
         assert {json.loads(message)["of"] for message in stream.messages} == {size}
 
 
-def test_pieces_of_a_file_tell_how_much_of_it_has_arrived(service: Service) -> None:
+def test_upload_chunks_report_how_much_of_the_file_has_arrived(service: Service) -> None:
     tus = {"tus-resumable": "1.0.0", "X-NpgsqlRest-ID": "job-2"}
     begun = service.post("/api/up-in-pieces", headers={**tus, "upload-length": "3000000"})
     url = begun.request.url.join(begun.headers["location"])
@@ -127,7 +127,7 @@ def test_pieces_of_a_file_tell_how_much_of_it_has_arrived(service: Service) -> N
         assert received == sorted(set(received))
 
 
-def test_progress_that_nobody_would_hear_is_told_at_the_start(service: Service) -> None:
+def test_progress_without_a_stream_is_logged_at_the_start(service: Service) -> None:
     service.wait_for_log("upload_progress has no effect without sse")
 
 
@@ -141,7 +141,7 @@ def page(service: Service) -> Iterator[Page]:
 
 @pytest.mark.slow
 @needs_browser
-def test_a_form_with_several_files_shows_what_the_service_tells(page: Page) -> None:
+def test_a_form_with_several_files_shows_the_progress(page: Page) -> None:
     files = [{"name": f"{n}.bin", "mimeType": "application/octet-stream", "buffer": b"x" * 400_000} for n in range(3)]
     page.set_input_files("[name=file]", files)  # type: ignore[arg-type]
     page.click("text=Send")

@@ -83,7 +83,7 @@ def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-NAMED = {"upload-metadata": f"filename {encoded('bell.txt')},filetype {encoded('text/plain')},draft"}
+NAMED = {"upload-metadata": f"filename {encoded('horn.txt')},filetype {encoded('text/plain')},draft"}
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def offset_of(service: Service, url: str) -> int:
     return int(response.headers["upload-offset"])
 
 
-def test_options_tell_what_there_is(service: Service) -> None:
+def test_options_list_the_capabilities(service: Service) -> None:
     response = service.request("OPTIONS", "/api/up")
     assert response.status_code == 204
     assert {name: value for name, value in response.headers.items() if name.startswith("tus-")} == {
@@ -174,14 +174,14 @@ def test_pieces_become_a_file_with_the_last_one(
     assert list(folder.iterdir()) == []
     last = send(service, url, 6, b"world")
     assert (last.status_code, last.headers["upload-offset"], last.content) == (204, "11", b"")
-    assert (folder / "bell.txt").read_bytes() == b"hello world"
-    entry = {"type": "file_system", "fileName": "bell.txt", "contentType": "text/plain", "size": 11}
-    entry |= {"filePath": f"{folder}/bell.txt", "success": True, "status": "Ok"}
+    assert (folder / "horn.txt").read_bytes() == b"hello world"
+    entry = {"type": "file_system", "fileName": "horn.txt", "contentType": "text/plain", "size": 11}
+    entry |= {"filePath": f"{folder}/horn.txt", "success": True, "status": "Ok"}
     assert database.value("select meta from kept where about = 'bells'") == [entry]
     # Each request is answered once, by the protocol alone.
     assert "responded 500" not in service.log
     assert "Incorrect Content-Type" not in service.log
-    # Whoever has lost the last answer asks, and is told that all is well.
+    # A client that has lost the last response asks, and learns that the upload is complete.
     assert offset_of(service, url) == 11
     assert send(service, url, 11, b"").status_code == 204
     assert database.value("select count(*) from kept where about = 'bells'") == 1
@@ -217,7 +217,7 @@ def test_the_length_may_come_later(service: Service, folder: Path, clean: None) 
     assert send(service, url, 0, b"ab").status_code == 204
     assert service.client.head(url, headers=TUS).headers["upload-defer-length"] == "1"
     assert send(service, url, 2, b"c", **{"upload-length": "3"}).status_code == 204
-    assert (folder / "bell.txt").read_bytes() == b"abc"
+    assert (folder / "horn.txt").read_bytes() == b"abc"
 
 
 def test_several_handlers_take_it_as_they_take_a_form(service: Service, database: Database) -> None:
@@ -255,7 +255,7 @@ def test_files_are_put_together(service: Service, folder: Path, waiting: Path, c
     final = {**TUS, **NAMED, "upload-concat": f"final;{urls[0]} {urls[1]}"}
     response = service.post("/api/up?about=x", headers=final)
     assert response.status_code == 201, response.text
-    assert (folder / "bell.txt").read_bytes() == b"abcdef"
+    assert (folder / "horn.txt").read_bytes() == b"abcdef"
     header = service.client.head(str(response.request.url.join(response.headers["location"])), headers=TUS)
     assert (header.headers["upload-offset"], header.headers["upload-length"]) == ("6", "6")
     assert header.headers["upload-concat"] == final["upload-concat"]
@@ -317,7 +317,7 @@ def test_a_piece_that_does_not_fit(service: Service, clean: None) -> None:
     assert send(service, url, 0, b"hello").status_code == 204
 
 
-def test_it_belongs_to_whoever_has_begun_it(service: Service, folder: Path, clean: None) -> None:
+def test_an_upload_belongs_to_the_caller_that_has_begun_it(service: Service, folder: Path, clean: None) -> None:
     refused = service.post("/api/up-mine", headers={**TUS, "upload-length": "3"})
     assert refused.status_code == 401
 
@@ -337,7 +337,7 @@ def test_it_belongs_to_whoever_has_begun_it(service: Service, folder: Path, clea
         assert other.delete(url, headers=TUS).status_code == 404
         assert item.patch(url, headers=piece, content=b"ab").status_code == 204
         assert again.patch(url, headers={**piece, "upload-offset": "2"}, content=b"cd").status_code == 204
-    assert (folder / "bell.txt").read_bytes() == b"abcd"
+    assert (folder / "horn.txt").read_bytes() == b"abcd"
 
 
 def test_what_the_routine_refuses_is_gone(service: Service, folder: Path) -> None:
@@ -356,7 +356,7 @@ def test_the_last_byte_counts_when_the_routine_has_succeeded(
     assert offset_of(service, url) == 2
     database.execute("update gate set open = true")
     assert send(service, url, 2, b"c").status_code == 204
-    assert (folder / "bell.txt").read_bytes() == b"abc"
+    assert (folder / "horn.txt").read_bytes() == b"abc"
 
 
 def test_who_comes_back_goes_on_although_the_old_connection_is_open(
@@ -384,7 +384,7 @@ def test_who_comes_back_goes_on_although_the_old_connection_is_open(
         assert have == 1_500_000
         assert send(service, url, have, b"b" * 500_000).status_code == 204
         assert lost.recv(100).startswith(b"HTTP/1.1 409")
-    assert (folder / "bell.txt").read_bytes() == b"a" * 1_500_000 + b"b" * 500_000
+    assert (folder / "horn.txt").read_bytes() == b"a" * 1_500_000 + b"b" * 500_000
 
 
 def test_a_worker_is_killed_in_the_middle(
@@ -432,7 +432,7 @@ def answers(ask: Callable[[], Any]) -> bool:
     return True
 
 
-def test_what_nobody_finishes_is_removed(
+def test_unfinished_uploads_are_removed(
     loaded: Database, serve_once: Serve, settings: dict[str, str], waiting: Path, tmp_path: Path
 ) -> None:
     parts = tmp_path / "parts"
@@ -485,7 +485,7 @@ def test_unfinished_uploads_are_bounded(narrow: Service, folder: Path, waiting: 
         refused = next(item for item in begun if item.status_code != 201)
         assert "you have 3 unfinished uploads" in problem(refused, 429)["detail"]
         assert "retry-after" in refused.headers
-        # One that is finished, and one that is given up, make room; somebody else has room of their own.
+        # One that is finished, and one that is given up, make room; another caller has a limit of its own.
         assert send(narrow, urls.pop(), 0, b"x").status_code == 204
         assert narrow.client.delete(urls.pop(), headers=TUS).status_code == 204
         theirs = [url_of(begin(others, path="/api/up-mine")) for _ in range(3)]

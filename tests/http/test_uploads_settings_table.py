@@ -24,12 +24,12 @@ ECHO = "csv_row_command = select keep($1, $2, $3::text, $4)"
 
 @dataclass(frozen=True)
 class Row:
-    """comment: behind `HTTP POST`, lines separated by `|`. told: `type:status` of each entry, in their order. cells:
+    """comment: behind `HTTP POST`, lines separated by `|`. expected: `type:status` of each entry, in order. cells:
     of the rows that were kept. last: `lastResult` of the last entry."""
 
     comment: str
     files: tuple[File, ...]
-    told: str
+    expected: str
     query: str = ""
     cells: list[list[str | None] | None] | None = None
     last: Any = ...
@@ -198,7 +198,7 @@ ROWS = (
         "upload for large_object|check_text = true|fallback_handler = {_a}",
         (FOUR[1],),
         "large_object:ProbablyBinary",
-        query="a=nobody",
+        query="a=unknown",
     ),
     Row(f"upload for excel|{ECHO}|fallback_handler = csv", csv(BINARY), "csv:ProbablyBinary", cells=[]),
     Row(f"upload for excel|{ECHO}|excel_fallback_handler = csv", csv(b"a\n"), "csv:Ok", cells=[["a"]]),
@@ -209,7 +209,7 @@ ROWS = (
         (("A.txt", b"a", ""), ("b.txt", b"b", "")),
         "large_object:Ok,Ok file_system:Ok,Ok",
     ),
-    # Types that a handler is told to take say nothing about those of its fallback, unless all handlers are told.
+    # The included types of a handler do not apply to its fallback, unless the option applies to all handlers.
     Row(
         "upload for csv|fallback_handler = large_object|csv_included_mime_types = text/csv",
         csv(b"a\n", kind="image/png"),
@@ -240,9 +240,9 @@ ROWS = (
 
 LEFT_OUT = {
     "unknown_handler": "upload for file_sytem",
-    "unknown_beside": r"upload for nobody, csv\ncsv_check_format = false\nrow_command = select 1",
-    "unknown_fallback": r"upload for large_object\ncheck_text = true\nfallback_handler = nobody",
-    "own_fallback": r"upload for csv\nrow_command = select 1\ncsv_fallback_handler = {nobody}",
+    "unknown_beside": r"upload for unknown, csv\ncsv_check_format = false\nrow_command = select 1",
+    "unknown_fallback": r"upload for large_object\ncheck_text = true\nfallback_handler = unknown",
+    "own_fallback": r"upload for csv\nrow_command = select 1\ncsv_fallback_handler = {unknown}",
 }
 
 
@@ -289,7 +289,7 @@ def test_a_setting(service: Service, database: Database, number: int) -> None:
     values = " ".join(f"{entry['type']}:{entry['status']}" for entry in entries)
     # `csv:Ok,Empty` is short for two entries of one handler.
     items = re.sub(
-        r"(\w+):([\w,]+)", lambda item: " ".join(f"{item[1]}:{word}" for word in item[2].split(",")), row.told
+        r"(\w+):([\w,]+)", lambda item: " ".join(f"{item[1]}:{word}" for word in item[2].split(",")), row.expected
     )
     assert values == items
     assert all(entry["success"] is (entry["status"] == "Ok") for entry in entries)
@@ -303,9 +303,15 @@ def test_a_setting(service: Service, database: Database, number: int) -> None:
     ("name", "message"),
     [
         ("unknown_handler", "there is no upload handler file_sytem: name one of large_object, file_system, csv, excel"),
-        ("unknown_beside", "there is no upload handler nobody: name one of large_object, file_system, csv, excel"),
-        ("unknown_fallback", "fallback_handler: there is no upload handler nobody: name one of large_object, file_sys"),
-        ("own_fallback", "csv_fallback_handler: there is no upload handler {nobody}: name one of large_object, file_s"),
+        ("unknown_beside", "there is no upload handler unknown: name one of large_object, file_system, csv, excel"),
+        (
+            "unknown_fallback",
+            "fallback_handler: there is no upload handler unknown: name one of large_object, file_sys",
+        ),
+        (
+            "own_fallback",
+            "csv_fallback_handler: there is no upload handler {unknown}: name one of large_object, file_s",
+        ),
     ],
 )
 def test_an_endpoint_with_an_unknown_handler_is_left_out(

@@ -18,7 +18,7 @@ def rule(name: str, kind: str, **values: str) -> dict[str, str]:
 
 
 def function(name: str, parameters: str, annotations: str) -> str:
-    """An endpoint that tells whether its routine has run."""
+    """An endpoint that shows whether its routine has run."""
     declared = ", ".join(parameters.split(", "))
     types = ", ".join(item.split(" ")[1] for item in parameters.split(", "))
     return (
@@ -134,7 +134,7 @@ def test_values_of_the_path_and_of_the_whole_body_are_checked(built_in: Service)
     assert built_in.post("/api/whole-body", content=b"x").text == "ran"
 
 
-def test_a_missing_or_unusable_value_is_told_first(built_in: Service) -> None:
+def test_a_missing_or_unusable_value_is_reported_first(built_in: Service) -> None:
     problem(built_in.post("/api/needed", json={}), 404)
     problem(built_in.get("/api/number?value=x"), 400)
 

@@ -81,7 +81,9 @@ def test_what_holds_passes(service: Service, change: dict[str, object]) -> None:
         ({"price": 10}, 422, "Parameter 'price' must be at most 9.99"),
     ],
 )
-def test_what_does_not_is_told(service: Service, change: dict[str, object], status: int, message: str) -> None:
+def test_values_that_break_a_rule_are_reported(
+    service: Service, change: dict[str, object], status: int, message: str
+) -> None:
     assert problem(service.post("/book", json=GOOD | change), status)["detail"] == message
 
 
@@ -97,7 +99,7 @@ def test_the_default_message_states_the_bounds(service: Service) -> None:
     ]
 
 
-def test_all_broken_rules_are_told_at_once(service: Service) -> None:
+def test_all_broken_rules_are_reported_at_once(service: Service) -> None:
     members = problem(service.post("/book", json={"seats": 9, "names": [], "mail": "x"}), 400)
     assert [error["parameter"] for error in members["errors"]] == ["seats", "names", "mail"]
 

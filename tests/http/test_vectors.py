@@ -68,7 +68,7 @@ def wanted(vector: dict[str, Any]) -> str:
 
 def in_column(vector: dict[str, Any], expected: str) -> Any:
     """A composite column of a function stands for its fields as columns: it is null where all of them are, and they
-    are told as in columns (rendering-19)."""
+    are rendered as in columns (rendering-19)."""
     value = meaning(expected)
     if vector["context"] != "composite" or value is None:
         return value

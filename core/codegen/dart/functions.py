@@ -80,8 +80,8 @@ def _query(call: Call) -> str:
     return f"${{_query(request.toJson(){without})}}"
 
 
-def _value(given: Given, models: Models) -> str:
-    return models.to_json(given.shape, f"request.{field_name(given.key)}", null=given.nullable)
+def _value(value: Given, models: Models) -> str:
+    return models.to_json(value.shape, f"request.{field_name(value.key)}", null=value.nullable)
 
 
 def url_text(function: DartFunction, models: Models) -> str:
@@ -192,7 +192,7 @@ def _sent(function: DartFunction, models: Models, options: DartOptions) -> Itera
         yield f"final uri = Uri.parse({url});"
     bare = call.answer.reading is Reading.NOTHING and not call.has_status and not call.upload
     start = f"{'' if bare else 'final response = '}await {'_upload' if call.upload else '_send'}("
-    value = [*_given(function, models, options)]
+    value = [*_call_arguments(function, models, options)]
     if len(value) == 2:
         yield f"{start}{' '.join(value).rstrip(',')});"
     else:
@@ -219,7 +219,7 @@ def _url(function: DartFunction, models: Models) -> str:
     return address(function, models)
 
 
-def _given(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
+def _call_arguments(function: DartFunction, models: Models, options: DartOptions) -> Iterator[str]:
     call = function.call
     if call.upload:
         yield "uri,"

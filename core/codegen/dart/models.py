@@ -58,10 +58,10 @@ class Models:
     def __post_init__(self) -> None:
         self._taken |= {self.options.error_name, self.options.result_name, SUBSCRIPTION, *WORDS}
 
-    def request(self, name: str, given: Iterable[Given]) -> str:
+    def request(self, name: str, values: Iterable[Given]) -> str:
         fields = tuple(
             RowField(item.key, item.shape, optional=item.optional, nullable=item.optional or item.nullable)
-            for item in given
+            for item in values
         )
         return self._add(Row(fields, name))
 
@@ -182,12 +182,12 @@ class Models:
         return "\n".join([f"class {model.name} {{", *self._lines(model), "}"])
 
     def _lines(self, model: Model) -> Iterator[str]:
-        for name, one in model.fields:
-            yield f"  final {self.nullable(one.shape) if one.nullable else self.type_of(one.shape)} {name};"
+        for name, member in model.fields:
+            yield f"  final {self.nullable(member.shape) if member.nullable else self.type_of(member.shape)} {name};"
         if model.raw:
             yield "  final Map<String, dynamic> raw;"
         yield ""
-        names = [f"    {'' if one.nullable else 'required '}this.{name}," for name, one in model.fields]
+        names = [f"    {'' if member.nullable else 'required '}this.{name}," for name, member in model.fields]
         if model.raw:
             names.append("    this.raw = const {},")
         if names:
@@ -197,8 +197,8 @@ class Models:
         yield ""
         yield f"  factory {model.name}.fromJson(Map<String, dynamic> json) {{"
         values = [
-            f"      {name}: {self.from_json(one.shape, f'json[{literal(one.key)}]', null=one.nullable)},"
-            for name, one in model.fields
+            f"      {name}: {self.from_json(member.shape, f'json[{literal(member.key)}]', null=member.nullable)},"
+            for name, member in model.fields
         ]
         if model.raw:
             values.append("      raw: json,")
@@ -209,12 +209,14 @@ class Models:
         if model.raw:
             yield "    return raw;"
         else:
-            yield from _called("    return {", [self._member(name, one) for name, one in model.fields], "};", "    ")
+            yield from _called(
+                "    return {", [self._member(name, member) for name, member in model.fields], "};", "    "
+            )
         yield "  }"
 
-    def _member(self, name: str, one: RowField) -> str:
-        condition = f"if ({name} != null) " if one.optional else ""
-        return f"      {condition}{literal(one.key)}: {self.to_json(one.shape, name, null=one.nullable)},"
+    def _member(self, name: str, member: RowField) -> str:
+        condition = f"if ({name} != null) " if member.optional else ""
+        return f"      {condition}{literal(member.key)}: {self.to_json(member.shape, name, null=member.nullable)},"
 
 
 def _called(start: str, lines: list[str], end: str, indent: str = "  ") -> Iterator[str]:

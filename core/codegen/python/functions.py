@@ -49,7 +49,7 @@ class Method:
         taken = {"self", "files", "path", "response", "result", "httpx", "json", "query"}
         arguments = tuple((free(snake_case(item.key), taken), item) for item in call.given)
         for _, item in arguments:
-            models.given(item.shape, null=item.nullable)
+            models.argument_type(item.shape, null=item.nullable)
         answer, routine = call.answer, call.endpoint.routine
         empty = routine.strict and bool(routine.parameters)
         stream = free(f"{name}_events", methods) if call.events is not None else ""
@@ -66,8 +66,8 @@ class Method:
         empty |= call.endpoint.shape.path is ResultPath.SCALAR and kind != "str"
         return cls(call, name, arguments, f"{kind} | None" if empty and kind != "Any" else kind, empty, stream)
 
-    def argument(self, given: Given) -> str:
-        return next(name for name, item in self.arguments if item is given)
+    def argument(self, value: Given) -> str:
+        return next(name for name, item in self.arguments if item is value)
 
 
 def method_text(method: Method, models: Models, definitions: Definitions, options: ClientOptions, wait: str) -> str:
@@ -85,7 +85,7 @@ def _head(method: Method, models: Models, start: str) -> Iterator[str]:
     if method.arguments:
         listed.append("*")
     for name, item in method.arguments:
-        kind = models.given(item.shape, null=item.nullable)
+        kind = models.argument_type(item.shape, null=item.nullable)
         listed.append(f"{name}: {kind} | Unset = UNSET" if item.optional else f"{name}: {kind}")
     if not listed:
         yield f"{start}def {method.name}(self) -> {method.returned}:"

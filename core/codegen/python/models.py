@@ -47,7 +47,7 @@ class Models:
         result = self.type_of(shape)
         return result if result == "Any" or (within and isinstance(shape, Row)) else f"{result} | None"
 
-    def given(self, shape: Shape, *, null: bool) -> str:
+    def argument_type(self, shape: Shape, *, null: bool) -> str:
         """Return the type of an argument. Arrays accept any sequence."""
         if isinstance(shape, ListOf):
             return f"Sequence[{self.nullable(shape.element)}]{' | None' if null else ''}"
@@ -67,8 +67,8 @@ class Models:
             self._names[id(row)] = name
         return name
 
-    def _member(self, one: RowField) -> str:
-        return self.nullable(one.shape) if one.nullable else self.type_of(one.shape)
+    def _member(self, row_field: RowField) -> str:
+        return self.nullable(row_field.shape) if row_field.nullable else self.type_of(row_field.shape)
 
 
 def _once(row: Row) -> Iterator[RowField]:

@@ -11,6 +11,8 @@ from rowcall.core.config.table import KEYS
 _HEAD = """\
 # Configuration keys
 
+After reading this page, you can find the configuration key for a purpose and the form of its value.
+
 <!-- Written by `make docs` from core/config/rows/. A test fails when it is out of date. -->
 
 [Running](running.md) explains how keys are loaded and merged. The names of a key are separated by colons; `<name>` is a

@@ -54,8 +54,8 @@ class Cursor:
     def refusal(self, expecting: str, position: int | None = None) -> errors.ApiError:
         """Return the syntax error of what stands at the position."""
         place = self.position if position is None else position
-        found = f'"{_shown(self.text[place])}"' if place < len(self.text) else "end of input"
-        return errors.syntax_error(self.what, self.shown, place, found, expecting)
+        actual = f'"{_shown(self.text[place])}"' if place < len(self.text) else "end of input"
+        return errors.syntax_error(self.what, self.shown, place, actual, expecting)
 
     def surplus(self, expecting: str) -> errors.ApiError:
         """Return the syntax error of what stands where the parameter may end."""
@@ -66,8 +66,8 @@ class Cursor:
         first of the words that are possible, is the unexpected one."""
         word = self.text[position:]
         wrong = next((character for character, right in zip(word, token, strict=False) if character != right), None)
-        found = "end of input" if wrong is None else f'"{_shown(wrong)}"'
-        return errors.syntax_error(self.what, self.shown, position, found, expecting)
+        actual = "end of input" if wrong is None else f'"{_shown(wrong)}"'
+        return errors.syntax_error(self.what, self.shown, position, actual, expecting)
 
     @property
     def at_end(self) -> bool:
@@ -88,11 +88,11 @@ class Cursor:
             raise self.refusal(expecting or f'"{token}"')
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
-        found = pattern.match(self.text, self.position)
-        if found is None:
+        match = pattern.match(self.text, self.position)
+        if match is None:
             return None
-        self.position = found.end()
-        return found.group()
+        self.position = match.end()
+        return match.group()
 
     def skip_spaces(self) -> None:
         self.match(_SPACES)

@@ -21,7 +21,7 @@ HTTP/1.1 200
 {"customerId": "{{integer}}", "name": "Ada L.", "email": "ada@example.org"}
 */
 
-select count(*) = 1, 'the address tells customers apart' from shop.customer where email = 'ada@example.org';
+select count(*) = 1, 'the address distinguishes customers' from shop.customer where email = 'ada@example.org';
 
 /*
 DELETE /customers?customerId=1

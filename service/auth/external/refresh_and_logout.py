@@ -38,7 +38,7 @@ class RefreshAndLogout:
         services: Services,
         profiles: Profiles,
         outcome: SignInResult,
-        kept: StoredTokens,
+        stored: StoredTokens,
         keys: Keys,
     ) -> None:
         self._options = options
@@ -48,7 +48,7 @@ class RefreshAndLogout:
         self._sessions = services.auth.sessions
         self._profiles = profiles
         self._outcome = outcome
-        self._kept = kept
+        self._kept = stored
         self._shared = SharedRefreshes(services.host, keys, provider.key)
 
     async def refresh(self, context: RequestContext) -> None:

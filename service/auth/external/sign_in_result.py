@@ -36,7 +36,7 @@ UNCACHED: Headers = [
 class SignInResult:
     """The sign-in result of one provider, for sign-ins and refreshes."""
 
-    def __init__(self, options: ExternalOptions, provider: Provider, services: Services, kept: StoredTokens) -> None:
+    def __init__(self, options: ExternalOptions, provider: Provider, services: Services, stored: StoredTokens) -> None:
         auth = services.options.auth
         self._options = options
         self._provider = provider
@@ -44,7 +44,7 @@ class SignInResult:
         self._camel = services.options.camel_case
         self._sessions = services.auth.sessions
         self._client = client_reader(services.options.forwarding)
-        self._kept = kept
+        self._kept = stored
         self._issuer = CredentialIssuer(auth, services.auth.sessions)
         self._command = Command(f"sign-in with {provider.key}", options.command, services, UNTYPED)
         self._refuse_foreign = None if auth.cross_site is None else foreign_refusal(auth, services.options.forwarding)

@@ -39,9 +39,9 @@ class StoredTokens:
         name = hashlib.sha256(provider.key.encode()).hexdigest()[:12]
         self._cookie = CookieScheme(cookie=f"rowcall.tokens.{name}", path=provider.sent_path)
 
-    def keep(self, scope: Any, kept: StoredToken) -> list[str]:
+    def keep(self, scope: Any, token: StoredToken) -> list[str]:
         """Return the Set-Cookie headers that store the tokens."""
-        value = self._protector.seal(orjson.dumps([*kept]))
+        value = self._protector.seal(orjson.dumps([*token]))
         return set_session(self._cookie, value, secure=self._sessions.is_secure(scope))
 
     def forget(self, scope: Any) -> list[str]:

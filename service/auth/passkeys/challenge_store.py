@@ -34,7 +34,7 @@ MOST = 50_000
 class IssuedChallenge:
     """What a challenge was issued for.
 
-    user_context: as JSON. credentials: digests of the credentials that may respond, if not any may.
+    user_context: as JSON. credentials: digests of the credentials that may respond; empty: any may.
     """
 
     flow: str
@@ -50,9 +50,10 @@ class ChallengeStore(Protocol):
         """Store a challenge; return whether there was room for it."""
 
     async def find(self, challenge_id: str, flow: str) -> IssuedChallenge | None:
-        """Return what the challenge was issued for, possibly another flow; None if it is unknown.
+        """Return what the challenge was issued for, possibly another flow.
 
-        Raises `LookupError` if it has expired or was never issued.
+        Raises `LookupError` if it has expired. If it is unknown, a store of one host returns None, because another
+        host may have issued it; a store of all hosts raises `LookupError`.
         """
 
     async def forget(self, challenge_id: str, flow: str) -> None:

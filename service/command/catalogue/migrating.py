@@ -79,16 +79,16 @@ def read_migrations(folder: Path) -> list[Migration]:
     """Return the migrations of a folder by number. Raises `StartupError` for files that cannot be ordered."""
     if not folder.is_dir():
         raise StartupError(f"Migrations:Folder: there is no folder {folder}")
-    found: dict[int, Migration] = {}
+    migrations: dict[int, Migration] = {}
     for path in sorted(folder.glob("*.sql")):
         match = _NAME.fullmatch(path.name)
         if match is None:
             raise StartupError(f"{path}: its name is no number, - and text, such as 001-accounts.sql")
         number = int(match[1])
-        if number in found:
-            raise StartupError(f"{path}: {found[number].name} has the same number")
+        if number in migrations:
+            raise StartupError(f"{path}: {migrations[number].name} has the same number")
         try:
-            found[number] = migration = Migration(number, path.name, path.read_text(encoding="utf-8-sig"))
+            migrations[number] = migration = Migration(number, path.name, path.read_text(encoding="utf-8-sig"))
         except (OSError, UnicodeDecodeError) as error:
             raise StartupError(f"{path} cannot be read: {error}") from None
         word = None if migration.runs_alone else _transaction_control(migration.sql)
@@ -96,7 +96,7 @@ def read_migrations(folder: Path) -> list[Migration]:
             raise StartupError(
                 f"{path}: {word} would end the transaction in which it runs; begin the file with `-- no transaction`"
             )
-    return [found[number] for number in sorted(found)]
+    return [migrations[number] for number in sorted(migrations)]
 
 
 def _transaction_control(sql: str) -> str | None:

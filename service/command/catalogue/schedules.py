@@ -36,11 +36,11 @@ def show(arguments: Arguments) -> int:
     require_readable(settings)
     logging.getLogger("rowcall").addHandler(logging.NullHandler())
     logging.getLogger("rowcall").propagate = False
-    with endpoints_of(settings, demo=arguments.has("--demo")) as found:
-        scheduled = any(endpoint.options.schedule for endpoint in found.snapshot.endpoints)
-        last = asyncio.run(_last(Connector(found.options.target))) if scheduled else {}
-        print_json(list(_described(found.snapshot, last)))
-        for reason in found.snapshot.left_out:
+    with endpoints_of(settings, demo=arguments.has("--demo")) as endpoints:
+        scheduled = any(endpoint.options.schedule for endpoint in endpoints.snapshot.endpoints)
+        last = asyncio.run(_last(Connector(endpoints.options.target))) if scheduled else {}
+        print_json(list(_described(endpoints.snapshot, last)))
+        for reason in endpoints.snapshot.left_out:
             line = str(reason)
             if "schedule" in line:
                 print(f"left out: {line}", file=sys.stderr)

@@ -251,8 +251,8 @@ class Transaction:
 
 
 class Throughout:
-    """Forwards the notices of all executions of a transaction to one listener; the end of an execution is
-    not its end.
+    """Forwards the notices of all executions of a transaction to one listener, and reports the end of the transaction
+    to it, but not the end of each execution.
     """
 
     __slots__ = ("_notice_listener",)

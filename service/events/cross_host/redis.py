@@ -32,10 +32,10 @@ _FIELD = b"batches"
 class RedisTransport:
     """The transport. stored_bytes: approximate maximum size of the stream."""
 
-    def __init__(self, address: RedisAddress, key: str, kept: int, stored_bytes: int) -> None:
+    def __init__(self, address: RedisAddress, key: str, stored_events: int, stored_bytes: int) -> None:
         self._address = address
         self._key = key.encode()
-        self._kept = kept
+        self._kept = stored_events
         self._stored_bytes = stored_bytes
         self._outbox = Outbox()
         self._sizes: deque[tuple[bytes, int, float]] = deque()

@@ -53,7 +53,7 @@ def cors(settings: Settings) -> Cors | None:
     """Return the CORS policy. None: responses to other origins carry no CORS headers, so that browsers refuse them."""
     if not settings.flag("Cors:Enabled"):
         return None
-    origins = _given(settings, "Cors:AllowedOrigins")
+    origins = _trimmed_texts(settings, "Cors:AllowedOrigins")
     credentials = settings.flag("Cors:AllowCredentials")
     if ANY in origins and credentials:
         raise StartupError(
@@ -74,13 +74,13 @@ def cors(settings: Settings) -> Cors | None:
     return policy
 
 
-def _given(settings: Settings, key: str) -> tuple[str, ...]:
+def _trimmed_texts(settings: Settings, key: str) -> tuple[str, ...]:
     return tuple(text.strip() for text in settings.texts(key) or () if text.strip())
 
 
 def _tokens(settings: Settings, key: str) -> tuple[str, ...] | None:
     """Return the HTTP tokens listed under `key`. None: any token is allowed (`*`)."""
-    words = _given(settings, key)
+    words = _trimmed_texts(settings, key)
     for word in words:
         if not _TOKEN.fullmatch(word):
             raise StartupError(f"{key}: {word!r} is not a valid HTTP token")

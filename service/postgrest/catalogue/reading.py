@@ -53,8 +53,8 @@ async def read_schema(connection: Connection, schemas: Sequence[str], extra_sear
         dict(await _rows(connection, queries.ENUMS, values)),
         {row[0]: (row[2], row[3]) for row in await _rows(connection, queries.ROW_TYPES, values)},
     )
-    found = await _rows(connection, queries.RELATIONS, values)
-    names: dict[int, Name] = {row[0]: (row[1], row[2]) for row in found}
+    rows = await _rows(connection, queries.RELATIONS, values)
+    names: dict[int, Name] = {row[0]: (row[1], row[2]) for row in rows}
     constraints = [row for row in await _rows(connection, queries.CONSTRAINTS, values) if row[3] in names]
     columns, numbers = await _columns(connection, values, types)
     constrained = {row[3] for row in constraints} | {row[5] for row in constraints if row[5]}
@@ -65,7 +65,7 @@ async def read_schema(connection: Connection, schemas: Sequence[str], extra_sear
         numbers[relation][number] = name
     keys, uniques = _keys(constraints, numbers)
     view_columns = _view_columns(shown, names, numbers)
-    relations = _relations(found, columns, keys, view_columns, names)
+    relations = _relations(rows, columns, keys, view_columns, names)
     functions, computed, handlers = await read_functions(connection, values, types, relations, exposed)
     return Schema(
         relations,
@@ -169,7 +169,7 @@ def _view_columns(
 
 
 def _relations(
-    found: Sequence[tuple[Any, ...]],
+    rows: Sequence[tuple[Any, ...]],
     columns: Mapping[int, list[Column]],
     keys: Mapping[int, tuple[str, ...]],
     view_columns: Sequence[ViewColumn],
@@ -178,7 +178,7 @@ def _relations(
     by_name = {names[relation]: key for relation, key in keys.items()}
     inherited = _inherited_keys(view_columns, by_name)
     result: dict[Name, Relation] = {}
-    for oid, schema, name, kind, comment, writes in found:
+    for oid, schema, name, kind, comment, writes in rows:
         if oid not in columns and oid not in keys:
             continue
         whole = kind in "rp"

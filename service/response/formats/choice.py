@@ -17,7 +17,7 @@ from rowcall.service.response.formats.table import Table, TableFormat
 
 
 def table_formats(
-    endpoint: Endpoint, wanted: Template, options: WorkerOptions, database: Database
+    endpoint: Endpoint, template: Template, options: WorkerOptions, database: Database
 ) -> dict[str, TableFormat]:
     """Return the formats by key. `endpoint` has the shape of a table; if it names a fixed format, no other
     is included.
@@ -25,7 +25,7 @@ def table_formats(
     table = Table(endpoint, header_lines(endpoint), database, options.http.slow_client, options.camel_case)
     formats: dict[str, TableFormat] = {}
     excel, html = options.tables.excel, options.tables.html
-    if excel is not None and _may_be(wanted, excel[0]):
+    if excel is not None and _may_be(template, excel[0]):
         # Imports xlsxwriter, which workers without spreadsheets do not need.
         from rowcall.service.response.formats.excel import excel_format
 
@@ -35,7 +35,7 @@ def table_formats(
         from rowcall.service.response.formats.parquet import parquet_format
 
         formats[options.tables.parquet] = parquet_format(table)
-    if html is not None and _may_be(wanted, html[0]):
+    if html is not None and _may_be(template, html[0]):
         formats[html[0]] = _html_format(table, html[1])
     return formats
 

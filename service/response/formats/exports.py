@@ -30,16 +30,16 @@ class Exports:
     def choose(self, context: RequestContext) -> None:
         """Continue with the steps of the format that the request asks for. Raises `Problem` 400 for an unknown one."""
         scope = context.scope
-        wanted: tuple[str, str] | None = None
+        requested: tuple[str, str] | None = None
         if self._parameter and self._parameter in scope.query_string:
-            wanted = self._by_parameter(context)
-        if wanted is None:
+            requested = self._by_parameter(context)
+        if requested is None:
             accept = scope.headers.get("accept")
             if accept is None or accept == "*/*":
                 return
-            wanted = chosen(accept, self._formats)
-        if wanted is not None:
-            context.follow(self._steps_of(*wanted))
+            requested = chosen(accept, self._formats)
+        if requested is not None:
+            context.follow(self._steps_of(*requested))
 
     def _by_parameter(self, context: RequestContext) -> tuple[str, str] | None:
         """Take the parameter out of the query string, and return the format; None: JSON, or there is no parameter."""

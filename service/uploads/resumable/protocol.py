@@ -291,8 +291,8 @@ class _Resuming:
         context.protocol = Completed(context.protocol, headers, status, ids, file, final=final, returns=returns)
 
 
-def _check(found: bytes | None, wanted: bytes) -> None:
-    if found is not None and found != wanted:
+def _check(actual: bytes | None, expected: bytes) -> None:
+    if actual is not None and actual != expected:
         raise Problem(
             460, "the chunk does not match the digest of the header Upload-Checksum", title="Checksum Mismatch"
         )
@@ -334,26 +334,26 @@ def _is_final(problem: Problem) -> bool:
     return problem.status < 500 and problem.status not in _AGAIN
 
 
-async def _file(ready: Completed, found: list[Part]) -> AsyncIterator[File]:
-    yield File(ready.name, ready.content_type, _bytes_of(found))
+async def _file(ready: Completed, parts: list[Part]) -> AsyncIterator[File]:
+    yield File(ready.name, ready.content_type, _bytes_of(parts))
 
 
-async def _bytes_of(found: list[Part]) -> AsyncIterator[bytes]:
-    for part in found:
+async def _bytes_of(parts: list[Part]) -> AsyncIterator[bytes]:
+    for part in parts:
         async for piece in read_back(part.file):
             yield piece
 
 
-def _finish(parts: Parts, ready: Completed, found: list[Part]) -> None:
+def _finish(parts: Parts, ready: Completed, stored: list[Part]) -> None:
     """Mark the upload as done. The transaction is committed, so an error here is logged and must not fail the
     request.
     """
     try:
         if ready.final is None:
-            found[0].finish()
+            stored[0].finish()
             return
         parts.mark_done(ready.final)
-        for part in found:
+        for part in stored:
             part.remove()
     except OSError as error:
         log.error("an upload has succeeded but could not be marked as done: %s", error)
@@ -373,8 +373,8 @@ def _answered(context: RequestContext, status: int, headers: Headers) -> None:
     context.follow(())
 
 
-def _expiry(found: Known) -> Headers:
-    return [] if found.about.done else [("upload-expires", formatdate(found.expires, usegmt=True))]
+def _expiry(upload: Known) -> Headers:
+    return [] if upload.about.done else [("upload-expires", formatdate(upload.expires, usegmt=True))]
 
 
 def _missing() -> Problem:

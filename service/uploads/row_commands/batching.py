@@ -57,9 +57,9 @@ class Batching:
             self._answer = asyncio.create_task(self._find(self._pattern))
         return await asyncio.shield(self._answer)
 
-    async def _find(self, found: Pattern) -> ManyRows | None:
+    async def _find(self, pattern: Pattern) -> ManyRows | None:
         try:
-            plan = await _batch(self._services.database, self._command, found, self.own_about)
+            plan = await _batch(self._services.database, self._command, pattern, self.own_about)
         except psycopg.Error as error:
             log.debug("%s: rows run one by one: %s", self._endpoint.name, str(error).strip())
             return None
@@ -79,16 +79,16 @@ class Batching:
         return ManyRows(own_call(self._endpoint, self._services, "row_command", statement), plan.columns)
 
 
-async def _batch(database: Database, command: RowCommand, found: Pattern, own_about: bool) -> Batch | None:
+async def _batch(database: Database, command: RowCommand, pattern: Pattern, own_about: bool) -> Batch | None:
     """Return the statement for many rows, or None. Raises `psycopg.Error` for a command that cannot be analysed, and
     may be invalid.
     """
     async with database.maintenance_connection() as connection:
-        if not found.inserts:
+        if not pattern.inserts:
             plan = await generic_plan(connection, command.sql, len(command.picks))
             if not is_one_evaluation(plan):
                 return None
-        statement = batch(command, found, await _types(connection, command, own_about))
+        statement = batch(command, pattern, await _types(connection, command, own_about))
         await _prepare(connection, "rowcall_batch", statement.sql, statement.types)
         return statement
 

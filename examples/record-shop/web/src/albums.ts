@@ -52,8 +52,8 @@ async function listAlbums(): Promise<void> {
             const last = document.createElement("td");
             last.append(button);
             cells.set(album.albumId, count);
-            const told = [album.title, album.artist, album.released, album.price.toFixed(2)];
-            row.append(...told.map(text => made("td", text)), count, last);
+            const texts = [album.title, album.artist, album.released, album.price.toFixed(2)];
+            row.append(...texts.map(text => made("td", text)), count, last);
             return row;
         }),
     );
@@ -73,8 +73,8 @@ function showStock(albumId: number): void {
 
 async function sell(albumId: number, title: string): Promise<void> {
     const { response } = await answered(buy({ albumId, customerId: customer() }));
-    // `single` without a row is null: the routine has such a row whenever it does not fail.
-    say(`${title} is yours for ${response.sale?.total?.toFixed(2)}; ${response.left} left`);
+    const total = response.sale?.total ?? 0;
+    say(`${title} is yours for ${total.toFixed(2)}; ${response.left} left`);
 }
 
 async function listBestSellers(): Promise<void> {

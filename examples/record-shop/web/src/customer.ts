@@ -8,12 +8,12 @@ let known: number | undefined;
 
 export function askWhoBuys(): void {
     onSubmit(form, async () => {
-        const asked = { name: field(form, "name"), email: field(form, "email") };
-        const { response } = await answered(join(asked));
-        if (response === null) {
-            throw new Error("The customer was not stored.");
+        const request = { name: field(form, "name"), email: field(form, "email") };
+        const { response } = await answered(join(request));
+        if (!response) {
+            throw new Error("The service returned no customer.");
         }
-        known = response.customerId;
+        known = response.customerId ?? undefined;
         element("buyer", HTMLParagraphElement).textContent = `${response.name} buys.`;
     });
 }
@@ -21,7 +21,7 @@ export function askWhoBuys(): void {
 /** The number of the customer. */
 export function customer(): number {
     if (known === undefined) {
-        throw new Error("Tell us first who you are.");
+        throw new Error("Enter your name and address first.");
     }
     return known;
 }

@@ -1,4 +1,4 @@
-// What every part of the page needs: its elements, and a line that tells what has happened.
+// What every part of the page needs: its elements, and a line that shows what has happened.
 
 /** The element with this id. A page without it is not ours. */
 export function element<T extends HTMLElement>(id: string, kind: { new (): T; readonly name: string }): T {

@@ -1,4 +1,4 @@
-"""Uploads and the whole answer to each, to the byte: names, order and types of what is told, and every error
+"""Uploads and the whole response to each, to the byte: names, order and types of the metadata, and every error
 (proxies-15, uploads-6 to uploads-24; uploads-1 to uploads-22)."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.exchanges import compare
+from tests.harness.request_tables import compare
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -29,8 +29,9 @@ ECHO = "returns json language sql as 'select _files'"
 
 @dataclass(frozen=True)
 class Case:
-    """comment: lines, separated by `|`, behind `HTTP POST` and that of the metadata. answer: as the tables of exchanges
-    write it, with `<folder>`, `<uuid>` and `<oid>` for what is made up. routine: from its parameters on."""
+    """comment: lines, separated by `|`, behind `HTTP POST` and that of the metadata. answer: in the form of
+    `tests.harness.request_tables`, with `<folder>`, `<uuid>` and `<oid>` for generated values. routine: from its
+    parameters on."""
 
     comment: str
     files: tuple[File, ...] | bytes
@@ -45,8 +46,8 @@ class Case:
 SEPARATOR = r"(?<!\|)\|(?!\|)"
 
 
-def told(*entries: str) -> str:
-    """The answer of a routine that gives back what it was told."""
+def echo(*entries: str) -> str:
+    """The response of a routine that returns its metadata."""
     return f"200 [{','.join(entries)}]"
 
 
@@ -88,7 +89,7 @@ def named(name: str, data: str = "1") -> bytes:
 END = b"--b--\r\n"
 OK = '"success":true,"status":"Ok"'
 NAMES = "select coalesce(string_agg(f ->> 'fileName', '|'), 'none') from json_array_elements(_files) f"
-TOLD_NAMES = f"(_files json) returns text language sql as $f$ {NAMES} $f$"
+RETURN_NAMES = f"(_files json) returns text language sql as $f$ {NAMES} $f$"
 
 
 CASES: dict[str, Case] = {
@@ -111,177 +112,177 @@ CASES: dict[str, Case] = {
                              routine="(_n int, _files json, _a text default 'y') returns text language sql as "
                              "$$ select _n || ' ' || split_part(_files -> 0 ->> 'contentType', '/', 1) $$"),
     # --- how it is said -----------------------------------------------------------------------------------------------
-    "implied": Case("", (TEXT,), told(lo(TEXT))),
-    "as metadata": Case("upload _files as metadata", (TEXT,), told(lo(TEXT)), head="HTTP POST"),
-    "as metadata converted": Case("upload files as metadata", (TEXT,), told(lo(TEXT)),
+    "implied": Case("", (TEXT,), echo(lo(TEXT))),
+    "as metadata": Case("upload _files as metadata", (TEXT,), echo(lo(TEXT)), head="HTTP POST"),
+    "as metadata converted": Case("upload files as metadata", (TEXT,), echo(lo(TEXT)),
                                   head="HTTP POST"),
-    "converted": Case("", (TEXT,), told(lo(TEXT)), head="HTTP POST|param files is upload metadata"),
+    "converted": Case("", (TEXT,), echo(lo(TEXT)), head="HTTP POST|param files is upload metadata"),
     "no parameter": Case("upload other as metadata", (TEXT,), "200 null", head="HTTP POST"),
-    "only HTTP": Case("upload", (TEXT,), told(lo(TEXT)), head=f"HTTP|{META}"),
-    "put": Case("upload", (TEXT,), told(lo(TEXT)), head=f"HTTP PUT|{META}"),
+    "only HTTP": Case("upload", (TEXT,), echo(lo(TEXT)), head=f"HTTP|{META}"),
+    "put": Case("upload", (TEXT,), echo(lo(TEXT)), head=f"HTTP PUT|{META}"),
     "body parameter": Case("upload|param_type body_json", (TEXT,), "200T x", query="a=x",
                            routine="(_a text, _files json) returns text language sql as 'select _a'"),
     "in capitals": Case("UPLOAD FOR File_System, LARGE_OBJECT|unique_name = FALSE|path = <folder>/capitals", (TEXT,),
-                        told(fs(TEXT, "capitals/a.txt"), lo(TEXT))),
+                        echo(fs(TEXT, "capitals/a.txt"), lo(TEXT))),
     "blanks": Case("upload for csv large_object|csv_row_command = select $1|stop_after_first_success = true", (LINES,),
-                   told(csv("2"), lo(LINES, "Ignored"))),
+                   echo(csv("2"), lo(LINES, "Ignored"))),
     # --- folders ------------------------------------------------------------------------------------------------------
     "folder": Case("upload for file_system", (TEXT,),
-                   told(fs(TEXT, "<uuid>.txt"))),
+                   echo(fs(TEXT, "<uuid>.txt"))),
     "folder, no ending": Case("upload for file_system", (("README", b"x", ""),),
-                              told(fs(("README", b"x", ""), "<uuid>"))),
+                              echo(fs(("README", b"x", ""), "<uuid>"))),
     "folder, empty": Case("upload for file_system", (EMPTY,),
-                          told(fs(EMPTY, "<uuid>.txt"))),
+                          echo(fs(EMPTY, "<uuid>.txt"))),
     "folder, refused": Case("upload for file_system|check_text = true|unique_name = false", (BINARY,),
-                            told(fs(BINARY, "b.bin", "ProbablyBinary"))),
+                            echo(fs(BINARY, "b.bin", "ProbablyBinary"))),
     "folder, unique refused": Case("upload for file_system|file_system_excluded_mime_types = x/*", (BINARY,),
-                                   told(fs(BINARY, "<uuid>.bin", "InvalidMimeType"))),
+                                   echo(fs(BINARY, "<uuid>.bin", "InvalidMimeType"))),
     "folder, named": Case("upload for file_system|file = report.pdf|unique_name = false", (TEXT,),
-                          told(fs(TEXT, "report.pdf"))),
+                          echo(fs(TEXT, "report.pdf"))),
     "folder, named unique": Case("upload for file_system|file_system_file = report.pdf", (TEXT,),
-                                 told(fs(TEXT, "<uuid>.pdf"))),
+                                 echo(fs(TEXT, "<uuid>.pdf"))),
     "folder, two of a name": Case("upload for file_system|unique_name = false", (TEXT, ("a.txt", b"2", "")),
-                                  told(fs(TEXT, "a.txt"), fs(("a.txt", b"2", ""), "a.txt"))),
+                                  echo(fs(TEXT, "a.txt"), fs(("a.txt", b"2", ""), "a.txt"))),
     "folder, made": Case("upload for file_system|file_system_path = <folder>/in/{_a}/|unique_name = false", (TEXT,),
-                         told(fs(TEXT, "in/7/a.txt")), query="a=7"),
+                         echo(fs(TEXT, "in/7/a.txt")), query="a=7"),
     "folder, path wins": Case("upload for file_system|file_system_path = /none|path = <folder>/p|unique_name = false",
-                              (TEXT,), told(fs(TEXT, "p/a.txt"))),
+                              (TEXT,), echo(fs(TEXT, "p/a.txt"))),
     "folder, unknown placeholder": Case("upload for file_system|path = <folder>/{b}|unique_name = false", (TEXT,),
-                                        told(fs(TEXT, "{b}/a.txt"))),
+                                        echo(fs(TEXT, "{b}/a.txt"))),
     "folder, NULL": Case("upload for file_system|path = <folder>/x{_a}|unique_name = false", (TEXT,),
-                         told(fs(TEXT, "x/a.txt"))),
+                         echo(fs(TEXT, "x/a.txt"))),
     "folder, in capitals": Case("upload for file_system|path = <folder>/{_A}|unique_name = false", (TEXT,),
-                                told(fs(TEXT, "q/a.txt")), query="a=q"),
+                                echo(fs(TEXT, "q/a.txt")), query="a=q"),
     "folder, missing": Case("upload for file_system|path = <folder>/none|create_path = false", (TEXT,),
                             "500 Internal Server Error|<folder>/none"),
     "folder, missing and no file": Case("upload for file_system|path = <folder>/none|create_path = false", (),
                                         "200 []"),
     # --- large objects ------------------------------------------------------------------------------------------------
     "object": Case("upload for large_object", (TEXT, EMPTY),
-                   told(lo(TEXT), lo(EMPTY))),
+                   echo(lo(TEXT), lo(EMPTY))),
     "object, its oid": Case("upload for large_object|oid = {_a}", (TEXT,),
-                            told(lo(TEXT)).replace("<oid>", "4000000000"),
+                            echo(lo(TEXT)).replace("<oid>", "4000000000"),
                             query="a=4000000000"),
     "object, an oid that is none": Case("upload for large_object|large_object_oid = {_a}", (TEXT,),
-                                        told(lo(TEXT)), query="a=many"),
+                                        echo(lo(TEXT)), query="a=many"),
     "object, an oid that is there": Case("upload for large_object|oid = 4000000001", (TEXT, TEXT), "409 23505"),
     "object, refused": Case("upload for large_object|large_object_check_image = true", (TEXT,),
-                            told(lo(TEXT, "InvalidImage"))),
+                            echo(lo(TEXT, "InvalidImage"))),
     "object, small buffers": Case("upload for large_object|buffer_size = 1|test_buffer_size = 1|check_text = true",
                                   (("x", b"x" * 200_000, ""),),
-                                  told(lo(("x", b"x" * 200_000, "")))),
+                                  echo(lo(("x", b"x" * 200_000, "")))),
     # --- lines --------------------------------------------------------------------------------------------------------
-    "lines": Case(lines("select $1"), (LINES,), told(csv("2"))),
+    "lines": Case(lines("select $1"), (LINES,), echo(csv("2"))),
     "lines, refused": Case(lines("select $1") + "|csv_included_mime_types = text/plain", (LINES,),
-                           told(failed("csv", LINES, "InvalidMimeType"))),
+                           echo(failed("csv", LINES, "InvalidMimeType"))),
     "lines, nothing": Case(lines("select $1") + "|check_format = false", (EMPTY,),
-                           told(csv("null", EMPTY))),
-    "lines, bigint": Case(lines("select 9007199254740993"), (LINES,), told(csv("9007199254740993"))),
-    "lines, numeric": Case(lines("select 1.50"), (LINES,), told(csv("1.50"))),
-    "lines, boolean": Case(lines("select $1 = 2"), (LINES,), told(csv("true"))),
-    "lines, NULL": Case(lines("select null::text"), (LINES,), told(csv("null"))),
-    "lines, string": Case(lines("""select ($2)[2] || E'\\n"'"""), (LINES,), told(csv(r'"d\n\""'))),
-    "lines, array": Case(lines("select $2"), (LINES,), told(csv('["c","d"]'))),
-    "lines, uuid": Case(lines("select uuid '00000000-0000-0000-0000-000000000001'"), (LINES,), told(csv('"<uuid>"'))),
-    "lines, json": Case(lines("""select json '{"a":1}'"""), (LINES,), told(csv(r'"{\"a\":1}"'))),
-    "lines, date": Case(lines("select date '2026-01-02'"), (LINES,), told(csv('"2026-01-02"'))),
-    "lines, moment": Case(lines("select timestamp '2026-01-02 03:04'"), (LINES,), told(csv('"2026-01-02T03:04:00"'))),
-    "lines, the first": Case(lines("select x, $1 from (values ('p'), ('q')) as v(x)"), (LINES,), told(csv('"p"'))),
-    "lines, no row": Case(lines("select 1 where $1 < 2"), (LINES,), told(csv("null"))),
-    "lines, no column": Case(lines("insert into kept values ($1)"), (LINES,), told(csv("null"))),
-    "lines, returning": Case(lines("insert into kept values ($1) returning number * 10"), (LINES,), told(csv("20"))),
-    "lines, call": Case(lines("call quiet($1)"), (LINES,), told(csv("null"))),
-    "lines, call with a result": Case(lines("call loud($1, null)"), (LINES,), told(csv("4"))),
-    "lines, no arguments": Case(lines("select 'x'"), (LINES,), told(csv('"x"'))),
-    "lines, first and third": Case(lines("select coalesce($3, 100) + $1"), (LINES,), told(csv("103"))),
-    "lines, chained text": Case(lines("select coalesce($3, '') || ($2)[1]"), (LINES,), told(csv('"ac"'))),
-    "lines, repeated": Case(lines("select $1 + $1 * $1"), (LINES,), told(csv("6"))),
+                           echo(csv("null", EMPTY))),
+    "lines, bigint": Case(lines("select 9007199254740993"), (LINES,), echo(csv("9007199254740993"))),
+    "lines, numeric": Case(lines("select 1.50"), (LINES,), echo(csv("1.50"))),
+    "lines, boolean": Case(lines("select $1 = 2"), (LINES,), echo(csv("true"))),
+    "lines, NULL": Case(lines("select null::text"), (LINES,), echo(csv("null"))),
+    "lines, string": Case(lines("""select ($2)[2] || E'\\n"'"""), (LINES,), echo(csv(r'"d\n\""'))),
+    "lines, array": Case(lines("select $2"), (LINES,), echo(csv('["c","d"]'))),
+    "lines, uuid": Case(lines("select uuid '00000000-0000-0000-0000-000000000001'"), (LINES,), echo(csv('"<uuid>"'))),
+    "lines, json": Case(lines("""select json '{"a":1}'"""), (LINES,), echo(csv(r'"{\"a\":1}"'))),
+    "lines, date": Case(lines("select date '2026-01-02'"), (LINES,), echo(csv('"2026-01-02"'))),
+    "lines, moment": Case(lines("select timestamp '2026-01-02 03:04'"), (LINES,), echo(csv('"2026-01-02T03:04:00"'))),
+    "lines, the first": Case(lines("select x, $1 from (values ('p'), ('q')) as v(x)"), (LINES,), echo(csv('"p"'))),
+    "lines, no row": Case(lines("select 1 where $1 < 2"), (LINES,), echo(csv("null"))),
+    "lines, no column": Case(lines("insert into kept values ($1)"), (LINES,), echo(csv("null"))),
+    "lines, returning": Case(lines("insert into kept values ($1) returning number * 10"), (LINES,), echo(csv("20"))),
+    "lines, call": Case(lines("call quiet($1)"), (LINES,), echo(csv("null"))),
+    "lines, call with a result": Case(lines("call loud($1, null)"), (LINES,), echo(csv("4"))),
+    "lines, no arguments": Case(lines("select 'x'"), (LINES,), echo(csv('"x"'))),
+    "lines, first and third": Case(lines("select coalesce($3, 100) + $1"), (LINES,), echo(csv("103"))),
+    "lines, chained text": Case(lines("select coalesce($3, '') || ($2)[1]"), (LINES,), echo(csv('"ac"'))),
+    "lines, repeated": Case(lines("select $1 + $1 * $1"), (LINES,), echo(csv("6"))),
     "lines, about": Case(lines("select $4::text"), (LINES,),
-                         told(csv(r'"{\"type\":\"csv\",\"fileName\":\"a.csv\",\"contentType\":\"text/csv\",\"size\":8,'
+                         echo(csv(r'"{\"type\":\"csv\",\"fileName\":\"a.csv\",\"contentType\":\"text/csv\",\"size\":8,'
                                    r'\"success\":true,\"status\":\"Ok\"}"'))),
-    "lines, about as json": Case(lines("select json_typeof($4)"), (LINES,), told(csv('"object"'))),
-    "lines, about as jsonb": Case(lines("select ($4::jsonb ->> 'size')::int"), (LINES,), told(csv("8"))),
-    "lines, a placeholder": Case(lines("select {_a} || '-{_a}-{b}'"), (LINES,), told(csv('"it\'s-it\'s-{b}"')),
+    "lines, about as json": Case(lines("select json_typeof($4)"), (LINES,), echo(csv('"object"'))),
+    "lines, about as jsonb": Case(lines("select ($4::jsonb ->> 'size')::int"), (LINES,), echo(csv("8"))),
+    "lines, a placeholder": Case(lines("select {_a} || '-{_a}-{b}'"), (LINES,), echo(csv('"it\'s-it\'s-{b}"')),
                                  query="a=it's"),
     "lines, each file alone": Case(
         lines("select coalesce($3, 0) + 1"), (LINES, LINES),
-        told(csv("2"), csv("2"))),
+        echo(csv("2"), csv("2"))),
     "lines, an error": Case(lines("select 1 / (2 - $1)"), (LINES,), "500 22012: division by zero|22012"),
     "lines, raised": Case(lines("select refuse($1)"), (LINES,), "500 P0001: not 1|P0001"),
     "lines, quotes": Case(lines("select 1"), (("a.csv", b'a\n"b\n', "text/csv"),), "500 Internal Server Error|line 2"),
     # --- workbooks ----------------------------------------------------------------------------------------------------
-    "workbook, none": Case("upload for excel", (LINES,), told(failed("excel", LINES, "InvalidFormat"))),
+    "workbook, none": Case("upload for excel", (LINES,), echo(failed("excel", LINES, "InvalidFormat"))),
     "workbook, its type": Case("upload for excel|excel_excluded_mime_types = text/*", (LINES,),
-                               told(failed("excel", LINES, "InvalidMimeType"))),
+                               echo(failed("excel", LINES, "InvalidMimeType"))),
     "workbook, or lines": Case("upload for excel|fallback_handler = CSV|row_command = select $1", (LINES,),
-                               told(csv("2"))),
+                               echo(csv("2"))),
     "workbook, or lines, or neither": Case("upload for excel|excel_fallback_handler = csv|row_command = select $1",
-                                           (BINARY,), told(failed("csv", BINARY, "ProbablyBinary"))),
+                                           (BINARY,), echo(failed("csv", BINARY, "ProbablyBinary"))),
     "lines, or an object": Case(lines("select $1") + "|fallback_handler = large_object", (BINARY, LINES),
-                                told(lo(BINARY), csv("2"))),
-    "nobody instead": Case("upload|check_text = true|large_object_fallback_handler = {_a}", (BINARY,),
-                           told(lo(BINARY, "ProbablyBinary")), query="a=nobody"),
+                                echo(lo(BINARY), csv("2"))),
+    "unknown instead": Case("upload|check_text = true|large_object_fallback_handler = {_a}", (BINARY,),
+                           echo(lo(BINARY, "ProbablyBinary")), query="a=unknown"),
     "a value instead": Case("upload|check_text = true|fallback_handler = {_a}|unique_name = false", (BINARY,),
-                            told(fs(BINARY, "b.bin", "ProbablyBinary")), query="a=file_system"),
+                            echo(fs(BINARY, "b.bin", "ProbablyBinary")), query="a=file_system"),
     "itself": Case(lines("select 1") + "|fallback_handler = csv", (BINARY,),
-                   told(failed("csv", BINARY, "ProbablyBinary"))),
+                   echo(failed("csv", BINARY, "ProbablyBinary"))),
     # --- several handlers ---------------------------------------------------------------------------------------------
     "several": Case("upload for csv, large_object|row_command = select $1", (LINES, BINARY),
-                    told(csv("2"), failed("csv", BINARY, "ProbablyBinary"), lo(LINES), lo(BINARY))),
+                    echo(csv("2"), failed("csv", BINARY, "ProbablyBinary"), lo(LINES), lo(BINARY))),
     "several, the first that takes it": Case(
         "upload for csv, file_system|row_command = select $1|stop_after_first_success = true|unique_name = false",
         (LINES, BINARY),
-        told(csv("2"), failed("csv", BINARY, "ProbablyBinary"), fs(LINES, "a.csv", "Ignored"), fs(BINARY, "b.bin"))),
+        echo(csv("2"), failed("csv", BINARY, "ProbablyBinary"), fs(LINES, "a.csv", "Ignored"), fs(BINARY, "b.bin"))),
     "several, ignored before its type": Case(
         "upload for large_object, excel|stop_after_first_success = true|excel_included_mime_types = x/y", (LINES,),
-        told(lo(LINES), failed("excel", LINES, "Ignored"))),
+        echo(lo(LINES), failed("excel", LINES, "Ignored"))),
     "several, no file": Case("upload for csv, large_object, file_system", (), "200 []"),
     # --- forms --------------------------------------------------------------------------------------------------------
-    "form, a name in quotes": Case("upload", named('filename="a\\"b.txt"') + END, '200T a"b.txt', routine=TOLD_NAMES),
+    "form, a name in quotes": Case("upload", named('filename="a\\"b.txt"') + END, '200T a"b.txt', routine=RETURN_NAMES),
     "form, a name of a browser": Case("upload", named('filename="a%22b.txt"') + END, "200T a%22b.txt",
-                                      routine=TOLD_NAMES),
-    "form, a name without quotes": Case("upload", named("filename=a.txt") + END, "200T a.txt", routine=TOLD_NAMES),
+                                      routine=RETURN_NAMES),
+    "form, a name without quotes": Case("upload", named("filename=a.txt") + END, "200T a.txt", routine=RETURN_NAMES),
     "form, a name in front": Case("upload", part('content-disposition:form-data;filename="a.txt";name="f"') + END,
-                                  "200T a.txt", routine=TOLD_NAMES),
+                                  "200T a.txt", routine=RETURN_NAMES),
     "form, no name of a field": Case("upload", part('Content-Disposition: form-data; filename="a.txt"') + END,
-                                     "200T a.txt", routine=TOLD_NAMES),
+                                     "200T a.txt", routine=RETURN_NAMES),
     "form, fields between": Case("upload", part("Content-Disposition: form-data; name=x") + named("filename=1")
                                  + part('Content-Disposition: form-data; name="f"; filename=""') + named("filename=2")
                                  + part("Content-Disposition: form-data; name=f") + END,
-                                 "200T 1|2", routine=TOLD_NAMES),
+                                 "200T 1|2", routine=RETURN_NAMES),
     "form, other characters": Case(
         "upload", named("filename=\"<&>'+ \xc3\xa9.txt\"") + END,
-        told(lo(("<&>'+ é.txt", b"1", "")))),
+        echo(lo(("<&>'+ é.txt", b"1", "")))),
     "form, its type as it came": Case(
         "upload",
         part('Content-Type: Text/CSV; charset="x"\r\nContent-Disposition: form-data; name=f; filename=a') + END,
-        told(lo(("a", b"1", 'Text/CSV; charset=\\"x\\"')))),
+        echo(lo(("a", b"1", 'Text/CSV; charset=\\"x\\"')))),
     "form, a text before it": Case("upload", b"This is a form.\r\n" + named("filename=1") + END, "200T 1",
-                                   routine=TOLD_NAMES),
+                                   routine=RETURN_NAMES),
     "form, lines before it": Case("upload", b"\r\n\n--a\r\n-" + b"-" * 65_000 + b"\r\n--\r\n"
-                                  + named("filename=1") + END, "200T 1", routine=TOLD_NAMES),
+                                  + named("filename=1") + END, "200T 1", routine=RETURN_NAMES),
     "form, too much before it": Case("upload", b"-" * 65_600 + b"\r\n" + named("filename=1") + END,
-                                     "400 not among the first 65536 bytes", routine=TOLD_NAMES),
+                                     "400 not among the first 65536 bytes", routine=RETURN_NAMES),
     "form, a text behind it": Case("upload", named("filename=1") + END + b"\r\nThat was it." * 1000, "200T 1",
-                                   routine=TOLD_NAMES),
-    "form, no boundary in it": Case("upload", b"x--b\r\n" * 3, "400 its boundary is not in it", routine=TOLD_NAMES),
-    "form, cut off": Case("upload", named("filename=1"), "400 it ends in the middle", routine=TOLD_NAMES),
-    "form, nothing": Case("upload", b"", "200T none", routine=TOLD_NAMES),
+                                   routine=RETURN_NAMES),
+    "form, no boundary in it": Case("upload", b"x--b\r\n" * 3, "400 its boundary is not in it", routine=RETURN_NAMES),
+    "form, cut off": Case("upload", named("filename=1"), "400 it ends in the middle", routine=RETURN_NAMES),
+    "form, nothing": Case("upload", b"", "200T none", routine=RETURN_NAMES),
     "form, no type": Case("upload", b"x", "415 Unsupported Media Type|Incorrect Content-Type: ",
                           headers={"content-type": ""}),
     "form, other type": Case("upload", b"x", "415 Unsupported Media Type|Incorrect Content-Type: text/csv",
                              headers={"content-type": "text/csv"}),
     "form, mixed": Case("upload", END, "415 Unsupported Media Type|Incorrect Content-Type: multipart/mixed",
                         headers={"content-type": "multipart/mixed; boundary=b"}),
-    "form, capitals": Case("upload", named("filename=1") + END, "200T 1", routine=TOLD_NAMES,
+    "form, capitals": Case("upload", named("filename=1") + END, "200T 1", routine=RETURN_NAMES,
                            headers={"content-type": 'Multipart/Form-Data; Boundary="b"'}),
     # --- before anything is stored ------------------------------------------------------------------------------------
-    "metadata of the client": Case("upload", (TEXT,), "200T a.txt", query="files=[1]", routine=TOLD_NAMES),
+    "metadata of the client": Case("upload", (TEXT,), "200T a.txt", query="files=[1]", routine=RETURN_NAMES),
     "a parameter that is missing": Case("upload", (TEXT,), "404 Not Found",
                                         routine=f"(_n int, _files json) {ECHO}"),
     "a parameter that is none": Case("upload", (TEXT,), "400 ", query="n=x", routine=f"(_n int, _files json) {ECHO}"),
     "a parameter that is not allowed": Case("upload|validate _a using required", (TEXT,), "400 ", query="a="),
-    "nobody": Case("upload|authorize", (TEXT,), "401 "),
+    "unknown": Case("upload|authorize", (TEXT,), "401 "),
     "raised by the routine": Case("upload", (TEXT,), "400 not these",
                                   routine="(_files json) returns json language plpgsql as "
                                   "$$ begin raise exception 'not these'; end $$"),
@@ -344,7 +345,7 @@ def masked(body: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         "the routine has no parameter other; the metadata of uploads goes nowhere",
         "uploads require POST, which is the method instead of PUT",
@@ -353,8 +354,8 @@ def masked(body: str) -> str:
         "large_object has stored a.txt [text/plain, 4 bytes]: Ok",
     ],
 )
-def test_it_is_told(service: Service, told: str) -> None:
+def test_mistakes_are_logged_at_the_start(service: Service, message: str) -> None:
     files = [("f", BINARY), ("f", TEXT)]
     service.post(f"/api/up-{list(CASES).index('folder, refused')}", files=files[:1])
     service.post(f"/api/up-{list(CASES).index('implied')}", files=files[1:])
-    service.wait_for_log(told)
+    service.wait_for_log(message)

@@ -16,17 +16,17 @@ from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
-create function tell(_text text, _hint text default null) returns text language plpgsql as $$begin
+create function publish(_text text, _hint text default null) returns text language plpgsql as $$begin
     if _hint is null then raise info '%', _text; else raise info '%', _text using hint = _hint; end if;
-    return 'told';
+    return 'published';
 end$$;
-comment on function tell(text, text) is E'HTTP POST\\nsse';
+comment on function publish(text, text) is E'HTTP POST\\nsse';
 create function gauge(_text text) returns void language plpgsql as $$begin raise info '%', _text; end$$;
 comment on function gauge(text) is E'HTTP POST\\nsse\\nsse_last_value';
-create function tell_many(_from int, _to int) returns void language plpgsql as $$begin
+create function publish_many(_from int, _to int) returns void language plpgsql as $$begin
     for n in _from .. _to loop raise info '%', n; end loop;
 end$$;
-comment on function tell_many(int, int) is E'HTTP POST\\nsse_publish';
+comment on function publish_many(int, int) is E'HTTP POST\\nsse_publish';
 create function settle(_text text, _fails boolean default false) returns text language plpgsql as $$begin
     raise info 'begun %', _text;
     if _fails then raise exception 'no'; end if;
@@ -45,7 +45,7 @@ SETTINGS = {
     "Service:ServerSentEvents:Heartbeat": "1 second",
     "Service:ServerSentEvents:Retry": "1500ms",
 }
-STREAM = "/api/tell/info"
+STREAM = "/api/publish/info"
 
 
 @pytest.fixture(scope="module")
@@ -60,55 +60,55 @@ def single_worker(database: Database, service: Service, serve: Serve) -> Service
     return serve(database, "", SETTINGS, workers=1)
 
 
-def tell(service: Service, *texts: str) -> None:
+def publish(service: Service, *texts: str) -> None:
     """Publish over new connections: any of the workers may receive them, and none may have ended."""
     for text in texts:
-        assert service.request_once("POST", "/api/tell", json={"text": text}).status_code == 200
+        assert service.request_once("POST", "/api/publish", json={"text": text}).status_code == 200
 
 
 def test_who_comes_back_gets_what_was_missed(service: Service) -> None:
     with EventStream(service, STREAM) as stream:
-        tell(service, "one", "two")
+        publish(service, "one", "two")
         stream.wait_for("one", "two")
         last = stream.last_id
-    tell(service, "three", "four")
+    publish(service, "three", "four")
     for _ in range(4):
         with EventStream(service, STREAM, {"last-event-id": last}) as again:
             again.wait_for("three", "four")
             after = again.last_id
     with EventStream(service, STREAM, {"last-event-id": after}) as nothing_missed:
-        tell(service, "five")
+        publish(service, "five")
         nothing_missed.wait_for("five")
 
 
 def test_a_client_that_left_before_its_first_event_comes_back_too(single_worker: Service) -> None:
-    tell(single_worker, "before")
+    publish(single_worker, "before")
     with EventStream(single_worker, STREAM) as stream:
         stream.wait(lambda: stream.last_id, "an id without an event")
         last = stream.last_id
-    tell(single_worker, "meanwhile")
+    publish(single_worker, "meanwhile")
     with EventStream(single_worker, STREAM, {"last-event-id": last}) as again:
         again.wait_for("meanwhile")
 
 
 def test_replay_shows_only_what_its_reader_may_see(service: Service) -> None:
     with EventStream(service, STREAM + "?a") as stream:
-        tell(service, "first")
+        publish(service, "first")
         stream.wait_for("first")
         last = stream.last_id
-    service.post("/api/tell", json={"text": "for b"}, headers={"x-npgsqlrest-id": "b"})
-    service.post("/api/tell", json={"text": "for a"}, headers={"x-npgsqlrest-id": "a"})
-    service.post("/api/tell", json={"text": "for members", "hint": "authorize"})
+    service.post("/api/publish", json={"text": "for b"}, headers={"x-npgsqlrest-id": "b"})
+    service.post("/api/publish", json={"text": "for a"}, headers={"x-npgsqlrest-id": "a"})
+    service.post("/api/publish", json={"text": "for members", "hint": "authorize"})
     with EventStream(service, STREAM + "?a", {"last-event-id": last}) as again:
         again.wait_for("for a")
 
 
 def test_more_was_missed_than_is_kept(service: Service) -> None:
     with EventStream(service, STREAM) as stream:
-        tell(service, "last seen")
+        publish(service, "last seen")
         stream.wait_for("last seen")
         last = stream.last_id
-    service.post("/api/tell-many", json={"from": 1, "to": 150})
+    service.post("/api/publish-many", json={"from": 1, "to": 150})
     with EventStream(service, STREAM, {"last-event-id": last}) as again:
         again.wait_for(*(str(number) for number in range(51, 151)))
         assert 'event: gap\ndata: {"missed":null}\n\n' in again.text
@@ -116,9 +116,9 @@ def test_more_was_missed_than_is_kept(service: Service) -> None:
 
 @pytest.mark.parametrize("last", ["nonsense", "-1", "zz.zz", "é", "a" * 3000])
 def test_an_id_that_is_none_of_ours_is_that_of_a_new_client(single_worker: Service, last: str) -> None:
-    tell(single_worker, "old")
+    publish(single_worker, "old")
     with EventStream(single_worker, STREAM, {"last-event-id": last}) as stream:
-        tell(single_worker, "new")
+        publish(single_worker, "new")
         stream.wait_for("new")
 
 
@@ -135,7 +135,7 @@ def test_a_stream_begins_with_the_last_value(service: Service) -> None:
     with EventStream(service, "/api/gauge/info") as stream:
         stream.wait_for("18 degrees")
     with EventStream(service, STREAM) as other:
-        tell(service, "end")
+        publish(service, "end")
         other.wait_for("end")
     service.post("/api/gauge", json={"text": "of job 1"}, headers={"x-npgsqlrest-id": "job-1"})
     service.post("/api/gauge", json={"text": "of job 2"}, headers={"x-npgsqlrest-id": "job-2"})
@@ -160,15 +160,15 @@ def test_events_of_a_commit_that_fails_never_leave(service: Service) -> None:
 
 def test_a_killed_worker_loses_no_event(service: Service) -> None:
     streams = [EventStream(service, STREAM) for _ in range(20)]
-    tell(service, "before")
+    publish(service, "before")
     for stream in streams:
         stream.wait_for("before")
     before = service.pids()
     psutil.Process(before[0]).kill()
     lost = [stream for stream in streams if not _goes_on(stream, service)]
-    tell(service, "meanwhile")
+    publish(service, "meanwhile")
     wait_until(lambda: len(set(service.pids()) | set(before)) == 3, "the worker is replaced")
-    tell(service, "after")
+    publish(service, "after")
     for stream in streams:
         if stream in lost:
             with EventStream(service, STREAM, {"last-event-id": stream.last_id}) as again:
@@ -183,7 +183,7 @@ def test_a_killed_worker_loses_no_event(service: Service) -> None:
 
 def _goes_on(stream: EventStream, service: Service) -> bool:
     count = len(stream.messages)
-    tell(service, "ping")
+    publish(service, "ping")
     stream.wait(lambda: stream.cut or len(stream.messages) > count, "an event, or the end")
     return not stream.cut
 
@@ -232,5 +232,5 @@ def test_a_stream_whose_path_is_gone_ends_and_others_go_on(own_database: Databas
                 if stream.status == 200:
                     stream.wait_for_end()
                     assert stream.ended
-        tell(service, "still here")
+        publish(service, "still here")
         stays.wait_for("still here")

@@ -1,4 +1,4 @@
-"""Whoever puts an endpoint where the service itself answers is told, and by which key it does (routing-12)."""
+"""An endpoint on a reserved path is logged, with the key that reserves the path (routing-12)."""
 
 from __future__ import annotations
 
@@ -51,6 +51,6 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 @pytest.mark.parametrize(("key", "place"), PATHS.items())
-def test_an_endpoint_where_the_service_answers_is_told(service: Service, key: str, place: str) -> None:
+def test_an_endpoint_on_a_reserved_path_is_logged(service: Service, key: str, place: str) -> None:
     result = f"{place} is not reached: {key} answers there; give one of them another path"
     assert service.log.count(result) == 1

@@ -38,12 +38,12 @@ as $$select ok, id, role from key where digest = _digest$$;
 
 create function who(_user_id text default null) returns text language sql stable as 'select _user_id';
 comment on function who(text) is E'HTTP GET\\nauthorize\\nuser_parameters';
-create function anybody(_user_id text default null) returns text language sql stable
-as $$select coalesce(_user_id, 'nobody')$$;
-comment on function anybody(text) is E'HTTP GET\\nallow_anonymous\\nuser_parameters';
+create function any_caller(_user_id text default null) returns text language sql stable
+as $$select coalesce(_user_id, 'anonymous')$$;
+comment on function any_caller(text) is E'HTTP GET\\nallow_anonymous\\nuser_parameters';
 
-create function tell(_text text) returns void language plpgsql as $$begin raise info '%', _text; end$$;
-comment on function tell(text) is E'HTTP POST\\nallow_anonymous\\nsse\\nsse_scope authorize';
+create function publish(_text text) returns void language plpgsql as $$begin raise info '%', _text; end$$;
+comment on function publish(text) is E'HTTP POST\\nallow_anonymous\\nsse\\nsse_scope authorize';
 
 create function as_role() returns text language sql stable as 'select current_user::text';
 comment on function as_role() is E'HTTP GET\\nauthorize\\nrole_from_claim';
@@ -120,7 +120,7 @@ def test_a_session_ends_on_every_worker(service: Service, database: Database) ->
         lambda: {response.status_code for response in everywhere(service, mine)} == {401}, "the session has ended"
     )
     assert {response.status_code for response in everywhere(service, other)} == {200}
-    assert service.get("/api/anybody", headers=mine).text == "nobody"
+    assert service.get("/api/any-caller", headers=mine).text == "anonymous"
 
 
 def test_an_ended_session_gets_no_new_signed_token(service: Service, database: Database) -> None:
@@ -133,7 +133,7 @@ def test_an_ended_session_gets_no_new_signed_token(service: Service, database: D
     assert service.post(refresh, json={"refreshToken": other}).status_code == 200
 
 
-def test_a_session_that_nobody_knows_does_not_hold(service: Service, database: Database) -> None:
+def test_an_unknown_session_is_refused(service: Service, database: Database) -> None:
     mine = token(service, "s4")
     database.execute("delete from session where id = 's4'")
     assert service.get("/api/who", headers=mine).status_code == 401
@@ -149,10 +149,10 @@ def test_keys_are_found_by_their_digest(service: Service) -> None:
     assert "till-1" not in service.log
 
 
-def test_a_wrong_key_is_nobody_whatever_else_is_sent(service: Service) -> None:
+def test_a_wrong_key_makes_the_caller_anonymous_whatever_else_is_sent(service: Service) -> None:
     headers = {**token(service, "s5"), "x-till-key": "till-9"}
     assert service.get("/api/who", headers=headers).status_code == 401
-    assert service.get("/api/anybody", headers=headers).text == "nobody"
+    assert service.get("/api/any-caller", headers=headers).text == "anonymous"
 
 
 def test_a_key_that_is_taken_back_ends(service: Service, database: Database) -> None:
@@ -174,14 +174,14 @@ def test_a_stream_ends_with_the_key_that_opened_it(service: Service, database: D
     for requested, ending in ((service, "update key set ok = false"), (alone, "delete from key")):
         database.execute("update key set ok = true where id = 10")
         with (
-            EventStream(requested, "/api/tell/info", {"x-till-key": "till-4"}) as ended,
-            EventStream(requested, "/api/tell/info", {"x-till-key": "till-5"}) as other,
+            EventStream(requested, "/api/publish/info", {"x-till-key": "till-4"}) as ended,
+            EventStream(requested, "/api/publish/info", {"x-till-key": "till-5"}) as other,
         ):
-            requested.post("/api/tell", json={"text": "first"})
+            requested.post("/api/publish", json={"text": "first"})
             ended.wait_for("first")
             database.execute(f"{ending} where digest = encode(sha256('till-4'), 'hex')")
             ended.wait_for_end(30)
-            requested.post("/api/tell", json={"text": "second"})
+            requested.post("/api/publish", json={"text": "second"})
             other.wait_for("first", "second")
             assert ended.messages == ["first"]
 
@@ -225,7 +225,7 @@ def test_one_question_for_many_requests() -> None:
 def test_a_routine_runs_as_the_role_of_the_claim(service: Service, database: Database) -> None:
     owner = database.value("select current_user")
     assert service.get("/api/as-role", headers=KEY).text == "pg_monitor"
-    assert service.get("/api/as-role", headers=token(service, "r1", "nobody", "pg_signal_backend")).text == (
+    assert service.get("/api/as-role", headers=token(service, "r1", "anonymous", "pg_signal_backend")).text == (
         "pg_signal_backend"
     )
     roles = {response.text for response in everywhere(service, {}, "/api/as-service")}
@@ -237,7 +237,7 @@ def test_roles_that_are_not_listed_are_not_taken_on(service: Service, role: str)
     assert service.get("/api/as-role", headers=token(service, f"r {role}", role)).status_code == 403
 
 
-def test_nobody_runs_as_the_service_for_want_of_a_role(service: Service) -> None:
+def test_a_caller_without_a_role_does_not_run_as_the_service(service: Service) -> None:
     assert service.get("/api/as-role").status_code == 401
     assert service.get("/api/as-role", headers=token(service, "r2")).status_code == 403
     assert service.get("/api/as-any-role", headers=token(service, "r2")).status_code == 403

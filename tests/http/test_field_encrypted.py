@@ -12,7 +12,7 @@ import pytest
 
 from tests.harness.command import rowcall
 from tests.harness.database import Database
-from tests.harness.exchanges import RequestContext, cases, check, check_in_order
+from tests.harness.request_tables import RequestContext, cases, check, check_in_order
 from tests.harness.routines import Routine, routines
 from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
@@ -194,7 +194,7 @@ CASES: list[RequestContext] = [
     ("GET /api/seal-default", "200T plain fallback"),
     ("GET /api/seal-default?a=mine", "200T sealed"),
     ("GET /api/seal-variadic?id=1&a=x&a=y", "200T sealed,sealed"),
-    ("GET /api/seal-valid?a=nobody", "400"),
+    ("GET /api/seal-valid?a=unknown", "400"),
     ("GET /api/seal-valid?a=a@b.example", "200T sealed"),
     ('POST /api/seal-hashed {"p":"x","h":"theirs"}', "200T plain x|true"),
     ("GET /api/seal-resolved?a=x", "200T sealed"),
@@ -262,7 +262,7 @@ def test_what_is_sealed(service: Service, context: RequestContext) -> None:
     check(service, context)
 
 
-TOLD = [
+MESSAGES = [
     ("seal_unknown", "no parameter _nothing"),
     ("seal_none", "no parameter _nothing"),
     ("wrong_word", "'maybe' is neither true nor false (comment line: encrypt = maybe)"),
@@ -273,8 +273,8 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize(("name", "words"), TOLD)
-def test_what_is_told_at_the_start(service: Service, name: str, words: str) -> None:
+@pytest.mark.parametrize(("name", "words"), MESSAGES)
+def test_messages_at_the_start(service: Service, name: str, words: str) -> None:
     assert any(name in line and words in line and "WRN" in line for line in service.log.splitlines())
 
 
