@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rowcall.core.auth.options import AuthOptions
+from rowcall.core.auth.options import AuthOptions, CrossSite
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
@@ -125,3 +126,24 @@ def refuse_plain_text(scope: Any) -> None:
         raise Problem(
             415, "with a session by cookie, a body without the header Origin must be application/json or a form"
         )
+
+
+def ahead_of_sign_in(
+    services: Services, rate_limiter: str | None, origins: frozenset[str] = frozenset()
+) -> tuple[Step, ...]:
+    """Return the steps that authenticate, limit the rate, and refuse sessions on pages of other sites.
+
+    rate_limiter: name of a policy. origins: whose pages may use sessions, beside those of the configuration.
+    """
+    auth = services.options.auth
+    steps: list[Step] = []
+    if auth.schemes:
+        steps.append(services.auth.sessions.authenticate)
+    limited = services.limiting(rate_limiter) if services.limiting is not None else None
+    if limited is not None:
+        steps.append(limited)
+    if auth.cross_site is not None and auth.schemes.cookies:
+        trusted = CrossSite(auth.cross_site.origins | origins)
+        check = foreign_refusal(replace(auth, cross_site=trusted), services.options.forwarding)
+        steps.append(lambda context: check(context.scope))
+    return tuple(steps)

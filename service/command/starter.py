@@ -1,13 +1,19 @@
-"""`--init`: write a starter configuration file."""
+"""Files to start from: `--init` writes a configuration, and `new` an application."""
 
 from __future__ import annotations
 
+import re
 import sys
+from importlib.resources import as_file, files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from rowcall.core.config.output.starter import starter
 from rowcall.service.command.configuration_files import DEFAULT_FILES
 from rowcall.service.command.switches import Arguments
+
+TEMPLATES = ("accounts", "shop", "empty")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def write(arguments: Arguments) -> int:
@@ -24,3 +30,49 @@ def write(arguments: Arguments) -> int:
         return 1
     print(f"{name} is written. Set ConnectionStrings in it, or PGDATABASE, and start: rowcall {name}")
     return 0
+
+
+def create(arguments: Arguments) -> int:
+    """Create the folder with the application. An existing folder is left unchanged; then, and if writing fails,
+    return 1.
+    """
+    (path,) = arguments.given["--new"]
+    template = next(iter(arguments.given.get("--template", ())), "empty").lower()
+    if template not in TEMPLATES:
+        return _failed(f"there is no template {template!r}: name one of {', '.join(TEMPLATES)}")
+    target = Path(path)
+    if not _NAME.fullmatch(target.name):
+        return _failed(f"{path!r} is no name of a folder: letters, digits, '.', '_' and '-' are possible")
+    if target.exists():
+        return _failed(f"{path} exists and is left as it is")
+    with as_file(files("rowcall.service.scaffold") / template) as source:
+        try:
+            _copy(source, target, target.name)
+        except OSError as error:
+            return _failed(f"{path} cannot be written: {error.strerror}")
+    commands = "".join(f"\n  {line}" for line in _first_commands(target))
+    print(f"{path} is written, from the template {template}. Go on:\n  cd {path}{commands}")
+    return 0
+
+
+def _copy(source: Traversable, target: Path, name: str) -> None:
+    target.mkdir(parents=True)
+    for item in source.iterdir():
+        if item.is_dir():
+            _copy(item, target / item.name, name)
+        elif item.name == "README.md":
+            (target / item.name).write_text(item.read_text(encoding="utf-8").replace("{name}", name), encoding="utf-8")
+        else:
+            (target / item.name).write_bytes(item.read_bytes())
+
+
+def _first_commands(target: Path) -> list[str]:
+    """Return the commands of the README."""
+    readme = (target / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"```bash\n(.*?)```", readme, re.DOTALL)
+    return block[1].splitlines() if block else []
+
+
+def _failed(message: str) -> int:
+    print(f"rowcall: {message}", file=sys.stderr)
+    return 1

@@ -78,7 +78,7 @@ SWITCHES = (
         ("new", "--new"),
         "Create the folder NAME with an application to start from: empty, or as --template says. Never overwrites.",
         ("NAME",),
-        "scaffolding:create",
+        "starter:create",
         alone=True,
     ),
     Switch(

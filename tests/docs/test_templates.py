@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from rowcall.service.command.scaffolding import TEMPLATES
+from rowcall.service.command.starter import TEMPLATES
 from tests.docs.pages import application_settings
 from tests.harness.authenticator_app import AuthenticatorApp
 from tests.harness.browser import TIMEOUT, VIRTUAL_AUTHENTICATOR, browser, needs_browser

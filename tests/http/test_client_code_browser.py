@@ -136,7 +136,9 @@ def run(page: Page, code: str) -> Any:
         const input = document.querySelector("input");
         const cookies = request => ({{...request, credentials: "include"}});
         const asIs = url => url;
-        {code}
+        const late = new Promise((_, reject) => setTimeout(() => reject(new Error("it takes too long")), {TIMEOUT}));
+        return await Promise.race([late, (async () => {{ {code}
+        }})()]);
     }}""")
 
 
@@ -156,7 +158,7 @@ def test_headers_of_one_s_own_are_sent(page: Page) -> None:
 
 
 def test_a_session_is_kept_in_a_cookie(page: Page) -> None:
-    who = "const { status, response } = await api.who({}, asIs, cookies); return [status, response];"
+    who = "const { status, response } = await api.who(asIs, cookies); return [status, response];"
     assert run(page, who)[0] == 401
     assert run(page, 'return await api.signIn({name: "kiri"}, asIs, cookies);') == ""
     assert run(page, who) == [200, "7"]
@@ -177,7 +179,7 @@ def test_files_are_uploaded_with_their_progress(page: Page) -> None:
             """
             const steps = [];
             const step = (loaded, total) => steps.push([loaded, total]);
-            const answer = await api.importManifest(input.files, {}, asIs, xhr => xhr, step, "token");
+            const answer = await api.importManifest(input.files, asIs, xhr => xhr, step, "token");
             return {answer, steps};""",
         )
     assert requested.value.all_headers()["x-xsrf"] == "token"
@@ -228,7 +230,7 @@ def test_a_stream_can_be_opened_by_itself(page: Page) -> None:
         const source = api.createCountFilesEventSource("mine");
         await new Promise((resolve, reject) => { source.onopen = resolve; source.onerror = reject; });
         const heard = new Promise(resolve => { source.onmessage = event => resolve(event.data); });
-        const files = await api.countFiles(input.files, {}, undefined, "mine");
+        const files = await api.countFiles(input.files, undefined, "mine");
         const word = await heard;
         source.close();
         return [files.length, word];""",

@@ -124,7 +124,7 @@ def lock(service: Service, name: str, network: str, **options: str) -> None:
     assert status(service, name, "wrong", f"{network}.99", **options) == 429
 
 
-@pytest.mark.parametrize("name", ["ana0", "nobody"])
+@pytest.mark.parametrize("name", ["ana0", "unknown"])
 def test_parallel_tries_are_counted_exactly(service: Service, name: str) -> None:
     with ThreadPoolExecutor(16) as threads:
         tries = [threads.submit(status, service, name, "wrong", f"192.0.2.{number}") for number in range(50)]
@@ -265,7 +265,7 @@ def test_errors_of_the_service_are_no_failures(service: Service) -> None:
     assert status(service, "eve0", "right", "198.51.114.20", path="/enter-by-exception") == 200
 
 
-@pytest.mark.parametrize(("path", "name"), [("/closed", "basil"), ("/asked", "anybody")])
+@pytest.mark.parametrize(("path", "name"), [("/closed", "basil"), ("/asked", "any")])
 def test_http_basic(service: Service, path: str, name: str) -> None:
     network = "198.51.115" if path == "/closed" else "198.51.116"
 
@@ -390,7 +390,7 @@ def test_hosts_count_together_and_redis_has_no_names(own_database: Database, ser
         hosts = [serve_once(own_database, settings=settings, workers=2) for _ in range(2)]
         cookie = enter(hosts[0], "ana0", RIGHT, "203.0.113.1").cookies[COOKIE]
         with ThreadPoolExecutor(16) as threads:
-            for name in ("ana0", "nobody"):
+            for name in ("ana0", "unknown"):
                 tries = [
                     threads.submit(status, hosts[number % 2], name, "wrong", f"192.0.2.{number}")
                     for number in range(50)

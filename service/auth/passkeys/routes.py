@@ -9,7 +9,7 @@ from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.access import impersonation_refusal
-from rowcall.service.auth.own_endpoints import ahead_of_sign_in
+from rowcall.service.auth.cross_site import ahead_of_sign_in
 from rowcall.service.auth.passkeys.challenge_store import ChallengeStore, HostChallengeStore
 from rowcall.service.auth.passkeys.commands import Transactions
 from rowcall.service.auth.passkeys.completion import CompletionEndpoints

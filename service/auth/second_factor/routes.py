@@ -21,7 +21,7 @@ from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.access import impersonation_refusal, sign_in_again, signed_in_at
 from rowcall.service.auth.credential_issuer import NOT_STORED, CredentialIssuer
-from rowcall.service.auth.own_endpoints import ahead_of_sign_in
+from rowcall.service.auth.cross_site import ahead_of_sign_in
 from rowcall.service.auth.second_factor.device_cookie import DeviceCookie
 from rowcall.service.auth.second_factor.factor_store import FactorStore
 from rowcall.service.auth.second_factor.pending_sign_in import PendingSignIn, PendingSignIns
