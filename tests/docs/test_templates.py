@@ -17,10 +17,12 @@ from tests.harness.authenticator_app import AuthenticatorApp
 from tests.harness.browser import TIMEOUT, VIRTUAL_AUTHENTICATOR, browser, needs_browser
 from tests.harness.command import rowcall
 from tests.harness.database import Database
+from tests.harness.identity_provider import IdentityProvider
 from tests.harness.postgres import free_port
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
+from tests.http.external import begin, finish, granted, issuer_settings, session_of, sign_in
 
 ROOT = Path(__file__).parents[2]
 
@@ -116,6 +118,34 @@ def fill(page: Page, form: str, button: str, **fields: str) -> None:
 
 def says(page: Page, text: str) -> None:
     expect(page.locator("#message")).to_contain_text(text)
+
+
+def test_sign_in_with_a_provider(tmp_path: Path, own_database: Database, serve_once: Serve) -> None:
+    provider = IdentityProvider()
+    try:
+        application = made(tmp_path, "accounts", own_database)
+        port = free_port()
+        settings = application_settings(application) | issuer_settings("Id", provider)
+        settings |= {"Auth:External:Enabled": "true", "Auth:External:GitHub:Enabled": "false"}
+        service = serve_once(own_database, "", settings, workers=2, port=port)
+        provider.client.redirect_uris.add(f"{service.url}/signin-id")
+        first = sign_in(service, "/signin-id")
+        assert first.status_code == 200, first.text
+        me = service.get("/api/me", headers=session_of(first)).json()
+        assert (me["email"], me["hasPassword"]) == (provider.user["email"], False)
+        assert service.get("/api/me", headers=session_of(sign_in(service, "/signin-id"))).json() == me
+        # The address of an account is not enough: another person may have got it at the provider.
+        provider.user["sub"] = "another-person"
+        assert sign_in(service, "/signin-id").status_code == 401
+        # A user who is signed in links the identity.
+        session = session_of(first)
+        begun = begin(service, "/signin-id", session)
+        cookie = f"{begun.cookie}; {session['Cookie']}"
+        linked = finish(service, "/signin-id", dict(granted(begun.url)), cookie)
+        assert linked.status_code == 200, linked.text
+        assert service.get("/api/me", headers=session_of(sign_in(service, "/signin-id"))).json() == me
+    finally:
+        provider.close()
 
 
 @needs_browser

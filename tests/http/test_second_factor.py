@@ -23,6 +23,8 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
+pytestmark = pytest.mark.attack
+
 SQL = """
 create table account (user_id int primary key, name text, methods text[]);
 create function enter(_id int, _scheme text default null)

@@ -18,6 +18,8 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
+pytestmark = pytest.mark.attack
+
 SQL = """
 create table account (user_id int primary key, email text unique, password text);
 insert into account values (41, 'ana@example.com', 'old'), (42, 'ben@example.com', 'old');
