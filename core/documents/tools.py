@@ -404,13 +404,13 @@ def _value(entry: ToolEntry, content_type: str, body: bytes) -> Any:
     if endpoint.shape.content_type == BYTES:
         # The output format of bytea in a column.
         return f"\\x{body.hex()}"
+    if body == b"NULL" and endpoint.options.null_text is NullText.NULL_LITERAL and not entry.blank_is_text:
+        return None
     if kind == "boolean":
         text = body.decode()
         return _BOOLEANS[text] if text in _BOOLEANS else exact_json.parse(body)
     if kind == "string" and not content_type.startswith("application/json"):
         return body.decode()
-    if body == b"NULL" and endpoint.options.null_text is NullText.NULL_LITERAL:
-        return None
     try:
         return exact_json.parse(body)
     except ValueError:

@@ -165,6 +165,7 @@ def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_val
     filled = endpoint.outgoing.filled | {item.target for item in resolved_parameters(endpoint)}
     items = [item for index, item in enumerate(endpoint.parameters) if index not in filled and not item.path]
     raw = endpoint.raw_body
+    as_text = body_bytes if raw is not None and raw.cast == "bytea" else body_text
     needs_none = not endpoint.parameters
 
     def from_query(context: RequestContext) -> None:
@@ -184,7 +185,7 @@ def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_val
                 context.body = await read_body(context.scope, context.protocol, limit)
         values = path_values(context)
         if raw is not None:
-            values = {**values, raw.api_name: context.body.decode(errors="replace").replace("\0", "")}
+            values = {**values, raw.api_name: as_text(context.body)}
             _set_arguments(context, binder.bind_query(context.scope.query_string, values))
             return
         body = context.body

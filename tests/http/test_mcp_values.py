@@ -110,6 +110,13 @@ create function strict_many(_n int) returns setof int language sql stable strict
 comment on function strict_many(int) is E'HTTP GET\\nmcp Strict.';
 create function nothing() returns numeric language sql stable as 'select null::numeric';
 comment on function nothing() is E'HTTP GET\\nresponse_null null_literal\\nmcp Null.';
+""")
+    for name in ("boolean", "uuid", "date", "jsonb", "int[]", "mood", "text"):
+        tool = f"no_{name.rstrip('[]')}"
+        made.append(f"create function {tool}() returns {name} language sql stable as 'select null::{name}';")
+        made.append(f"comment on function {tool}() is E'HTTP GET\\nresponse_null null_literal\\nmcp Null.';")
+        counts[tool] = 0
+    made.append("""
 create function taken(_a jsonb, _b part[], _c part[] default null) returns jsonb language sql stable as
     $$ select jsonb_build_object('a', _a, 'b', _b, 'c', _c) $$;
 comment on function taken is E'HTTP POST\\nmcp Takes.';
@@ -244,6 +251,9 @@ def test_values_are_those_of_rows(service: Service) -> None:
     assert call(service, "no_row")["structuredContent"] == {}
     assert call(service, "strict_many", n=None)["structuredContent"] == {"items": []}
     assert call(service, "nothing")["structuredContent"] == {"value": None}
+    for name in ("boolean", "uuid", "date", "jsonb", "int", "mood"):
+        assert call(service, f"no_{name}")["structuredContent"] == {"value": None}, name
+    assert call(service, "no_text")["structuredContent"] == {"value": "NULL"}
 
 
 def test_composites_and_json_are_described_and_taken(service: Service) -> None:

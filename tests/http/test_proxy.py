@@ -74,6 +74,12 @@ def schema(url: str) -> str:
             f"HTTP POST /replaced-body\nproxy {url}\nbody_parameter_name _b\n_b = select 'the body'",
             "_b text default null",
         )
+        + nothing("body_text", f"HTTP POST /body-text\nproxy {url}\nbody_parameter_name _b", "_b text")
+        + function(
+            "body_bytes(_b bytea, _proxy_status_code int) returns text",
+            "select encode(_b, 'hex')",
+            f"HTTP POST /body-bytes\nproxy {url}\nbody_parameter_name _b",
+        )
         + nothing(
             "long_value", f"HTTP GET /long-value\nproxy {url}\n_v = select repeat('x', 2049)", "_v text default null"
         )
@@ -357,6 +363,19 @@ def test_values_of_the_service_stand_in_the_query_of_other_bodies(service: Servi
 
 def test_a_body_parameter_of_the_service_is_the_body(service: Service) -> None:
     assert received(service.post("/replaced-body", content=b"mine"))["body"] == "the body"
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [(b"Gr\xfc\xdfe", "the body is not valid UTF-8"), (b"a\0b", "the body holds a NUL character")],
+)
+def test_body_that_is_the_text_of_a_parameter_must_be_utf8(service: Service, body: bytes, detail: str) -> None:
+    assert told(service.post("/body-text", content="Grüße".encode()))["body"].encode("latin-1") == "Grüße".encode()
+    assert problem(service.post("/body-text", content=body), 400)["detail"] == detail
+
+
+def test_body_that_is_a_bytea_parameter_may_have_any_bytes(service: Service) -> None:
+    assert service.post("/body-bytes", content=b"a\0\xff").text == "6100ff"
 
 
 def test_a_value_that_is_too_long_is_left_out(service: Service) -> None:
