@@ -55,6 +55,7 @@ EXCEPTIONS = (
     Exempt("tests/docs/test_record_shop_pages.py", "tell", "a text of the example application"),
     Exempt("core/operations/exposition.py", "exchanges", "a former name of a metric, which is served"),
     Exempt("service/worker/application.py", "lane", "a label of metrics, which dashboards of users name"),
+    Exempt("service/console/load.py", "lane", "a label of metrics, which dashboards of users name"),
 )
 
 _SUFFIXES = {".py", ".pyx", ".pxd", ".pyi", ".md", ".sh"}
