@@ -39,7 +39,12 @@ _PROTECTION: Headers = (
     ("cross-origin-resource-policy", "same-origin"),
     ("cross-origin-opener-policy", "same-origin"),
 )
-_TYPES = {"html": "text/html; charset=utf-8", "js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
+_TYPES = {
+    "svg": "image/svg+xml",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+}
 _JSON = "application/json"
 _HEADER = "x-rowcall-console"
 _MOST_STREAMS = 8

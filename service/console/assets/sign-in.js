@@ -17,6 +17,6 @@ document.getElementById("form").addEventListener("submit", (event) => {
   event.preventDefault();
   signIn(document.getElementById("token").value.trim());
 });
-const token = location.hash.slice(1);
+const token = decodeURIComponent(location.hash.slice(1));
 history.replaceState(null, "", location.pathname);
 if (token) signIn(token);

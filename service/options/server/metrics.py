@@ -41,7 +41,7 @@ class ConsoleOptions:
         )
 
 
-OPEN_FILES = ("sign-in", "sign-in.js", "style.css")
+OPEN_FILES = ("sign-in", "sign-in.js", "style.css", "icon.svg")
 """Files of the console that anonymous callers get: the page to sign in at, which contains no data."""
 
 
