@@ -68,7 +68,8 @@ class Console:
         self._entries = sources.entries
         self._reloads = Reloads()
         self._closing = threading.Event()
-        self._streams = threading.BoundedSemaphore(_MOST_STREAMS)
+        self._streams: set[object] = set()
+        """A mark for each stream that is being sent."""
         self._cookie = "rowcall_console"
         self._files = {item.name: item.read_bytes() for item in files(__package__).joinpath("assets").iterdir()}
         database = Database(sources)
@@ -189,16 +190,19 @@ class Console:
 
     def _stream(self, events: Iterator[bytes]) -> MountResponse:
         """Return a response with server-sent events. Raises `Problem` 503 if there are too many streams."""
-        if not self._streams.acquire(blocking=False):
+        if len(self._streams) >= _MOST_STREAMS:
             raise Problem(503, f"there are {_MOST_STREAMS} event streams already", headers=(("retry-after", "5"),))
-        return MountResponse(200, (("content-type", "text/event-stream"), *_PROTECTION), self._released(events))
+        return MountResponse(200, (("content-type", "text/event-stream"), *_PROTECTION), self._counted(events))
 
-    def _released(self, events: Iterator[bytes]) -> Iterator[bytes]:
+    def _counted(self, events: Iterator[bytes]) -> Iterator[bytes]:
+        """Count the stream from its first part on: that of a HEAD request never begins."""
+        mark = object()
+        self._streams.add(mark)
         try:
             yield b"retry: 2000\n\n"
             yield from events
         finally:
-            self._streams.release()
+            self._streams.discard(mark)
 
     def _overviews(self) -> Iterator[bytes]:
         while not self._closing.is_set():

@@ -188,6 +188,11 @@ def test_the_overview_is_sent_live(console: httpx.Client) -> None:
     assert all("requestsPerSecond" in event for event in events)
 
 
+def test_requests_without_a_body_occupy_no_stream(console: httpx.Client) -> None:
+    for _ in range(20):
+        assert console.head("/console/api/live").status_code == 200
+
+
 def test_endpoints_are_searched_and_paged(console: httpx.Client) -> None:
     whole = data(console, "endpoints")
     assert whole["total"] == 4
