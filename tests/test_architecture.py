@@ -84,7 +84,7 @@ ORDER = {
         "auth accounts sqlfiles cache limits outgoing uploads downloads events static codegen mcp operations metrics "
         "tracing testing encryption postgrest queryable idempotency batch tenancy jobs webhooks",
         "handler",
-        "snapshot supervisor worker",
+        "snapshot console supervisor worker",
         "embedded manual command cli",
     ),
 }

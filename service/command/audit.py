@@ -147,6 +147,10 @@ async def _accesses(
     if admin is not None:
         url = admin.address.url(admin.address.port)
         routes += (RouteAccess(method, url + path, "admin listener", admin.access) for method, path in admin.pages)
+        if admin.console is not None:
+            routes += (
+                RouteAccess(method, url + path, "console", access) for method, path, access in admin.console.routes
+            )
     return tuple(sorted(routes, key=lambda route: (route.path, route.method, route.part)))
 
 

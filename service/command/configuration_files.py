@@ -71,6 +71,8 @@ def load(arguments: Arguments) -> Configuration:
         return _load_postgrest(arguments.given["--postgrest"][0], overrides, _readable(os.environ))
     if arguments.has("--watch"):
         overrides = (*overrides, ("Watch:Enabled", "true"))
+    if arguments.has("--console"):
+        overrides = (*overrides, ("Console:Enabled", "true"))
     return load_configuration(arguments.files, overrides, _readable(os.environ), Path.cwd())
 
 

@@ -186,6 +186,10 @@ SWITCHES = (
         "With --test: run tests again whenever something changes.",
     ),
     Switch(
+        ("--console",),
+        "Serve the console for operators on the admin listener, as Console:Enabled does; the log has its address.",
+    ),
+    Switch(
         ("--check",),
         "With --contract: compare with the file instead of writing it; with --migrate: list what would run.",
         goes_with=("--contract", "--migrate"),

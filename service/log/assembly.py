@@ -12,6 +12,7 @@ from rowcall.core.config import Settings
 from rowcall.service.log.entry import VERBOSE, Entry, json_line, level_name
 from rowcall.service.log.handlers import Forwarder, Send, SinkHandler
 from rowcall.service.log.options import LogOptions, log_options
+from rowcall.service.log.recent import RecentEntries
 from rowcall.service.log.request_line import Seen, request_entry
 from rowcall.service.log.rotating_file import RotatingFile
 from rowcall.service.log.sinks import ConsoleSink, Sink, SinkThread, say_on_stderr
@@ -33,6 +34,7 @@ class Log:
         self.options = options
         self._console: SinkThread | None = None
         self._postgres: PostgresSink | None = None
+        self._recent: RecentEntries | None = None
         sinks: list[SinkThread] = []
         for name, sink in self._sinks(options, stream):
             thread = SinkThread(sink, options.floors[name], say_on_stderr if name == "Console" else self._say)
@@ -58,6 +60,13 @@ class Log:
         """Set the database of the PostgreSQL sink, if there is one."""
         if self._postgres is not None:
             self._postgres.connect_to(parameters)
+
+    def keep_recent(self) -> RecentEntries:
+        """Store the last entries of all processes from now on, and return where."""
+        if self._recent is None:
+            self._recent = RecentEntries()
+            self.handler.add(SinkThread(self._recent, self.options.floor, self._say))
+        return self._recent
 
     def take(self, batch: Iterable[Entry | Seen]) -> None:
         """Accept a batch of a worker."""

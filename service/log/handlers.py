@@ -36,6 +36,9 @@ class SinkHandler(logging.Handler):
         self._sinks = sinks
         self._client_name = client_name
 
+    def add(self, sink: SinkThread) -> None:
+        self._sinks = (sink, *self._sinks)
+
     def emit(self, record: logging.LogRecord) -> None:
         self.submit((entry_of(record, self._client_name),))
 

@@ -11,10 +11,11 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any, cast
 from urllib.parse import parse_qsl, urlsplit
 
@@ -56,14 +57,37 @@ Pages = Mapping[tuple[str, str], Page]
 """Pages by method and path."""
 
 
+@dataclass(frozen=True, slots=True)
+class MountRequest:
+    """A request below the path of a mount. headers: by name in lower case; several values of a name are joined."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class MountResponse:
+    """The response of a mount. body: an iterator is sent as it yields, without a length, until it ends."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes | Iterator[bytes]
+
+
+Mount = Callable[[MountRequest], MountResponse]
+"""Serves all paths below a prefix, and authenticates its callers. Called in a thread. Raises `Problem`."""
+
+
 class AdminListener:
     """Listens from construction until `close`."""
 
-    def __init__(self, options: AdminOptions, pages: Pages) -> None:
-        """Raises `StartupError` if it cannot listen."""
+    def __init__(self, options: AdminOptions, pages: Pages, mounts: Mapping[str, Mount] = MappingProxyType({})) -> None:
+        """mounts: by the first segment of their paths. Raises `StartupError` if it cannot listen."""
         self._address = options.address
         try:
-            self._server = _Server(options, pages)
+            self._server = _Server(options, pages, mounts)
         except OSError as error:
             url = options.address.url(options.address.port)
             raise StartupError(f"Admin:Url: cannot listen on {url}: {error.strerror or error}") from None
@@ -84,9 +108,10 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 64
 
-    def __init__(self, options: AdminOptions, pages: Pages) -> None:
+    def __init__(self, options: AdminOptions, pages: Pages, mounts: Mapping[str, Mount]) -> None:
         self.options = options
         self.pages = pages
+        self.mounts = mounts
         self._room = threading.BoundedSemaphore(_AT_ONCE)
         address = options.address
         if address.unix:
@@ -161,16 +186,29 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self) -> None:
         """Respond with the page or with a problem document."""
         try:
-            response = self._snapshot()
+            mount = cast(_Server, self.server).mounts.get(urlsplit(self.path).path.split("/")[1:2][0])
+            response = self._page() if mount is None else self._mounted(mount)
         except Problem as problem:
             self._refuse(problem)
         except Exception:
             log.exception("%s on the admin listener failed", self.command)
             self._refuse(Problem(500, "an unexpected error; the log of the service has it"))
         else:
-            self._send(200, [("content-type", response.content_type)], response.body)
+            self._send(response.status, [*response.headers], response.body)
 
-    def _snapshot(self) -> AdminResponse:
+    def _mounted(self, mount: Mount) -> MountResponse:
+        """Return the response of a mount. Raises `Problem`."""
+        self._check_host(cast(_Server, self.server).options)
+        if self.command not in _SAFE:
+            self._check_origin()
+        parts = urlsplit(self.path)
+        headers: dict[str, str] = {}
+        for name, value in self.headers.items():
+            headers[name.lower()] = f"{headers[name.lower()]}, {value}" if name.lower() in headers else value
+        method = "GET" if self.command == "HEAD" else self.command
+        return mount(MountRequest(method, parts.path, dict(parse_qsl(parts.query)), headers))
+
+    def _page(self) -> MountResponse:
         """Return the response of the page. Raises `Problem`."""
         server = cast(_Server, self.server)
         self._check(server.options)
@@ -186,7 +224,8 @@ class _Handler(BaseHTTPRequestHandler):
                 raise Problem(405, f"{parts.path[:200]} answers {allow}", headers=(("allow", allow),))
             known_paths = ", ".join(sorted(path for _, path in server.pages))
             raise Problem(404, f"the admin listener has {known_paths}, and nothing at {parts.path[:200]}")
-        return page(AdminRequest(self.headers.get("accept", ""), dict(parse_qsl(parts.query))))
+        response = page(AdminRequest(self.headers.get("accept", ""), dict(parse_qsl(parts.query))))
+        return MountResponse(200, (("content-type", response.content_type),), response.body)
 
     def _check(self, options: AdminOptions) -> None:
         """Raises `Problem` 401 without the token, or 403 for a host name if no token is configured."""
@@ -196,7 +235,13 @@ class _Handler(BaseHTTPRequestHandler):
             if not matches or scheme.lower() != "bearer":  # RFC 9110, 11.1
                 header = ("www-authenticate", 'Bearer realm="rowcall admin"')
                 raise Problem(401, "the admin listener requires Authorization: Bearer …", headers=(header,))
-        elif not options.address.unix and not is_address(self.headers.get("host", "")):
+        else:
+            self._check_host(options)
+
+    def _check_host(self, options: AdminOptions) -> None:
+        """Raise `Problem` 403 for a host name if no token is configured."""
+        local = options.access.anonymous and not options.address.unix
+        if local and not is_address(self.headers.get("host", "")):
             # Pages in an operator's browser can reach this address by a name of their own (DNS rebinding).
             raise Problem(403, "the admin listener accepts only addresses and localhost as the host")
 
@@ -213,12 +258,19 @@ class _Handler(BaseHTTPRequestHandler):
         headers = [("content-type", CONTENT_TYPE), *problem.headers]
         self._send(problem.status, headers, json.dumps(problem.members(with_type=True)).encode())
 
-    def _send(self, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+    def _send(self, status: int, headers: list[tuple[str, str]], body: bytes | Iterator[bytes]) -> None:
         self.send_response(status)
-        for name, value in (*headers, ("content-length", str(len(body))), ("cache-control", "no-store")):
+        if isinstance(body, bytes):
+            headers.append(("content-length", str(len(body))))
+        else:
+            # Without a length, the end of the connection is the end of the body (RFC 9112, 6.3).
+            self.close_connection = True
+        for name, value in (*headers, ("cache-control", "no-store")):
             self.send_header(name, value)
         if self.close_connection:
             self.send_header("connection", "close")
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        if self.command == "HEAD":
+            return
+        for part in (body,) if isinstance(body, bytes) else body:
+            self.wfile.write(part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +15,7 @@ import orjson
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.operations.exposition import OPEN_METRICS, PLAIN, Family, exposition, wants_open_metrics
-from rowcall.service.metrics.admin import AdminListener, AdminRequest, AdminResponse, Page
+from rowcall.service.metrics.admin import AdminListener, AdminRequest, AdminResponse, Mount, Page
 from rowcall.service.metrics.report import Gauge, Process, Processes, counted, gauges
 from rowcall.service.options.server.metrics import AdminOptions
 from rowcall.service.supervisor.profiling import LONGEST, SECONDS, Profiler
@@ -36,6 +36,7 @@ class Admin:
         sample: Callable[[], Awaitable[Sequence[Sequence[Gauge] | None]]],
         workers: Callable[[], Sequence[int | None]],
         profiler: Profiler,
+        mounts: Mapping[str, Mount],
     ) -> None:
         """folder: the shared state of the host. sample: the gauges of each worker, None for one that does not answer.
         workers: their process ids by number. Must be created in the running event loop. Raises StartupError.
@@ -49,7 +50,8 @@ class Admin:
         self.restarts = 0
         self._profiler = profiler
         by_method: dict[str, Page] = {"GET": self._metrics, "POST": self._profile}
-        self._listener = AdminListener(options, {(method, path): by_method[method] for method, path in options.pages})
+        pages = {(method, path): by_method[method] for method, path in options.pages}
+        self._listener = AdminListener(options, pages, mounts)
         self.url = self._listener.url
 
     def close(self) -> None:

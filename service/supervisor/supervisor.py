@@ -80,6 +80,8 @@ from rowcall.service.supervisor.start_progress import Progress
 from rowcall.service.supervisor.start_time import begin_start
 
 if TYPE_CHECKING:
+    from rowcall.service.console.console import Console
+    from rowcall.service.options.server.metrics import AdminOptions
     from rowcall.service.supervisor.admin import Admin
     from rowcall.service.supervisor.postgrest_admin import PostgRestAdmin
 
@@ -124,6 +126,7 @@ class Supervisor:
         self._count = worker_count(settings)
         self._admin_options = admin_options(settings)
         self._admin: Admin | None = None
+        self._console: Console | None = None
         self._postgrest_admin: PostgRestAdmin | None = None
         self._questions = itertools.count()
         self._profiler = Profiler(profiling_options(settings), self._subjects)
@@ -225,6 +228,8 @@ class Supervisor:
         if self._departure.begun:
             return
         log.info("another process serves; this one finishes what runs")
+        if self._console is not None:
+            self._console.close()
         if self._admin is not None:
             self._background.start(asyncio.to_thread(self._admin.close))
             self._admin = None
@@ -303,14 +308,39 @@ class Supervisor:
         # Imported here: its server is only needed if it is configured.
         from rowcall.service.supervisor.admin import Admin
 
+        console = self._open_console(self._admin_options)
         self._admin = Admin(
             self._admin_options,
             self._store.path,
             self._sample,
             lambda: self._workers.pids,
             self._profiler,
+            {} if console is None else {"console": console},
         )
         log.info("the admin listener is at %s", self._admin.url)
+        if console is not None:
+            console.announce(self._admin.url)
+
+    def _open_console(self, options: AdminOptions) -> Console | None:
+        if options.console is None:
+            return None
+        # Imported here: only needed if it is configured.
+        from rowcall.service.console.console import Console
+        from rowcall.service.console.sources import Sources
+
+        sources = Sources(
+            self._settings,
+            self._options,
+            self._store.path,
+            self._sample,
+            lambda: self._workers.pids,
+            lambda: self._workers.snapshot,
+            self._connector,
+            current_log().keep_recent(),
+            asyncio.get_running_loop(),
+        )
+        self._console = Console(options.console, options.token, sources)
+        return self._console
 
     def _open_postgrest_admin(self) -> None:
         options = self._options.postgrest
@@ -384,6 +414,8 @@ class Supervisor:
     async def _shut_down(self) -> None:
         self._stop.set()
         self._workers.stop_restarting()
+        if self._console is not None:
+            self._console.close()
         if self._admin is not None:
             await asyncio.to_thread(self._admin.close)
         if self._postgrest_admin is not None:
@@ -530,6 +562,8 @@ class Supervisor:
             log.error("schema snapshot %d is not served, the last good one stays: %s", snapshot.number, reason)
             return
         _log_difference(snapshot, difference)
+        if self._console is not None:
+            self._console.note_reload(snapshot.number, difference)
         if snapshot.left_out != before.left_out:
             report_left_out(snapshot)
         if hidden_objects(snapshot) != hidden_objects(before):

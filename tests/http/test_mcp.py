@@ -50,8 +50,8 @@ create function twice() returns int language sql stable as 'select 1';
 comment on function twice is 'HTTP GET
 mcp Second
 mcp_name names';
-create function undescribed() returns int language sql stable as 'select 1';
-comment on function undescribed is 'HTTP GET';
+create function not_a_tool() returns int language sql stable as 'select 1';
+comment on function not_a_tool is 'HTTP GET';
 create function who(_user_id text default null, _x int default 1) returns text language sql stable as
     $$ select coalesce(_user_id, '-') $$;
 comment on function who is 'HTTP GET
@@ -280,8 +280,8 @@ def test_what_is_only_a_tool_is_no_endpoint(service: Service) -> None:
         (b'{"id":"a","method":"x"}', {"id": "a", "error": {"code": -32601, "message": "Method not found: x"}}),
         (b'{"id":7,"method":"ping"}', {"id": 7, "result": {}}),
         (
-            b'{"id":1,"method":"tools/call","params":{"name":"undescribed"}}',
-            {"id": 1, "error": {"code": -32602, "message": "Unknown tool: undescribed"}},
+            b'{"id":1,"method":"tools/call","params":{"name":"not_a_tool"}}',
+            {"id": 1, "error": {"code": -32602, "message": "Unknown tool: not_a_tool"}},
         ),
         (
             b'{"id":1,"method":"tools/call","params":{"name":"is_wet","arguments":[1]}}',

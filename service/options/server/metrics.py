@@ -1,4 +1,4 @@
-"""Read `Admin`, `Metrics` and `Profiling`: the listener for operators, its metrics, and profiles of the service."""
+"""Read `Admin`, `Metrics`, `Console` and `Profiling`: the listener for operators and what it serves."""
 
 from __future__ import annotations
 
@@ -25,12 +25,34 @@ class MetricsOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsoleOptions:
+    """Options of the console. Times are in seconds."""
+
+    link_expires: float
+    session_expires: float
+
+    @property
+    def routes(self) -> tuple[tuple[str, str, Access], ...]:
+        """Method, path and access of its routes: without a session only the page to sign in at."""
+        return (
+            *(("GET", f"/console/{name}", ANYONE) for name in OPEN_FILES),
+            ("POST", "/console/api/session", Access(credential_key="the sign-in link in the log")),
+            ("*", "/console/*", Access(credential_key="a session of the console")),
+        )
+
+
+OPEN_FILES = ("sign-in", "sign-in.js", "style.css", "icon.svg")
+"""Files of the console that anonymous callers get: the page to sign in at, which contains no data."""
+
+
+@dataclass(frozen=True, slots=True)
 class AdminOptions:
     """Options of the admin listener, which the supervisor runs."""
 
     address: Address
     token: str | None
     metrics_path: str | None
+    console: ConsoleOptions | None = None
 
     @property
     def access(self) -> Access:
@@ -59,10 +81,13 @@ def profiling_options(settings: Settings) -> ProfilingOptions:
 
 
 def metrics_options(settings: Settings) -> MetricsOptions | None:
-    """Return the options of metrics, or None if metrics are disabled. Raises StartupError without `Admin:Url`."""
-    if not settings.flag("Metrics:Enabled"):
+    """Return the options of metrics, or None if neither metrics nor the console are enabled.
+
+    Raises StartupError without `Admin:Url`.
+    """
+    if not (settings.flag("Metrics:Enabled") or settings.flag("Console:Enabled")):
         return None
-    if not settings.text_or_none("Admin:Url"):
+    if not _url(settings)[1]:
         raise StartupError("Metrics:Enabled needs an address to be read at: Admin:Url, such as http://127.0.0.1:9464")
     return MetricsOptions(
         settings.integer("Metrics:MaxEndpoints", minimum=2), settings.flag("Metrics:MeasureRendering")
@@ -70,17 +95,22 @@ def metrics_options(settings: Settings) -> MetricsOptions | None:
 
 
 def admin_options(settings: Settings) -> AdminOptions | None:
-    """Return the options of the admin listener, or None without `Admin:Url`.
+    """Return the options of the admin listener, or None without `Admin:Url` and without the console.
 
     Raises StartupError for an https address, a bearer token that is too short, and an address that other machines reach
     without a token (unless `Admin:AllowAnonymous` permits it).
     """
-    url = settings.text_or_none("Admin:Url")
+    key, url = _url(settings)
     if not url:
         return None
-    address = Address.parse(url, "Admin:Url")
+    address = Address.parse(url, key)
+    if key == "Console:Url" and not is_local(address):
+        raise StartupError(
+            f"Console:Url: {url} can be reached from other machines: bind it to 127.0.0.1 or to a Unix socket, or "
+            "configure the admin listener by Admin:Url"
+        )
     if address.secure:
-        raise StartupError("Admin:Url: the admin listener speaks http; put a proxy in front of it for https")
+        raise StartupError(f"{key}: the admin listener speaks http; put a proxy in front of it for https")
     token = settings.text_or_none("Admin:BearerToken") or None
     if token is not None and len(token) < SHORTEST_TOKEN:
         raise StartupError(f"Admin:BearerToken is shorter than {SHORTEST_TOKEN} characters, and could be guessed")
@@ -94,7 +124,21 @@ def admin_options(settings: Settings) -> AdminOptions | None:
             "Admin:Url: %s is open to every client that can reach it, and reports paths, routines and load", url
         )
     path = _path(settings) if settings.flag("Metrics:Enabled") else None
-    return AdminOptions(address, token, path)
+    return AdminOptions(address, token, path, _console(settings))
+
+
+def _url(settings: Settings) -> tuple[str, str]:
+    """Return the key and the address of the admin listener; the address is empty if there is no listener."""
+    url = settings.text_or_none("Admin:Url")
+    if url or not settings.flag("Console:Enabled"):
+        return "Admin:Url", url or ""
+    return "Console:Url", settings.text("Console:Url")
+
+
+def _console(settings: Settings) -> ConsoleOptions | None:
+    if not settings.flag("Console:Enabled"):
+        return None
+    return ConsoleOptions(settings.seconds("Console:LinkExpires"), settings.seconds("Console:SessionExpires"))
 
 
 SHORTEST_TOKEN = 16

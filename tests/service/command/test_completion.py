@@ -42,7 +42,7 @@ def completed(folder: Path, line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("rowcall --co", ["--completion", "--config", "--config-schema", "--contract"]),
+        ("rowcall --co", ["--completion", "--config", "--config-schema", "--console", "--contract"]),
         ("rowcall --completion ", ["bash", "fish", "zsh"]),
         ("rowcall --completion f", ["fish"]),
         ("rowcall sh", ["shop.json"]),
@@ -61,7 +61,7 @@ def test_bash_offers_switches_keys_and_files(scripts: Path, line: str, offered: 
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("rowcall --co", ["--completion", "--config", "--config-schema", "--contract"]),
+        ("rowcall --co", ["--completion", "--config", "--config-schema", "--console", "--contract"]),
         ("rowcall --completion ", ["bash", "fish", "zsh"]),
         ("rowcall --Config:E", ["--Config:EnvFile="]),
         ("rowcall sh", ["shop.json", "shop.txt"]),

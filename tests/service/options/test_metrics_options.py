@@ -25,6 +25,10 @@ def settings(**keys: str) -> Settings:
         ({"Admin__Url": "http://operators.example:1"}, "give it Admin:BearerToken, bind it to 127.0.0.1"),
         ({"Admin__Url": "http://127.0.0.1:0", "Admin__BearerToken": "short"}, "shorter than 16 characters"),
         ({"Admin__Url": "https://127.0.0.1:0"}, "the admin listener speaks http"),
+        (
+            {"Console__Enabled": "true", "Console__Url": "http://0.0.0.0:0"},
+            "Console:Url: http://0.0.0.0:0 can be reached",
+        ),
         ({"Admin__Url": "http://unix:relative"}, "a Unix socket is written"),
         ({"Admin__Url": "http://[::1]:0", "Metrics__Enabled": "true", "Metrics__Path": "metrics"}, "no path such as"),
     ],
@@ -52,3 +56,19 @@ def test_what_may_be(keys: dict[str, str], warned: bool, caplog: pytest.LogCaptu
 
 def test_by_default_there_is_nothing() -> None:
     assert (admin_options(settings()), metrics_options(settings())) == (None, None)
+
+
+def test_the_console_has_an_address_on_this_machine() -> None:
+    options = admin_options(settings(Console__Enabled="true"))
+    assert options is not None
+    assert options.address.url(options.address.port) == "http://127.0.0.1:9465"
+    assert options.console is not None
+    assert options.metrics_path is None
+    assert metrics_options(settings(Console__Enabled="true")) is not None
+
+
+def test_the_console_uses_the_admin_listener() -> None:
+    options = admin_options(settings(Console__Enabled="true", Admin__Url="http://127.0.0.1:1"))
+    assert options is not None
+    assert options.address.port == 1
+    assert options.console is not None

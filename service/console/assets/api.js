@@ -1,0 +1,23 @@
+// Requests to the console's own JSON endpoints.
+
+export async function load(name, parameters = {}) {
+  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "" && value !== undefined));
+  const response = await fetch(`/console/api/${name}?${query}`);
+  if (response.status === 401) location.assign("/console/sign-in");
+  const result = await response.json();
+  if (!response.ok) throw new Error(result.detail);
+  return result;
+}
+
+// Calls `take` with each event until the returned function is called. `state` gets the words for whether the stream is open.
+export function live(name, parameters, take, state) {
+  const source = new EventSource(`/console/api/${name}?${new URLSearchParams(parameters)}`);
+  source.addEventListener("open", () => state("live"));
+  source.addEventListener("message", (event) => take(JSON.parse(event.data)));
+  source.addEventListener("error", () => {
+    state("connection lost, trying again");
+    // A refused stream (401, 503) is closed; a request shows why.
+    if (source.readyState === EventSource.CLOSED) load("schema").catch((error) => state(error.message));
+  });
+  return () => source.close();
+}

@@ -1,0 +1,196 @@
+// The pages of the console. The address after # names the page and its parameters.
+import { live, load } from "./api.js";
+import { bytes, card, chart, duration, el, moment, number, percent, shown, table } from "./dom.js";
+import { endpoint, endpoints } from "./endpoints.js";
+
+const content = document.getElementById("content");
+const state = document.getElementById("state");
+const HISTORY = 120;
+const LEVELS = ["Verbose", "Debug", "Information", "Warning", "Error", "Fatal"];
+
+const say = (text) => {
+  state.textContent = text;
+};
+
+function overview(content) {
+  const cards = el("dl", { class: "cards" });
+  const charts = el("div", { class: "charts" });
+  const tables = el("div");
+  const history = [];
+  content.append(el("h2", {}, "Overview"), cards, charts, tables);
+  return live("live", {}, (now) => {
+    history.push(now);
+    if (history.length > HISTORY) history.shift();
+    cards.replaceChildren(
+      card("Requests a second", number(now.requestsPerSecond)),
+      card("p50", duration(now.latency.p50)),
+      card("p99", duration(now.latency.p99)),
+      card("Errors a second", number(now.errorsPerSecond), now.errorsPerSecond ? "bad" : null),
+      card("In flight", number(now.inFlight)),
+      card("Cache hits", percent(now.cache.ratio)),
+      card("Workers", number(now.processes.length - 1), now.silentWorkers ? "warn" : null),
+      card("Endpoints", number(now.endpoints)),
+      card("Host", now.host),
+    );
+    charts.replaceChildren(
+      chart("Requests a second", history.map((one) => one.requestsPerSecond), number),
+      chart("p99", history.map((one) => one.latency.p99), duration),
+      chart("Errors a second", history.map((one) => one.errorsPerSecond), number),
+      chart("Waiting for a connection", history.map((one) => one.pools.reduce((sum, pool) => sum + pool.waiting, 0)), number),
+    );
+    tables.replaceChildren(
+      table("Connection pools", [["Connection", (one) => one.connection], ["Pool", (one) => one.pool], ["Connections", (one) => number(one.connections), true], ["In flight", (one) => number(one.inFlight), true], ["Waiting", (one) => number(one.waiting), true]], now.pools),
+      table("Processes", [["Process", (one) => one.name], ["Pid", (one) => one.pid, true], ["Memory", (one) => bytes(one.memoryBytes), true], ["Processor time", (one) => duration(one.processorSeconds), true], ["Open files", (one) => number(one.openFiles), true]], now.processes),
+      table("Event streams", [["Path", (one) => one.path], ["Open", (one) => number(one.open), true]], now.streams),
+    );
+  }, say);
+}
+
+const unavailable = (report) => table("Not available", [["Part", ([name]) => name], ["Reason", ([, reason]) => reason]], Object.entries(report.unavailable));
+
+async function database(content) {
+  const report = await load("database");
+  content.append(
+    el("h2", {}, "Database"),
+    table("Sessions", [["Pid", (one) => one.pid, true], ["User", (one) => one.user], ["Application", (one) => one.application], ["State", (one) => one.state], ["Waits for", (one) => one.waitEvent], ["Blocked by", (one) => (one.blockedBy.length ? one.blockedBy.join(", ") : "–")], ["Transaction", (one) => duration(one.transactionSeconds), true], ["Statement", (one) => one.query]], report.sessions ?? []),
+    table("Locks that are waited for", [["Pid", (one) => one.pid, true], ["Type", (one) => one.type], ["Mode", (one) => one.mode], ["Relation", (one) => one.relation], ["Blocked by", (one) => one.blockedBy.join(", ")], ["Waits", (one) => duration(one.waitSeconds), true]], report.locks ?? []),
+    table("Replicas", [["Application", (one) => one.application], ["Address", (one) => one.address], ["State", (one) => one.state], ["Sync", (one) => one.sync], ["Lag", (one) => duration(one.lagSeconds), true]], report.replicas ?? []),
+    table("Statements by time", [["Statement", (one) => one.query], ["Calls", (one) => number(one.calls), true], ["Total", (one) => duration(one.seconds), true], ["Mean", (one) => duration(one.meanSeconds), true], ["Rows", (one) => number(one.rows), true]], report.statements ?? []),
+    unavailable(report),
+  );
+}
+
+async function queues(content) {
+  const report = await load("queues");
+  content.append(
+    el("h2", {}, "Queues"),
+    table("Jobs", [["Endpoint", (one) => one.endpoint], ["Queue", (one) => one.queue], ["State", (one) => one.state], ["Attempts", (one) => one.attempts, true], ["Created", (one) => one.created], ["Error", (one) => one.error], ["Id", (one) => one.id]], report.jobs ?? []),
+    table("Schedules", [["Endpoint", (one) => one.endpoint], ["Last time", (one) => one.due], ["State", (one) => one.state]], report.schedules ?? []),
+    table("Webhook deliveries", [["Subscriber", (one) => one.subscriber], ["State", (one) => one.state], ["Attempts", (one) => one.attempts, true], ["Status", (one) => one.status, true], ["Error", (one) => one.error], ["Message", (one) => one.message]], report.deliveries ?? []),
+    table("Webhook subscribers", [["Name", (one) => one.name], ["Topics", (one) => one.topics.join(", ")], ["Active", (one) => one.active], ["Failures", (one) => one.failures, true], ["Paused until", (one) => one.pausedUntil]], report.subscribers ?? []),
+    unavailable(report),
+  );
+}
+
+async function cache(content) {
+  const report = await load("cache");
+  content.append(
+    el("h2", {}, "Cache"),
+    el("dl", { class: "cards" }, card("Hits", number(report.hits)), card("Misses", number(report.misses)), card("Ratio", percent(report.ratio))),
+    table("Endpoints", [["Endpoint", (one) => one.endpoint], ["Hits", (one) => number(one.hits), true], ["Misses", (one) => number(one.misses), true], ["Ratio", (one) => percent(one.ratio), true]], report.endpoints),
+  );
+}
+
+async function configuration(content) {
+  const search = el("input", { type: "search" });
+  const changed = el("select", {}, el("option", { value: "true" }, "configured keys"), el("option", { value: "" }, "all keys"));
+  const result = el("div");
+  let generation = 0;
+  const draw = async () => {
+    generation += 1;
+    const mine = generation;
+    const { keys } = await load("configuration", { search: search.value, changed: changed.value });
+    if (mine !== generation) return;
+    result.replaceChildren(table(`${keys.length} keys`, [["Key", (one) => one.key], ["Value", (one) => shown(one.value)], ["Source", (one) => one.source ?? "default"], ["Meaning", (one) => one.meaning]], keys));
+  };
+  search.addEventListener("input", draw);
+  changed.addEventListener("change", draw);
+  const filter = el("form", { class: "filter", submit: (event) => event.preventDefault() }, el("label", {}, "Search", search), el("label", {}, "Show", changed));
+  content.append(el("h2", {}, "Configuration"), filter, result);
+  await draw();
+}
+
+async function diagnosis(content) {
+  const report = await load("diagnosis");
+  const line = [["Text", (text) => text]];
+  content.append(
+    el("h2", {}, "Diagnosis"),
+    el("p", {}, `${report.open.length} of ${report.endpoints} endpoints are open to anonymous callers; the service connects as ${report.role}.`),
+    table("Findings", [["Severity", (one) => el("span", { class: one.severity === "high" ? "bad" : one.severity === "medium" ? "warn" : null }, one.severity)], ["About", (one) => one.about], ["Finding", (one) => one.message], ["Remedy", (one) => one.remedy]], report.findings),
+    table("Warnings", line, report.warnings),
+    table("Keys without effect", line, report.withoutEffect),
+    table("Left out", line, report.leftOut),
+    table("Open endpoints", line, report.open),
+  );
+}
+
+async function schema(content) {
+  const report = await load("schema");
+  const names = (list) => (list.length ? list.join("\n") : "–");
+  content.append(
+    el("h2", {}, "Schema"),
+    el("p", {}, `Snapshot ${report.snapshot} with ${report.endpoints} endpoints.`),
+    table("Reloads", [["Time", (one) => moment(one.time)], ["Snapshot", (one) => one.snapshot, true], ["Added", (one) => names(one.added)], ["Changed", (one) => names(one.changed)], ["Removed", (one) => names(one.removed)]], report.reloads),
+    table("Left out", [["Reason", (reason) => reason]], report.leftOut),
+  );
+}
+
+function log(content, parameters) {
+  const search = el("input", { type: "search", value: parameters.search ?? "" });
+  const level = el("select", {}, LEVELS.map((name) => el("option", { value: name, selected: name === (parameters.level ?? "Information") }, name)));
+  const channel = el("input", { type: "search", value: parameters.channel ?? "" });
+  const result = el("div");
+  let entries = [];
+  let stop = () => {};
+  const mark = (name) => (name === "Error" || name === "Fatal" ? "bad" : name === "Warning" ? "warn" : null);
+  const draw = () => result.replaceChildren(table("Entries, newest first", [["Time", (one) => moment(one.time)], ["Level", (one) => el("span", { class: mark(one.level) }, one.level)], ["Channel", (one) => one.channel], ["Message", (one) => (one.exception ? el("div", {}, one.message, el("pre", {}, one.exception)) : one.message)]], entries));
+  const start = () => {
+    stop();
+    entries = [];
+    draw();
+    stop = live("log/live", { search: search.value, level: level.value, channel: channel.value }, (report) => {
+      entries = [...report.entries.reverse(), ...entries].slice(0, 500);
+      draw();
+    }, say);
+  };
+  for (const input of [search, level, channel]) input.addEventListener("change", start);
+  const filter = el("form", { class: "filter", submit: (event) => event.preventDefault() }, el("label", {}, "Search", search), el("label", {}, "From level", level), el("label", {}, "Channel", channel));
+  content.append(el("h2", {}, parameters.channel === "rowcall.http" ? "Requests" : "Log"), filter, result);
+  start();
+  return () => stop();
+}
+
+const requests = (content, parameters) => log(content, { channel: "rowcall.http", ...parameters });
+
+const PAGES = { overview, endpoints, requests, database, cache, queues, configuration, diagnosis, schema, log };
+let leave = () => {};
+let visit = 0;
+
+async function show() {
+  visit += 1;
+  const mine = visit;
+  leave();
+  leave = () => {};
+  say("");
+  const [name, query] = (location.hash.slice(1) || "overview").split("?");
+  const page = name === "endpoint" ? endpoint : PAGES[name] ?? overview;
+  for (const anchor of document.querySelectorAll("nav a")) {
+    if (anchor.getAttribute("href") === `#${name}`) anchor.setAttribute("aria-current", "page");
+    else anchor.removeAttribute("aria-current");
+  }
+  const room = el("div");
+  content.replaceChildren(room);
+  try {
+    const left = await page(room, Object.fromEntries(new URLSearchParams(query ?? "")));
+    if (mine === visit) leave = left ?? (() => {});
+    else left?.();
+  } catch (error) {
+    room.prepend(el("p", { role: "alert" }, error.message));
+  }
+  document.title = `${room.querySelector("h2")?.textContent ?? "rowcall"} · rowcall console`;
+  room.setAttribute("data-ready", name);
+}
+
+for (const name of Object.keys(PAGES)) {
+  document.getElementById("pages").append(el("li", {}, el("a", { href: `#${name}` }, name[0].toUpperCase() + name.slice(1))));
+}
+document.getElementById("sign-out").addEventListener("click", async () => {
+  await fetch("/console/api/session", { method: "DELETE", headers: { "x-rowcall-console": "1" } });
+  location.assign("/console/sign-in");
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  content.focus();
+});
+addEventListener("hashchange", show);
+show();

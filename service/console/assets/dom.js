@@ -1,0 +1,65 @@
+// Elements from data. Every text of the service becomes a text node, never markup.
+
+// Creates an element: attributes are set by setAttribute, functions are listeners, children are nodes or texts.
+export function el(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") element.addEventListener(key, value);
+    else if (value !== null && value !== false) element.setAttribute(key, value === true ? "" : String(value));
+  }
+  element.append(...children.flat().map((child) => (child instanceof Node ? child : shown(child))));
+  return element;
+}
+
+// Returns the text of a value of the service.
+export function shown(value) {
+  if (value === null || value === undefined) return "–";
+  if (typeof value === "object") return JSON.stringify(value);
+  return String(value);
+}
+
+const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const fraction = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
+
+export const number = (value) => (value === null || value === undefined ? "–" : Math.abs(value) < 100 && !Number.isInteger(value) ? fraction.format(value) : whole.format(value));
+export const percent = (value) => (value === null || value === undefined ? "–" : `${fraction.format(value * 100)} %`);
+export const bytes = (value) => (value === undefined ? "–" : `${fraction.format(value / 1048576)} MiB`);
+export const moment = (seconds) => new Date(seconds * 1000).toLocaleString();
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  return seconds < 1 ? `${fraction.format(seconds * 1000)} ms` : `${fraction.format(seconds)} s`;
+}
+
+// A table with a heading. columns: [title, function of a row, whether it is a number].
+export function table(title, columns, rows) {
+  const heading = el("h3", {}, title);
+  if (!rows.length) return el("section", {}, heading, el("p", { class: "soft" }, "None."));
+  const head = el("tr", {}, columns.map(([name]) => el("th", { scope: "col" }, name)));
+  const body = rows.map((row) => el("tr", {}, columns.map(([, value, isNumber]) => el("td", { class: isNumber ? "number" : null }, value(row)))));
+  const scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, el("table", {}, el("thead", {}, head), el("tbody", {}, body)));
+  return el("section", {}, heading, scroll);
+}
+
+export function card(title, value, mark = null) {
+  return el("div", {}, el("dt", {}, title), el("dd", { class: mark }, value));
+}
+
+const SVG = "http://www.w3.org/2000/svg";
+
+// A line chart of the last values, oldest first; null is a gap.
+export function chart(title, values, format) {
+  const numbers = values.filter((value) => value !== null);
+  const most = Math.max(...numbers, Number.MIN_VALUE);
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("class", "chart");
+  svg.setAttribute("viewBox", "0 0 120 100");
+  svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("role", "img");
+  const last = numbers.length ? format(numbers[numbers.length - 1]) : "no values";
+  svg.setAttribute("aria-label", `${title}: ${last}, at most ${numbers.length ? format(most) : "–"}`);
+  const line = document.createElementNS(SVG, "polyline");
+  const points = values.map((value, place) => (value === null ? null : `${120 - values.length + place},${98 - (value / most) * 94}`));
+  line.setAttribute("points", points.filter((point) => point !== null).join(" "));
+  svg.append(line);
+  return el("figure", {}, el("figcaption", {}, `${title}: ${last}`), svg);
+}

@@ -1,0 +1,97 @@
+// The list of endpoints, of which only the visible rows exist, and one endpoint in detail.
+import { load } from "./api.js";
+import { card, duration, el, number, percent, shown, table } from "./dom.js";
+
+const PAGE = 100;
+
+const link = (item) => `#endpoint?${new URLSearchParams({ method: item.method, path: item.path })}`;
+
+export async function endpoints(content) {
+  const rowHeight = 3.25 * parseFloat(getComputedStyle(document.documentElement).fontSize);
+  const search = el("input", { type: "search", id: "search" });
+  const schema = el("select", { id: "schema" }, el("option", { value: "" }, "all"));
+  const count = el("p", { role: "status", class: "soft" });
+  const rows = el("ul");
+  const list = el("div", { class: "list", tabindex: "0", role: "region", "aria-label": "Endpoints" }, rows);
+  const left = el("div");
+  let pages = new Map();
+  let total = 0;
+  let generation = 0;
+
+  async function page(place) {
+    if (pages.has(place)) return;
+    pages.set(place, null);
+    const mine = generation;
+    const result = await load("endpoints", { search: search.value, schema: schema.value, offset: place * PAGE, limit: PAGE });
+    if (mine !== generation) return;
+    pages.set(place, result.endpoints);
+    if (place === 0) {
+      total = result.total;
+      count.textContent = `${number(total)} endpoint${total === 1 ? "" : "s"}`;
+      rows.style.height = `${total * rowHeight}px`;
+      if (schema.options.length === 1) schema.append(...result.schemas.map((name) => el("option", { value: name }, name)));
+      left.replaceChildren(table("Left out", [["Reason", (reason) => reason]], result.leftOut));
+    }
+    draw();
+  }
+
+  function draw() {
+    const first = Math.max(0, Math.floor(list.scrollTop / rowHeight) - 5);
+    const end = Math.min(total, Math.ceil((list.scrollTop + list.clientHeight) / rowHeight) + 5);
+    const focused = rows.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    const visible = [];
+    for (let place = first; place < end; place += 1) {
+      const known = pages.get(Math.floor(place / PAGE));
+      if (!known) {
+        page(Math.floor(place / PAGE));
+        continue;
+      }
+      const item = known[place % PAGE];
+      if (item) visible.push(row(item, place));
+    }
+    rows.replaceChildren(...visible);
+    if (focused !== null) [...rows.querySelectorAll("a")].find((anchor) => anchor.getAttribute("href") === focused)?.focus({ preventScroll: true });
+  }
+
+  function row(item, place) {
+    const requests = item.traffic ? `${number(item.traffic.requests)} requests` : "";
+    const anchor = el("a", { href: link(item) }, el("span", {}, item.method), el("span", {}, item.path), el("span", {}, requests), el("span", { class: "soft" }, `${item.routine} · ${item.access}`));
+    const element = el("li", { "aria-setsize": total, "aria-posinset": place + 1 }, anchor);
+    element.style.top = `${place * rowHeight}px`;
+    return element;
+  }
+
+  function start() {
+    generation += 1;
+    pages = new Map();
+    list.scrollTop = 0;
+    return page(0);
+  }
+
+  search.addEventListener("input", start);
+  schema.addEventListener("change", start);
+  list.addEventListener("scroll", () => requestAnimationFrame(draw));
+  const filter = el("form", { class: "filter", submit: (event) => event.preventDefault() }, el("label", {}, "Search", search), el("label", {}, "Schema", schema));
+  content.append(el("h2", {}, "Endpoints"), filter, count, list, left);
+  await start();
+}
+
+export async function endpoint(content, parameters) {
+  const item = await load("endpoint", parameters);
+  const traffic = item.traffic;
+  const cards = [card("Access", item.access), card("Authentication", item.authentication)];
+  if (traffic) {
+    cards.push(card("Requests", number(traffic.requests)), card("Errors", percent(traffic.requests ? traffic.errors / traffic.requests : null)), card("Mean", duration(traffic.meanSeconds)), card("p99", duration(traffic.p99Seconds)));
+  }
+  content.append(
+    el("h2", {}, `${item.method} ${item.path}`),
+    el("dl", { class: "cards" }, cards),
+    item.conditions.length ? table("Conditions", [["Condition", (text) => text]], item.conditions) : "",
+    el("h3", {}, "Comment"),
+    el("pre", {}, shown(item.comment)),
+    table("Parameters", [["Name", (one) => one.name], ["In SQL", (one) => one.originalName], ["Type", (one) => one.type], ["Default", (one) => (one.hasDefault ? "yes" : "no")]], item.description.parameters),
+    table("Columns", [["Name", (one) => one.name], ["Type", (one) => one.type]], item.description.returnColumns ?? []),
+    el("h3", {}, "SQL"),
+    el("pre", {}, shown(item.sql ?? item.description.routine.definition)),
+  );
+}

@@ -1,0 +1,152 @@
+"""What the main database does: sessions, locks, replicas, statements, and the tables of jobs, schedules and webhooks.
+
+Each report opens one maintenance connection, reads in read-only transactions with a time limit, and closes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from rowcall.core.errors.problems import Problem
+from rowcall.service.console.sources import Sources
+
+_TIMEOUT = "5s"
+_SESSIONS = """
+select pid, usename::text as "user", application_name as application, client_addr::text as address, state,
+       wait_event_type as "waitType", wait_event as "waitEvent",
+       extract(epoch from clock_timestamp() - xact_start)::float8 as "transactionSeconds",
+       extract(epoch from clock_timestamp() - query_start)::float8 as "querySeconds",
+       pg_catalog.pg_blocking_pids(pid) as "blockedBy", left(query, 500) as query
+from pg_catalog.pg_stat_activity
+where datname = pg_catalog.current_database() and pid <> pg_catalog.pg_backend_pid()
+order by state = 'active' desc, query_start desc limit 300
+"""
+_LOCKS = """
+select l.pid, l.locktype as type, l.mode, l.relation::regclass::text as relation,
+       pg_catalog.pg_blocking_pids(l.pid) as "blockedBy",
+       extract(epoch from clock_timestamp() - l.waitstart)::float8 as "waitSeconds"
+from pg_catalog.pg_locks l where not l.granted order by l.waitstart limit 300
+"""
+_REPLICAS = """
+select application_name as application, client_addr::text as address, state, sync_state as sync,
+       extract(epoch from replay_lag)::float8 as "lagSeconds"
+from pg_catalog.pg_stat_replication order by 1, 2
+"""
+_EXTENSION = """
+select n.nspname::text as schema from pg_catalog.pg_extension e
+join pg_catalog.pg_namespace n on n.oid = e.extnamespace where e.extname = 'pg_stat_statements'
+"""
+_STATEMENTS = """
+select left(query, 1000) as query, calls, total_exec_time / 1000 as seconds, mean_exec_time / 1000 as "meanSeconds",
+       rows from {}.pg_stat_statements
+where dbid = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())
+order by total_exec_time desc limit 50
+"""
+_JOBS = """
+select id::text, endpoint, queue, state, priority, attempts, created, run_at as "runAt", started, finished, error
+from rowcall.job order by coalesce(finished, started, created) desc limit 200
+"""
+_SCHEDULES = "select endpoint, due, state from rowcall.schedules() where isfinite(due) order by endpoint limit 500"
+_DELIVERIES = """
+select message::text, subscriber, state, attempts, status, error, since, run_at as "runAt", finished
+from rowcall.webhook_delivery order by coalesce(finished, run_at) desc limit 200
+"""
+_SUBSCRIBERS = """
+select s.name, s.topics, s.active, coalesce(t.failures, 0) as failures, t.paused_until as "pausedUntil"
+from rowcall.webhook_subscriber s left join rowcall.webhook_target t on t.subscriber = s.name order by s.name limit 500
+"""
+_DEFINITION = """
+select pg_catalog.pg_get_functiondef(p.oid) as sql from pg_catalog.pg_proc p
+where p.oid = %s and p.prokind in ('f', 'p')
+"""
+
+Rows = list[dict[str, Any]]
+Connection = psycopg.AsyncConnection[tuple[object, ...]]
+
+
+class Database:
+    """Reads the main database. Methods are called in threads, and raise `Problem` 503 if it cannot be reached."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+
+    def report(self) -> dict[str, Any]:
+        """Return sessions, waiting locks, replicas, and statements by time. A part that cannot be read has its reason
+        in `unavailable`."""
+        return self._read({"sessions": _SESSIONS, "locks": _LOCKS, "replicas": _REPLICAS}, statements=True)
+
+    def queues(self) -> dict[str, Any]:
+        """Return jobs, schedules and webhooks, without their arguments and payloads, as far as they are installed."""
+        names = {"jobs": _JOBS, "schedules": _SCHEDULES, "deliveries": _DELIVERIES, "subscribers": _SUBSCRIBERS}
+        return self._read(names, statements=False)
+
+    def definition(self, oid: int) -> str | None:
+        """Return the SQL of a function or procedure; None if it is not there or cannot be read."""
+
+        async def read() -> str | None:
+            async with self._sources.connector.maintenance_connection() as connection:
+                rows = await _rows(connection, _DEFINITION, (oid,))
+            return rows[0]["sql"] if rows else None
+
+        try:
+            return self._sources.run(read())
+        except psycopg.Error:
+            return None
+
+    def _read(self, queries: Mapping[str, str], *, statements: bool) -> dict[str, Any]:
+        async def read() -> dict[str, Any]:
+            report: dict[str, Any] = {}
+            unavailable: dict[str, str] = {}
+            async with self._sources.connector.maintenance_connection() as connection:
+                for name, query in queries.items():
+                    await _add(report, unavailable, name, connection, query)
+                if statements:
+                    await _add_statements(report, unavailable, connection)
+            return {**report, "unavailable": unavailable}
+
+        try:
+            return self._sources.run(read())
+        except psycopg.Error as error:
+            raise Problem(503, f"the database cannot be read: {_reason(error)}") from None
+
+
+async def _add_statements(report: dict[str, Any], unavailable: dict[str, str], connection: Connection) -> None:
+    found = await _rows(connection, _EXTENSION)
+    if not found:
+        unavailable["statements"] = "the extension pg_stat_statements is not installed in this database"
+        return
+    query = sql.SQL(_STATEMENTS).format(sql.Identifier(found[0]["schema"]))
+    await _add(report, unavailable, "statements", connection, query)
+
+
+async def _add(
+    report: dict[str, Any],
+    unavailable: dict[str, str],
+    name: str,
+    connection: Connection,
+    query: str | sql.Composed,
+) -> None:
+    try:
+        report[name] = await _rows(connection, query)
+    except psycopg.OperationalError:
+        raise
+    except psycopg.Error as error:
+        unavailable[name] = _reason(error)
+
+
+async def _rows(connection: Connection, query: str | sql.Composed, parameters: tuple[object, ...] = ()) -> Rows:
+    """Run a query in a read-only transaction of its own with a time limit."""
+    async with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute("set transaction read only")
+        await cursor.execute("select pg_catalog.set_config('statement_timeout', %s, true)", (_TIMEOUT,))
+        await cursor.execute(query.encode() if isinstance(query, str) else query, parameters or None)
+        return await cursor.fetchall()
+
+
+def _reason(error: psycopg.Error) -> str:
+    return str(error).strip().splitlines()[0]

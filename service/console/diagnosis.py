@@ -1,0 +1,70 @@
+"""What `--validate --strict` and `--audit` say about the running service, except for what needs another start.
+
+The former tests whether a start would succeed, which the running service shows; the latter searches documents for
+secrets, which needs their texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from rowcall.core.catalogue.catalog import RoutineKind
+from rowcall.core.config.checks import configuration_warnings, without_effect
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.core.operations.audit import (
+    DatabaseFacts,
+    Severity,
+    database_findings,
+    endpoint_findings,
+    openness,
+)
+from rowcall.core.tables.routines import TableOperation
+from rowcall.service.console.sources import Sources
+from rowcall.service.discovery.audit import read_facts
+from rowcall.service.options.audit import settings_findings
+
+
+def diagnosis(sources: Sources) -> dict[str, Any]:
+    """Return warnings about the configuration, objects that are left out, and findings about access. Raises `Problem`
+    503 if the database cannot be read."""
+    snapshot = sources.snapshot()
+    facts = sources.run(_facts(sources, snapshot.endpoints))
+    findings = [
+        *settings_findings(sources.settings, sources.options),
+        *endpoint_findings(snapshot.endpoints, login=sources.options.auth.login),
+        *database_findings(facts, snapshot.endpoints),
+    ]
+    findings.sort(key=lambda finding: list(Severity).index(finding.severity))
+    exposed = openness(snapshot.endpoints)
+    return {
+        "warnings": list(configuration_warnings(sources.settings)),
+        "withoutEffect": list(without_effect(sources.settings)),
+        "leftOut": [str(reason) for reason in snapshot.left_out],
+        "role": facts.role.name,
+        "endpoints": exposed.count,
+        "open": list(exposed.endpoints),
+        "findings": [
+            {
+                "severity": finding.severity.value,
+                "code": finding.code,
+                "about": finding.about,
+                "message": finding.message,
+                "remedy": finding.remedy,
+            }
+            for finding in findings
+        ],
+    }
+
+
+async def _facts(sources: Sources, endpoints: Sequence[Endpoint]) -> DatabaseFacts:
+    found = (item.routine.source for item in endpoints if item.routine.kind in (RoutineKind.TABLE, RoutineKind.VIEW))
+    served = sorted({source.table.oid for source in found if isinstance(source, TableOperation)})
+    try:
+        async with sources.connector.maintenance_connection() as connection:
+            return await read_facts(connection, served)
+    except psycopg.Error as error:
+        raise Problem(503, f"the rights in the database cannot be read: {str(error).strip()}") from None

@@ -1,0 +1,84 @@
+"""Endpoints of the active schema snapshot: a page of the list, and one endpoint in detail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from rowcall.core.building.description import described
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.errors.problems import Problem
+from rowcall.service.console.query import whole
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
+
+_PAGE = 100
+_MOST = 1000
+
+Traffic = Mapping[tuple[str, str], dict[str, Any]]
+
+
+class Definitions(Protocol):
+    """Reads the SQL of routines."""
+
+    def definition(self, oid: int) -> str | None: ...
+
+
+def endpoints(snapshot: SchemaSnapshot, traffic: Traffic, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return a page of the endpoints whose method, path, routine or comment contain all words of `search`, in the order
+    of their paths; `schema` restricts them. Raises `Problem` 400 for an invalid `offset` or `limit`.
+    """
+    offset = whole(query, "offset", 0, 10_000_000)
+    limit = whole(query, "limit", _PAGE, _MOST)
+    words = query.get("search", "").casefold().split()
+    schema = query.get("schema", "")
+    found = [
+        item for item in snapshot.endpoints if (not schema or item.routine.schema == schema) and _matches(item, words)
+    ]
+    found.sort(key=lambda item: (item.path, item.method))
+    return {
+        "total": len(found),
+        "offset": offset,
+        "endpoints": [_summary(item, traffic) for item in found[offset : offset + limit]],
+        "schemas": sorted({item.routine.schema for item in snapshot.endpoints}),
+        "leftOut": [str(reason) for reason in snapshot.left_out],
+    }
+
+
+def endpoint(
+    snapshot: SchemaSnapshot, traffic: Traffic, query: Mapping[str, str], definitions: Definitions
+) -> dict[str, Any]:
+    """Return the endpoint with this `method` and `path`. Raises `Problem` 404 if there is none."""
+    method, path = query.get("method", "GET"), query.get("path", "")
+    found = [item for item in snapshot.endpoints if (item.method, item.path) == (method, path)]
+    if not found:
+        raise Problem(404, f"there is no endpoint {method[:20]} {path[:200]}; /console/api/endpoints lists them")
+    item = found[0]
+    return {
+        **_summary(item, traffic),
+        "comment": item.routine.comment,
+        "annotations": list(item.annotations),
+        "sql": definitions.definition(item.routine.oid) if item.routine.source is None else None,
+        "conditions": list(item.access.conditions),
+        "description": described(item),
+        "overloads": [other.routine.identity for other in found[1:]],
+    }
+
+
+def _matches(item: Endpoint, words: list[str]) -> bool:
+    if not words:
+        return True
+    text = f"{item.method} {item.path} {item.routine.identity} {item.routine.comment or ''}".casefold()
+    return all(word in text for word in words)
+
+
+def _summary(item: Endpoint, traffic: Traffic) -> dict[str, Any]:
+    return {
+        "method": item.method,
+        "path": item.path,
+        "routine": item.routine.identity,
+        "schema": item.routine.schema,
+        "access": item.access.audience,
+        "authentication": item.access.scheme,
+        "internal": item.options.internal,
+        "traffic": traffic.get((item.method, item.path)),
+    }

@@ -1,0 +1,188 @@
+"""What all workers do at the moment: rates, latencies, pools, cache and processes, from the counters of all of them.
+
+Nothing is recorded beyond the metrics. Samples are taken on request only, at most about once a second, whatever
+number of pages is open.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from rowcall.core.operations.percentiles import percentile
+from rowcall.ext.driver.meter import bounds
+from rowcall.service.console.sources import Sources
+from rowcall.service.metrics.report import STATUSES, Process, Processes, gauges
+from rowcall.service.metrics.segments import Row, read
+
+_FRESH = 0.9
+"""Seconds for which a sample serves further requests."""
+_OLDEST = 30.0
+"""Seconds after which a sample is too old for a rate."""
+_COLUMNS = (*(f"duration:{bound:g}" for bound in bounds), "duration:+Inf")
+_SUMMED = ("cache_hits", "cache_misses", "retries", "limited", "overloaded", "in_flight", "duration:sum")
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """time: seconds of the monotonic clock."""
+
+    time: float
+    rows: list[Row]
+    totals: dict[str, float]
+
+
+class Load:
+    """Samples of the counters. Thread-safe."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._lock = threading.Lock()
+        self._last: _Sample | None = None
+        self._overview: dict[str, Any] = {}
+        self._processes = Processes()
+
+    def overview(self) -> dict[str, Any]:
+        """Return rates since the previous sample. If there is no recent one, wait a second for two."""
+        with self._lock:
+            before = self._last
+            now = time.monotonic()
+            if before is not None and now - before.time < _FRESH and self._overview:
+                return self._overview
+            if before is None or now - before.time > _OLDEST:
+                before = self._take()
+                threading.Event().wait(1.0)
+            after = self._take()
+            self._last = after
+            self._overview = self._described(before, after)
+            return self._overview
+
+    def traffic(self) -> Mapping[tuple[str, str], dict[str, Any]]:
+        """Return what was counted since the start, by method and path of an endpoint."""
+        rows = (row for row in read(self._sources.folder) if row.label[0] == "endpoint")
+        return {(row.label[1], row.label[2]): _counted(row.numbers) for row in rows}
+
+    def cache(self) -> dict[str, Any]:
+        """Return hits and misses of each endpoint with cached responses."""
+        rows = [row for row in read(self._sources.folder) if row.label[0] == "endpoint"]
+        used = [row for row in rows if row.numbers["cache_hits"] or row.numbers["cache_misses"]]
+        hits, misses = _sum(used, "cache_hits"), _sum(used, "cache_misses")
+        return {
+            "hits": hits,
+            "misses": misses,
+            "ratio": _ratio(hits, misses),
+            "endpoints": [
+                {
+                    "endpoint": f"{row.label[1]} {row.label[2]}",
+                    "hits": row.numbers["cache_hits"],
+                    "misses": row.numbers["cache_misses"],
+                    "ratio": _ratio(row.numbers["cache_hits"], row.numbers["cache_misses"]),
+                }
+                for row in used
+            ],
+        }
+
+    def _take(self) -> _Sample:
+        rows = read(self._sources.folder)
+        return _Sample(time.monotonic(), rows, _totals(rows))
+
+    def _described(self, before: _Sample, after: _Sample) -> dict[str, Any]:
+        seconds = after.time - before.time
+        changes = {name: value - before.totals[name] for name, value in after.totals.items()}
+        buckets = [changes[name] for name in _COLUMNS]
+        samples = self._sources.run(_awaited(self._sources.sample()))
+        reported = {family.name: family for family in gauges(item for item in samples if item is not None)}
+        requests = sum(changes[status] for status in STATUSES)
+        return {
+            "seconds": seconds,
+            "requestsPerSecond": requests / seconds,
+            "errorsPerSecond": changes["5xx"] / seconds,
+            "statuses": {status: after.totals[status] for status in STATUSES if after.totals[status]},
+            "latency": {f"p{share * 100:g}": percentile(bounds, buckets, share) for share in (0.5, 0.9, 0.99)},
+            "inFlight": after.totals["in_flight"],
+            "retriesPerSecond": changes["retries"] / seconds,
+            "limitedPerSecond": changes["limited"] / seconds,
+            "overloadedPerSecond": changes["overloaded"] / seconds,
+            "cache": {
+                "hits": after.totals["cache_hits"],
+                "misses": after.totals["cache_misses"],
+                "ratio": _ratio(changes["cache_hits"], changes["cache_misses"]),
+            },
+            "pools": _pools(reported),
+            "streams": [dict(labels) | {"open": value} for labels, value in _values(reported, "rowcall_event_streams")],
+            "silentWorkers": samples.count(None),
+            "processes": self._process_list(),
+            "host": socket.gethostname(),
+            "endpoints": len(self._sources.snapshot().endpoints),
+            "snapshot": self._sources.snapshot().number,
+        }
+
+    def _process_list(self) -> list[dict[str, Any]]:
+        pids = {f"worker {number}": pid for number, pid in enumerate(self._sources.workers()) if pid is not None}
+        processes = [Process("supervisor", os.getpid()), *(Process(name, pid) for name, pid in pids.items())]
+        names = ("processorSeconds", "memoryBytes", "openFiles", "started")
+        by_process: dict[str, dict[str, Any]] = {item.name: {"name": item.name, "pid": item.pid} for item in processes}
+        for name, family in zip(names, self._processes.families(processes), strict=True):
+            for labels, value in family.values:
+                by_process[dict(labels)["process"]][name] = value
+        return list(by_process.values())
+
+
+def _totals(rows: Iterable[Row]) -> dict[str, float]:
+    """Return the sums of endpoints and of requests without an endpoint."""
+    totals = dict.fromkeys((*STATUSES, *_COLUMNS, *_SUMMED), 0.0)
+    for row in rows:
+        if row.label[0] == "endpoint" or row.label == ("worker", "unrouted"):
+            for name in totals:
+                totals[name] += row.numbers[name]
+    return totals
+
+
+def _counted(numbers: Mapping[str, float]) -> dict[str, Any]:
+    buckets = [numbers[name] for name in _COLUMNS]
+    requests = sum(numbers[status] for status in STATUSES)
+    return {
+        "requests": requests,
+        "errors": numbers["5xx"],
+        "meanSeconds": numbers["duration:sum"] / requests if requests else None,
+        "p99Seconds": percentile(bounds, buckets, 0.99),
+        "rows": numbers["rows"],
+        "inFlight": numbers["in_flight"],
+    }
+
+
+def _pools(reported: Mapping[str, Any]) -> list[dict[str, Any]]:
+    pools: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
+    for name, member in (
+        ("rowcall_database_connections", "connections"),
+        ("rowcall_database_requests_in_flight", "inFlight"),
+        ("rowcall_database_requests_waiting", "waiting"),
+    ):
+        for labels, value in _values(reported, name):
+            described = dict(labels)
+            pool = {"connection": described.get("connection"), "pool": described.get("lane")}
+            pools.setdefault(labels, pool)[member] = value
+    return list(pools.values())
+
+
+def _values(reported: Mapping[str, Any], name: str) -> list[tuple[tuple[tuple[str, str], ...], float]]:
+    return reported[name].values if name in reported else []
+
+
+def _sum(rows: Iterable[Row], column: str) -> float:
+    return sum(row.numbers[column] for row in rows)
+
+
+def _ratio(hits: float, misses: float) -> float | None:
+    return hits / (hits + misses) if hits + misses else None
+
+
+async def _awaited(work: Awaitable[Result]) -> Result:
+    return await work

@@ -1,0 +1,49 @@
+"""What the console reads: the parts of the supervisor that it shows, and nothing that changes them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rowcall.core.config import Settings
+from rowcall.core.errors.problems import Problem
+from rowcall.service.database.connector import Connector
+from rowcall.service.log.recent import RecentEntries
+from rowcall.service.metrics.report import Gauge
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
+
+_WITHIN = 15.0
+"""Seconds within which work in the event loop has to end."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """folder: the shared state of the host. sample: the gauges of each worker, None for one that does not answer.
+    workers: their process ids by number. snapshot: the active one. loop: the event loop of the supervisor.
+    """
+
+    settings: Settings
+    options: WorkerOptions
+    folder: Path
+    sample: Callable[[], Awaitable[Sequence[Sequence[Gauge] | None]]]
+    workers: Callable[[], Sequence[int | None]]
+    snapshot: Callable[[], SchemaSnapshot]
+    connector: Connector
+    entries: RecentEntries
+    loop: asyncio.AbstractEventLoop
+
+    def run(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """Run in the event loop and wait for the result. Must be called in a thread. Raises `Problem` 503 if it takes
+        too long."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            return future.result(_WITHIN)
+        except TimeoutError:
+            future.cancel()
+            raise Problem(503, f"there was no result within {_WITHIN:g} seconds; try again later") from None

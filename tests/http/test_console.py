@@ -1,0 +1,300 @@
+"""The console for operators: who gets in, and what its JSON endpoints report about all workers (issue 38)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from tests.harness.console import console_client, console_link, operator
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create function item(_id int) returns text language sql stable as $$ select 'item ' || _id $$;
+comment on function item(int) is 'Finds an item.
+HTTP GET /items/{_id}';
+create function kept() returns text language sql stable as $$ select 'kept' $$;
+comment on function kept() is 'HTTP GET /kept
+cached';
+create function wrong() returns int language sql as $$ select 1 / 0 $$;
+comment on function wrong() is 'HTTP GET /wrong';
+create function own() returns int language sql as $$ select 1 $$;
+comment on function own() is 'HTTP GET /own
+authorize boss';
+"""
+TOKEN = "an operator's token of this test"
+SETTINGS = {
+    "Console:Enabled": "true",
+    "Console:Url": "http://127.0.0.1:0",
+    "Admin:BearerToken": TOKEN,
+    "CacheOptions:Enabled": "true",
+    "ConnectionStrings:Other": "Host=localhost;Password=not-to-be-shown",
+}
+DATA = (
+    "overview",
+    "endpoints",
+    "endpoint",
+    "configuration",
+    "diagnosis",
+    "database",
+    "queues",
+    "cache",
+    "schema",
+    "log",
+)
+HEADER = {"x-rowcall-console": "1"}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, SETTINGS, workers=2)
+
+
+@pytest.fixture(scope="module")
+def console(service: Service) -> Iterator[httpx.Client]:
+    with operator(service, TOKEN) as client:
+        yield client
+
+
+def data(console: httpx.Client, name: str, **query: str) -> dict[str, object]:
+    response = console.get(f"/console/api/{name}", params=query)
+    assert response.status_code == 200, response.text
+    result: dict[str, object] = response.json()
+    return result
+
+
+# --- access ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
+def test_anonymous_callers_get_nothing(service: Service, method: str) -> None:
+    address, _ = console_link(service)
+    names = [f"api/{name}" for name in (*DATA, "live", "log/live", "unknown")]
+    with console_client(address) as client:
+        for name in ("", "index.html", "console.js", "unknown", *names):
+            response = client.request(method, f"/console/{name}", headers=HEADER)
+            assert response.status_code == 401, name
+            assert response.headers["www-authenticate"] == 'Bearer realm="rowcall console"'
+            if method != "HEAD":
+                problem(response, 401)
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("credential", ["Bearer wrong", "Bearer", "Basic YTpi", "Bearer \u00e9"])
+def test_invalid_credentials_are_refused(service: Service, credential: str) -> None:
+    address, _ = console_link(service)
+    with console_client(address) as client:
+        headers = {"authorization": credential.encode("latin-1")}
+        assert client.get("/console/api/overview", headers=headers).status_code == 401
+        assert client.post("/console/api/session", headers=headers).status_code == 401
+        assert client.get("/console/", headers={"cookie": "rowcall_console=wrong"}).status_code == 401
+
+
+def test_the_link_of_the_log_signs_in_once(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, "", {**SETTINGS, "Admin:BearerToken": None})
+    address, token = console_link(service)
+    with console_client(address, token) as client:
+        assert client.get("/console/api/overview").status_code == 401  # a link is no session
+        response = client.post("/console/api/session")
+        assert response.status_code == 200
+        assert client.post("/console/api/session").status_code == 401
+        cookie = response.headers["set-cookie"]
+        assert "; HttpOnly; SameSite=Strict" in cookie
+        assert "; Path=/console;" in cookie
+        del client.headers["authorization"]
+        assert client.get("/console/").status_code == 200  # by the cookie
+        assert client.get("/console/api/overview").status_code == 200
+        assert client.delete("/console/api/session", headers=HEADER).status_code == 200
+    with console_client(address, response.json()["token"]) as ended:
+        assert ended.get("/console/api/overview").status_code == 401
+
+
+@pytest.mark.attack
+def test_pages_of_other_origins_cannot_use_a_session(service: Service, console: httpx.Client) -> None:
+    address, _ = console_link(service)
+    with console_client(address, TOKEN) as client:
+        client.post("/console/api/session")
+        del client.headers["authorization"]
+        assert client.get("/console/api/overview").status_code == 200
+        for site in ("cross-site", "same-site"):
+            problem(client.get("/console/api/overview", headers={"sec-fetch-site": site}), 403)
+            problem(client.delete("/console/api/session", headers={**HEADER, "sec-fetch-site": site}), 403)
+        problem(client.delete("/console/api/session", headers={**HEADER, "origin": "http://127.0.0.1:1"}), 403)
+        problem(client.delete("/console/api/session"), 403)  # a form of this origin cannot send the header
+        assert client.get("/console/api/overview").status_code == 200
+
+
+@pytest.mark.attack
+def test_a_name_of_another_site_does_not_reach_it(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, "", {**SETTINGS, "Admin:BearerToken": None})
+    address, _ = console_link(service)
+    with console_client(address) as client:
+        problem(client.get("/console/sign-in", headers={"host": "rebound.example"}), 403)
+
+
+def test_responses_are_protected(console: httpx.Client) -> None:
+    for path in ("/console/", "/console/api/overview", "/console/sign-in", "/console/unknown"):
+        headers = console.get(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'self'; frame-ancestors 'none'")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cache-control"] == "no-store"
+        assert headers["referrer-policy"] == "no-referrer"
+
+
+def test_the_public_listener_has_no_console(service: Service) -> None:
+    assert service.get("/console/").status_code == 404
+    assert service.get("/console/api/overview").status_code == 404
+
+
+# --- data ------------------------------------------------------------------------------------------------
+
+
+def test_numbers_are_those_of_all_workers(service: Service, console: httpx.Client) -> None:
+    before = _requests(console)
+    for _ in range(30):
+        assert service.request_once("GET", "/items/7").status_code == 200
+    wait_until(lambda: _requests(console) >= before + 30, "the overview counts the requests of both workers")
+    processes = data(console, "overview")["processes"]
+    assert isinstance(processes, list)
+    assert {process["pid"] for process in processes} == {service.process.pid, *service.pids()}
+
+
+def _requests(console: httpx.Client) -> float:
+    statuses = data(console, "overview")["statuses"]
+    assert isinstance(statuses, dict)
+    return sum(statuses.values())
+
+
+def test_the_overview_has_rates_latencies_and_pools(console: httpx.Client) -> None:
+    overview = data(console, "overview")
+    assert {"requestsPerSecond", "errorsPerSecond", "latency", "inFlight", "cache", "host"} <= overview.keys()
+    pools = overview["pools"]
+    assert isinstance(pools, list)
+    assert {"connection", "pool", "connections", "inFlight", "waiting"} == pools[0].keys()
+
+
+def test_the_overview_is_sent_live(console: httpx.Client) -> None:
+    with console.stream("GET", "/console/api/live") as response:
+        assert response.headers["content-type"] == "text/event-stream"
+        lines = (line for line in response.iter_lines() if line.startswith("data: "))
+        events = [json.loads(next(lines).removeprefix("data: ")) for _ in range(2)]
+    assert all("requestsPerSecond" in event for event in events)
+
+
+def test_requests_without_a_body_occupy_no_stream(console: httpx.Client) -> None:
+    for _ in range(20):
+        assert console.head("/console/api/live").status_code == 200
+
+
+def test_endpoints_are_searched_and_paged(console: httpx.Client) -> None:
+    whole = data(console, "endpoints")
+    assert whole["total"] == 4
+    page = data(console, "endpoints", offset="1", limit="2")["endpoints"]
+    assert isinstance(page, list)
+    assert [item["path"] for item in page] == ["/kept", "/own"]
+    found = data(console, "endpoints", search="finds ITEM")["endpoints"]
+    assert isinstance(found, list)
+    assert [(item["method"], item["path"], item["access"]) for item in found] == [("GET", "/items/{_id}", "anyone")]
+    problem(console.get("/console/api/endpoints?limit=many"), 400)
+
+
+def test_an_endpoint_has_its_comment_sql_and_traffic(service: Service, console: httpx.Client) -> None:
+    service.get("/items/1")
+    item = data(console, "endpoint", method="GET", path="/items/{_id}")
+    assert item["comment"] == "Finds an item.\nHTTP GET /items/{_id}"
+    assert "select 'item ' || _id" in str(item["sql"])
+    assert isinstance(item["traffic"], dict)
+    assert item["traffic"]["requests"] >= 1
+    assert data(console, "endpoint", method="GET", path="/own")["access"] == "boss"
+    problem(console.get("/console/api/endpoint?path=/nothing"), 404)
+
+
+def test_the_configuration_has_sources_and_no_secrets(console: httpx.Client) -> None:
+    response = console.get("/console/api/configuration")
+    assert "not-to-be-shown" not in response.text
+    assert TOKEN not in response.text
+    keys = {key["key"]: key for key in response.json()["keys"]}
+    assert keys["Console:Enabled"]["source"] == "command line"
+    assert keys["Console:Enabled"]["value"] is True
+    assert keys["Tracing:Enabled"]["source"] is None
+    changed = data(console, "configuration", changed="true", search="console:")["keys"]
+    assert isinstance(changed, list)
+    assert {key["key"] for key in changed} == {"Console:Enabled", "Console:Url"}
+
+
+def test_the_diagnosis_reports_findings(console: httpx.Client) -> None:
+    diagnosis = data(console, "diagnosis")
+    assert "GET /items/{_id}" in str(diagnosis["open"])
+    findings = diagnosis["findings"]
+    assert isinstance(findings, list)
+    assert all({"severity", "code", "about", "message", "remedy"} == finding.keys() for finding in findings)
+
+
+def test_the_database_reports_sessions_and_locks(database: Database, console: httpx.Client) -> None:
+    report = data(console, "database")
+    sessions = report["sessions"]
+    assert isinstance(sessions, list)
+    assert sessions
+    assert report["locks"] == []
+    assert "replicas" in report
+    unavailable = report["unavailable"]
+    assert isinstance(unavailable, dict)
+    assert ("statements" in report) != ("statements" in unavailable)
+
+
+def test_queues_that_are_not_installed_say_so(console: httpx.Client) -> None:
+    unavailable = data(console, "queues")["unavailable"]
+    assert isinstance(unavailable, dict)
+    assert 'relation "rowcall.job" does not exist' in unavailable["jobs"]
+
+
+def test_the_cache_has_hits_of_all_workers(service: Service, console: httpx.Client) -> None:
+    for _ in range(10):
+        service.request_once("GET", "/kept")
+    cache = data(console, "cache")["endpoints"]
+    assert isinstance(cache, list)
+    assert [item["endpoint"] for item in cache] == ["GET /kept"]
+    assert cache[0]["hits"] + cache[0]["misses"] >= 10
+
+
+def test_the_log_has_entries_of_workers(service: Service, console: httpx.Client) -> None:
+    service.get("/wrong")
+    wait_until(
+        lambda: "division by zero" in json.dumps(data(console, "log", search="division")),
+        "the log has the error of a worker",
+    )
+    assert data(console, "log", search="no entry contains this text")["entries"] == []
+    problem(console.get("/console/api/log?level=loud"), 400)
+
+
+def test_the_log_is_sent_live(service: Service, console: httpx.Client) -> None:
+    last = str(data(console, "log")["last"])
+    with console.stream("GET", "/console/api/log/live", params={"search": "division", "after": last}) as response:
+        service.get("/wrong")
+        event = next(line for line in response.iter_lines() if line.startswith("data: "))
+    assert "division by zero" in event
+
+
+def test_reloads_are_listed(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, SETTINGS)
+    own_database.execute("create function new() returns int language sql as 'select 1'")
+    own_database.execute("comment on function new() is 'HTTP GET /new'; notify rowcall")
+    with operator(service, TOKEN) as console:
+        wait_until(
+            lambda: "GET /new" in json.dumps(data(console, "schema")["reloads"]), "the console lists the new endpoint"
+        )
+
+
+def test_there_is_nothing_without_it(database: Database, serve_once: Serve) -> None:
+    settings = {**SETTINGS, "Console:Enabled": None, "Admin:Url": "http://127.0.0.1:0"}
+    service = serve_once(database, "", settings)
+    address = service.wait_for_log("the admin listener is at").rpartition("listener is at ")[2].split()[0]
+    with console_client(address, TOKEN) as client:
+        assert client.get("/console/").status_code == 404

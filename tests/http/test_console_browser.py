@@ -1,0 +1,207 @@
+"""The page of the console in a real browser: every page, keyboard, small screens, contrast, and hostile texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.harness.browser import TIMEOUT, browser, needs_browser
+from tests.harness.console import console_client, console_link
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+pytestmark = [needs_browser, pytest.mark.slow]
+
+MARKUP = (
+    "<img src=x onerror=\"document.title='attacked'; window.attacked = true\"><script>window.attacked = true</script>"
+)
+SQL = f"""
+create function hostile(_value text) returns int language plpgsql as $$ begin
+    /* {MARKUP} */
+    raise warning '%', _value;
+    raise exception '%', _value;
+end $$;
+comment on function hostile(text) is '{MARKUP.replace("'", "''")}
+HTTP GET /hostile';
+create function "<b>bold</b>"("<i>slanted</i>" int) returns table ("<u>column</u>" int) language sql as 'select 1';
+comment on function "<b>bold</b>"(int) is 'HTTP GET /bold';
+do $do$ begin
+    for number in 1..1500 loop
+        execute format('create function f%s() returns int language sql as ''select %1$s''', number);
+        execute format('comment on function f%s() is ''HTTP GET /many/%1$s''', number);
+    end loop;
+end $do$;
+"""
+TOKEN = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
+SETTINGS = {
+    "Console:Enabled": "true",
+    "Console:Url": "http://127.0.0.1:0",
+    "Admin:BearerToken": TOKEN,
+    "ApplicationName": MARKUP[:40],
+}
+PAGES = (
+    "overview",
+    "endpoints",
+    "requests",
+    "database",
+    "cache",
+    "queues",
+    "configuration",
+    "diagnosis",
+    "schema",
+    "log",
+    "endpoint?method=GET&path=/hostile",
+    "endpoint?method=GET&path=/bold",
+)
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, SETTINGS, workers=2)
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Browser]:
+    with browser() as running:
+        yield running
+
+
+@pytest.fixture
+def tab(service: Service, opened: Browser) -> Iterator[Page]:
+    """A signed-in page; the test fails if it reports an error or loads anything from elsewhere."""
+    address, _ = console_link(service)
+    context = opened.new_context(viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.set_default_timeout(TIMEOUT)
+    mistakes: list[str] = []
+    page.on("pageerror", lambda error: mistakes.append(str(error)))
+    page.on("console", lambda line: mistakes.append(f"{line.text} {line.location}") if line.type == "error" else None)
+    page.on("request", lambda request: None if request.url.startswith(address) else mistakes.append(request.url))
+    page.goto(f"{address}/console/sign-in#{TOKEN}")
+    page.wait_for_url(f"{address}/console/")
+    ready(page, "overview")
+    yield page
+    context.close()
+    assert mistakes == []
+
+
+def ready(page: Page, name: str) -> None:
+    expect(page.locator(f"[data-ready='{name.partition('?')[0]}']")).to_be_attached()
+
+
+def visit(page: Page, name: str) -> None:
+    page.evaluate("name => { location.hash = name }", name)
+    ready(page, name)
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
+def test_every_page_opens(tab: Page) -> None:
+    for name in PAGES:
+        visit(tab, name)
+        expect(tab.locator("h2")).to_be_visible()
+
+
+def test_the_overview_is_live(tab: Page) -> None:
+    expect(tab.get_by_text("Requests a second").first).to_be_visible()
+    expect(tab.locator("#state")).to_have_text("live")
+    expect(tab.locator("svg.chart")).to_have_count(4)
+
+
+@pytest.mark.attack
+def test_texts_of_the_service_are_never_markup(service: Service, tab: Page) -> None:
+    service.get("/hostile", params={"value": MARKUP})
+    service.get(f"/{MARKUP}")
+    for name in PAGES:
+        visit(tab, name)
+        expect(tab.locator("main :is(img, script, b, i, u)")).to_have_count(0)
+    visit(tab, "log")
+    expect(tab.locator("td", has_text="window.attacked").first).to_be_visible()
+    visit(tab, "endpoint?method=GET&path=/hostile")
+    expect(tab.locator("pre", has_text="window.attacked").first).to_be_visible()
+    visit(tab, "endpoint?method=GET&path=/bold")
+    expect(tab.get_by_text("<i>slanted</i>").first).to_be_visible()
+    tab.evaluate("text => { location.hash = text }", f"{MARKUP}?search={MARKUP}")
+    expect(tab.locator("nav [aria-current]")).to_have_count(0)
+    assert tab.evaluate("window.attacked") is None
+    assert "attacked" not in tab.title()
+
+
+def test_all_pages_are_accessible_in_both_colours(tab: Page) -> None:
+    axe = (files("axe_playwright_python") / "axe.min.js").read_text()
+    tab.evaluate(axe)
+    found = []
+    for colours in ("light", "dark"):
+        tab.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+        for name in PAGES:
+            visit(tab, name)
+            result = tab.evaluate(
+                "() => axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']})"
+            )
+            found += [
+                (colours, name, item["id"], [node["target"] for node in item["nodes"]][:3])
+                for item in result["violations"]
+            ]
+    assert found == []
+
+
+@pytest.mark.parametrize("width", [360, 3840])
+def test_pages_fit_screens(tab: Page, width: int) -> None:
+    tab.set_viewport_size({"width": width, "height": 740})
+    for name in PAGES:
+        visit(tab, name)
+        assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+
+
+def test_only_visible_endpoints_are_elements(tab: Page) -> None:
+    visit(tab, "endpoints")
+    expect(tab.get_by_text("1,502 endpoints")).to_be_visible()
+    rows = tab.locator(".list li")
+    expect(rows.first).to_contain_text("/bold")
+    assert rows.count() < 100
+    tab.locator(".list").evaluate("list => { list.scrollTop = list.scrollHeight }")
+    expect(tab.locator(".list li[aria-posinset='1502']")).to_contain_text("/many/999")
+    assert rows.count() < 100
+    tab.get_by_label("Search").fill("many/777")
+    expect(tab.get_by_text("1 endpoint", exact=True)).to_be_visible()
+    expect(rows).to_have_count(1)
+
+
+def test_the_keyboard_is_enough(tab: Page) -> None:
+    tab.keyboard.press("Tab")
+    expect(tab.locator(".skip")).to_be_focused()
+    tab.keyboard.press("Tab")
+    tab.keyboard.press("Tab")
+    expect(tab.get_by_role("link", name="Endpoints")).to_be_focused()
+    tab.keyboard.press("Enter")
+    ready(tab, "endpoints")
+    tab.get_by_label("Search").focus()
+    tab.keyboard.type("hostile")
+    expect(tab.locator(".list li")).to_have_count(1)
+    tab.locator(".list a").focus()
+    tab.keyboard.press("Enter")
+    ready(tab, "endpoint")
+    expect(tab.locator("h2")).to_have_text("GET /hostile")
+
+
+def test_signing_out_ends_the_session(tab: Page) -> None:
+    tab.get_by_role("button", name="Sign out").click()
+    tab.wait_for_url("**/console/sign-in")
+    tab.get_by_label("Token of the link in the log").fill(TOKEN)
+    tab.get_by_role("button", name="Sign in").click()
+    ready(tab, "overview")
+
+
+def test_the_page_is_small(service: Service) -> None:
+    address, _ = console_link(service)
+    folder = files("rowcall.service.console") / "assets"
+    sizes = {item.name: len(item.read_bytes()) for item in folder.iterdir()}
+    assert sum(sizes.values()) <= 300_000
+    with console_client(address, TOKEN) as client:
+        for name, size in sizes.items():
+            response = client.get(f"/console/{name}")
+            assert (response.status_code, len(response.content)) == (200, size)
+            assert "https://" not in response.text
