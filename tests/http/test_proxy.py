@@ -370,7 +370,7 @@ def test_a_body_parameter_of_the_service_is_the_body(service: Service) -> None:
     [(b"Gr\xfc\xdfe", "the body is not valid UTF-8"), (b"a\0b", "the body holds a NUL character")],
 )
 def test_body_that_is_the_text_of_a_parameter_must_be_utf8(service: Service, body: bytes, detail: str) -> None:
-    assert told(service.post("/body-text", content="Grüße".encode()))["body"].encode("latin-1") == "Grüße".encode()
+    assert received(service.post("/body-text", content="Grüße".encode()))["body"].encode("latin-1") == "Grüße".encode()
     assert problem(service.post("/body-text", content=body), 400)["detail"] == detail
 
 
