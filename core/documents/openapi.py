@@ -317,7 +317,6 @@ def _query_parameters(endpoint: Endpoint, parameters: Sequence[EndpointParameter
                 "in": "query",
                 **({} if text is None else {"description": text}),
                 "required": not is_optional(item),
-                "allowEmptyValue": True,
                 **_in_query(endpoint, item),
             }
 
@@ -344,12 +343,14 @@ def _header_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
 
 
 def _in_query(endpoint: Endpoint, parameter: EndpointParameter) -> dict[str, Any]:
+    """Return how the value of a query parameter is written. An empty value is no JSON text, so it is not offered for
+    parameters with `content` (OpenAPI 3.1: `allowEmptyValue` depends on `style`, which they do not have)."""
     shown = _example(endpoint, parameter)
     if travels_as_json(parameter):
         return {
             "content": {"application/json": {"schema": with_default(parameter_schema(parameter), parameter), **shown}}
         }
-    return {"schema": with_default(query_schema(parameter), parameter), **shown}
+    return {"allowEmptyValue": True, "schema": with_default(query_schema(parameter), parameter), **shown}
 
 
 def _request_body(

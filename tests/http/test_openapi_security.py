@@ -125,4 +125,5 @@ def as_described(parameter: dict[str, Any], value: object) -> str:
     """Return the text that stands for a value in a query, for a parameter described by its content."""
     assert "schema" not in parameter
     assert list(parameter["content"]) == ["application/json"]
+    assert "allowEmptyValue" not in parameter
     return json.dumps(value)

@@ -77,9 +77,19 @@ def try_out(
 ) -> None:
     """count: examples for each operation. folder: where schemathesis runs, and may write."""
     service = application.services[version]
-    configuration = folder / "schemathesis.toml"
-    configuration.write_text(_authentication(application, service) if signed_in else "")
-    arguments = ["--config-file", str(configuration), "run", f"{service.url}/openapi.json"]
+    authentication = _authentication(application, service) if signed_in else ""
+    output = run_schemathesis(service, folder, authentication, count=count, phases=phases)
+    # Else every operation that asks for a user would have been refused, which is no failure.
+    assert ("Authentication failed" in output) is not signed_in, output
+
+
+def run_schemathesis(
+    service: Service, folder: Path, configuration: str, *, count: int, phases: str = "coverage,fuzzing"
+) -> str:
+    """Try out the document of a service, and return what schemathesis prints. configuration: that of schemathesis."""
+    file = folder / "schemathesis.toml"
+    file.write_text(configuration)
+    arguments = ["--config-file", str(file), "run", f"{service.url}/openapi.json"]
     arguments += ["--checks", "all", "--exclude-checks", "positive_data_acceptance,negative_data_rejection"]
     arguments += ["--phases", phases, "--max-examples", str(count)]
     arguments += ["--generation-deterministic", "--no-shrink", "--continue-on-failure", "--no-color"]
@@ -88,8 +98,7 @@ def try_out(
     command = [str(Path(sys.executable).with_name("st")), *arguments]
     result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-    # Else every operation that asks for a user would have been refused, which is no failure.
-    assert ("Authentication failed" in result.stdout) is not signed_in, result.stdout
+    return result.stdout
 
 
 def _authentication(application: Application, service: Service) -> str:
