@@ -37,6 +37,7 @@ from rowcall.service.options.auth import auth_options, opened
 from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.capabilities.audit_trail import audit_trail_options
 from rowcall.service.options.capabilities.cache import cache_options
+from rowcall.service.options.capabilities.documents import reference_page
 from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
 from rowcall.service.options.capabilities.mcp import offers_tools
@@ -267,6 +268,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         request_log=logs_requests(settings),
         correlation_header=correlation_header(settings),
         auth=auth,
+        reference=reference_page(settings, settings.text_or_none("ApplicationName") or "API"),
         passkeys=passkey_options(settings, auth.schemes, {name.casefold(): 0 for name in connections.others}),
         antiforgery=antiforgery_options(settings),
         forwarding=forwarding(settings),

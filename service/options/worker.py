@@ -17,6 +17,7 @@ from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
 from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApi
+from rowcall.core.documents.reference_page import ReferencePage
 from rowcall.core.documents.tool_schemas import ToolSchemaOptions
 from rowcall.core.downloads.options import DownloadOptions
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
@@ -218,6 +219,8 @@ class WorkerOptions:
     metrics: MetricsOptions | None = None
     """None: no metrics are recorded."""
     openapi: OpenApi | None = None
+    reference: ReferencePage | None = None
+    """The page with the API reference."""
     mcp: McpOptions | None = None
     tool_schemas: ToolSchemaOptions | None = None
     static: StaticFileOptions | None = None

@@ -42,6 +42,7 @@ _AT: tuple[tuple[str | tuple[str, ...], str | None, tuple[str, ...]], ...] = (
     ("Antiforgery:Enabled", "GET", ("Antiforgery:TokenPath",)),
     ("CacheOptions:Enabled", "POST", ("CacheOptions:TagsPath",)),
     ("Service:OpenApiOptions:Enabled", "GET", ("Service:OpenApiOptions:UrlPath",)),
+    ("Docs:Enabled", "GET", ("Docs:Path",)),
     ("Batch:Enabled", "POST", ("Batch:Path",)),
     ("Jobs:Enabled", None, ("Jobs:Path",)),
     ("Service:McpOptions:Enabled", "GET", ("Service:McpOptions:UrlPath",)),

@@ -42,6 +42,7 @@ def service_routes(
         *operation_routes(services),
         *tag_routes(services, guards(services)),
         *token_routes(identity),
+        *_reference(services),
     ):
         yield _route(fixed), fixed.steps
     for fixed in (
@@ -80,6 +81,15 @@ def _passkeys(services: Services, databases: Databases) -> FixedRoutes:
 
     main = options.connection is None
     return passkey_routes(options, services, databases.main if main else databases.named(options.connection or ""))
+
+
+def _reference(services: Services) -> FixedRoutes:
+    page = services.options.reference
+    if page is None:
+        return ()
+    from rowcall.service.codegen.reference_page import reference_routes
+
+    return reference_routes(page, services)
 
 
 def _second_factor(services: Services) -> FixedRoutes:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.config import Settings
 from rowcall.core.documents.http_files import HttpFileOptions
 from rowcall.core.documents.openapi import VERSIONS, OpenApi, OpenApiOptions, similar_to
+from rowcall.core.documents.reference_page import ReferencePage
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.tables import table_formats
 from rowcall.service.startup_error import StartupError
@@ -19,6 +22,7 @@ log = logging.getLogger("rowcall")
 
 _P = "Service:OpenApiOptions:"
 _H = "Service:HttpFileOptions:"
+_D = "Docs:"
 
 
 def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi | None:
@@ -30,6 +34,24 @@ def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi 
         log.warning("%sEnabled is true, but FileName and UrlPath are both null: there is no document", _P)
         return None
     return OpenApi(document_options(settings, database, urls), file, path, settings.flag(_P + "FileOverwrite"))
+
+
+def reference_page(settings: Settings, title: str) -> ReferencePage | None:
+    """Return the page with the API reference; None: it is off. Raises `StartupError` without a document or viewer."""
+    if not settings.flag(_D + "Enabled"):
+        return None
+    document = settings.text_or_none(_P + "UrlPath") if settings.flag(_P + "Enabled") else None
+    if not document:
+        raise StartupError(f"{_D}Enabled needs the OpenAPI document: set {_P}Enabled and {_P}UrlPath")
+    spec = importlib.util.find_spec("swagger_ui")
+    if spec is None or spec.origin is None:
+        raise StartupError(f"{_D}Enabled needs swagger-ui-py: pip install 'rowcall[docs]'")
+    path = (settings.text_or_none(_D + "Path") or "").rstrip("/")
+    if not path.startswith("/") or any(letter in path for letter in "{}?# "):
+        raise StartupError(f"{_D}Path: {path!r} is no path such as /docs")
+    folder = str(Path(spec.origin).parent / "static")
+    title = settings.text_or_none(_P + "DocumentTitle") or title
+    return ReferencePage(path, document, title, folder, settings.flag(_D + "RequireAuthorization"))
 
 
 def document_options(settings: Settings, database: str, urls: Sequence[str]) -> OpenApiOptions:

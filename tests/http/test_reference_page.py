@@ -1,0 +1,103 @@
+"""`Docs`: the API reference for users of the endpoints, tried out in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from rowcall.core.config import assemble
+from rowcall.core.config.tree import Section
+from rowcall.service.options.capabilities.documents import reference_page
+from rowcall.service.startup_error import StartupError
+from tests.harness.browser import TIMEOUT, browser, needs_browser
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create function greet(_name text) returns text language sql stable as $$ select 'Hello ' || _name $$;
+comment on function greet(text) is 'HTTP GET /greet
+<img src=x onerror=alert(1)> greets someone.
+allow_anonymous';
+create function sign_in() returns table (user_id int) language sql as 'select 41';
+comment on function sign_in() is 'HTTP POST /sign-in
+login';
+"""
+SETTINGS = {
+    "Auth:CookieAuth": "true",
+    "Docs:Enabled": "true",
+    "Service:OpenApiOptions:Enabled": "true",
+    "Service:OpenApiOptions:FileName": "",
+    "Service:OpenApiOptions:DocumentTitle": "Greetings & more",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, SETTINGS, workers=2)
+
+
+def test_the_page_and_its_files(service: Service) -> None:
+    page = service.get("/docs")
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert "<title>Greetings &amp; more</title>" in page.text
+    assert 'data-document="/openapi.json"' in page.text
+    assert "script-src 'self';" in page.headers["content-security-policy"]
+    for name, kind in (
+        ("swagger-ui.css", "text/css"),
+        ("swagger-ui-bundle.js", "text/javascript"),
+        ("start.js", "text/"),
+    ):
+        response = service.get(f"/docs/{name}")
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith(kind)
+        assert response.headers["x-content-type-options"] == "nosniff"
+    problem(service.get("/docs/../../etc/passwd"), 404)
+    problem(service.get("/docs/LICENSE"), 404)
+
+
+def test_a_page_for_users_only(database: Database, serve_once: Serve) -> None:
+    service = serve_once(database, "", {**SETTINGS, "Docs:RequireAuthorization": "true", "Docs:Path": "/reference"})
+    for path in ("/reference", "/reference/start.js", "/reference/swagger-ui-bundle.js"):
+        problem(service.get(path), 401)
+    with service.new_client() as client:
+        assert client.post("/sign-in").status_code == 200
+        assert client.get("/reference").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({}, "Docs:Enabled needs the OpenAPI document: set Service:OpenApiOptions:Enabled"),
+        ({"Service:OpenApiOptions:Enabled": "true", "Docs:Path": "docs"}, "Docs:Path: 'docs' is no path"),
+    ],
+)
+def test_what_cannot_work_stops_the_start(settings: dict[str, str], why: str) -> None:
+    with pytest.raises(StartupError, match=why):
+        reference_page(assemble(Section(), [("Docs:Enabled", "true"), *settings.items()], {}).settings, "API")
+
+
+@pytest.fixture
+def tab() -> Iterator[Page]:
+    with browser() as opened:
+        page = opened.new_page()
+        page.set_default_timeout(TIMEOUT)
+        yield page
+
+
+@needs_browser
+@pytest.mark.slow
+def test_an_endpoint_is_tried_out_in_the_browser(service: Service, tab: Page) -> None:
+    violations: list[str] = []
+    tab.on("console", lambda message: violations.append(message.text) if "Content Security" in message.text else None)
+    tab.on("dialog", lambda _dialog: violations.append("a script of a comment ran"))
+    tab.goto(f"{service.url}/docs")
+    tab.click("text=/greet")
+    expect(tab.locator("text=greets someone.").first).to_be_visible()
+    tab.fill("[placeholder=name]", "Ana")
+    tab.click("text=Execute")
+    expect(tab.locator(".live-responses-table")).to_contain_text("Hello Ana")
+    assert violations == []
