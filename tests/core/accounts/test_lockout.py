@@ -72,7 +72,11 @@ def test_an_attempt_that_is_given_back_does_not_count() -> None:
 )
 def test_at_most_the_failures_are_permitted_before_each_delay(times: list[float], failures: int, delay: float) -> None:
     limit = Limit(failures, delay, 30.0, 1000.0)
-    permitted = [now for now, (wait, _) in zip(times, attempts(limit, *times), strict=True) if wait == 0]
+    state, permitted = None, []
+    for now in times:
+        attempt, new = begin(limit, state, now)
+        state = new or state
+        permitted += [now] if attempt.wait == 0 else []
     later = permitted[failures - 1 :]
     for number, (first, second) in enumerate(itertools.pairwise(later)):
         assert second - first >= min(30.0, delay * 2**number) - 1e-6
