@@ -19,6 +19,8 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
+pytestmark = pytest.mark.attack
+
 LARGE = bytes(range(256)) * 6_000
 """More than five reads of a large object."""
 SQL = """
