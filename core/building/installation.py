@@ -18,11 +18,13 @@ NEEDED = {
     "job": 7,
     "schedule": 7,
     "publishes": 4,
-    "issue_token": 12,
+    "issue_token": 8,
     "consume_token": 8,
     "send_mail": 8,
 }
 """Version of the schema that each annotation needs."""
+LIMITED_TOKENS = 12
+"""Version of the schema that `issue_token … at most 5` needs."""
 SECOND_FACTOR = 11
 """Version of the schema that logins with a second factor need."""
 _READING = ("GET", "HEAD", "QUERY")
@@ -62,9 +64,16 @@ def unmet_installation(
         elif annotation in ("job", "schedule") and not jobs:
             message = f"{annotation} is switched off (Jobs:Enabled); the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
-        elif installed < NEEDED[annotation]:
+        elif installed < _needed(endpoint, annotation):
             message = f"{annotation} needs {_missing(installed)}; the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
+
+
+def _needed(endpoint: Endpoint, annotation: str) -> int:
+    """Return the version of the schema that an annotation of the endpoint needs."""
+    issued = endpoint.options.issued_token
+    limited = annotation == "issue_token" and issued is not None and issued.most is not None
+    return LIMITED_TOKENS if limited else NEEDED[annotation]
 
 
 def _missing(installed: int) -> str:
