@@ -70,6 +70,8 @@ def test_jobs_with_the_same_key_run_one_at_a_time(service: Service, database: Da
         for customer in ("ana", "ben", "cy"):
             assert service.post("/bills", json={"customer": customer, "number": number}).status_code == 202
     all_ended(database)
+    failed = "select state, attempts, error from rowcall.job where state <> 'done' and endpoint = 'POST /bills'"
+    assert database.fetch(failed) == []
     assert database.value("select count(*) from rowcall.job where state = 'done' and endpoint = 'POST /bills'") == 24
     assert database.value("select max(running) from work") == 1
     order = "select customer, array_agg(w.number order by w.id) from work w group by customer"
