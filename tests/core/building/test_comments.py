@@ -296,9 +296,10 @@ def test_any_text_is_parsed(comment: str) -> None:
     draft.options(QUERY)
     lines = [line.strip() for line in comment.replace("\r", "\n").split("\n") if line.strip()]
     accounted = {*draft.applied, *draft.prose, *draft.withheld, *(diagnostic.line for diagnostic in draft.diagnostics)}
-    # A `for` block may apply to other objects; what follows is then no part of this one.
-    blocks = any(line.lstrip("@").split()[0].casefold() in TAGS.aliases for line in lines if line.lstrip("@").split())
-    assert accounted <= set(lines) if blocks else accounted == set(lines)
+    # A `for` block may apply to other objects; what follows is then no part of this one. All lines before it are.
+    words = [(line.lstrip("@").split() or [""])[0].casefold() for line in lines]
+    first = next((place for place, word in enumerate(words) if word in TAGS.aliases), len(lines))
+    assert set(lines[:first]) <= accounted <= set(lines)
 
 
 def test_every_annotation_is_declared_with_all_that_the_manual_needs() -> None:
