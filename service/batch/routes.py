@@ -7,6 +7,7 @@ with the number of its request. With `?transaction=false` each is a request of i
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -159,12 +160,17 @@ class _Responses:
         shown = {name.lower(): value for name, value in headers if name.lower() not in _NOT_RETURNED}
         content_type = shown.get("content-type", "").lower()
         value: Any = None
+        encoding = {}
         if body and "json" in content_type.partition(";")[0]:
             value = exact_json.parse(body)
         elif body:
-            value = body.decode(errors="replace")
+            try:
+                value = body.decode()
+            except UnicodeDecodeError:
+                value = base64.b64encode(body).decode()
+                encoding = {"encoding": "base64"}
         self.results.append(Result(status, shown, value))
-        self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value}))
+        self._written.append(orjson.dumps({"status": status, "headers": shown, "body": value} | encoding))
 
     def too_large(self) -> Problem:
         return Problem(413, f"the responses of the batch have more than {self._most} bytes (Batch:MaxResponseBytes)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import httpx
@@ -77,6 +78,8 @@ create function slow(_seconds float) returns void language sql as $$
 comment on function slow(float) is 'HTTP POST /slow';
 create function large(_n int) returns text language sql stable as $$ select repeat('x', _n) $$;
 comment on function large(int) is 'HTTP GET /large';
+create function picture() returns bytea language sql stable as $$ select '\\xff00fe'::bytea $$;
+comment on function picture() is 'HTTP GET /picture';
 create function nothing() returns void language sql as '';
 comment on function nothing() is 'HTTP POST /nothing';
 create function many(_n int) returns table (n int) language sql stable as $$ select generate_series(1, _n) $$;
@@ -292,6 +295,13 @@ def test_limits_of_the_whole(service: Service, database: Database) -> None:
         assert "Batch:MaxResponseBytes" in problem(response, 413)["detail"]
         assert post(service, get("/large?n=90000"), transaction=transaction).status_code == 200
         assert len(bodies(post(service, get("/many?n=5000"), transaction=transaction))[0]) == 5000
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+def test_bytes_that_are_no_text_are_base64(service: Service, transaction: bool) -> None:
+    picture, text = post(service, get("/picture"), get("/sees"), transaction=transaction).json()
+    assert (base64.b64decode(picture["body"]), picture["encoding"]) == (b"\xff\x00\xfe", "base64")
+    assert "encoding" not in text
 
 
 def test_texts_that_begin_with_a_dollar(service: Service) -> None:
