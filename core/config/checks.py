@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rowcall.core.config.errors import ConfigError
-from rowcall.core.config.keys import JsonValue, Key, KeyType
+from rowcall.core.config.keys import Key, KeyType
 from rowcall.core.config.placeholders import has_placeholder, resolve_what_is_set
 from rowcall.core.config.settings import BOOLEANS, Settings, is_amount, whole_number
 from rowcall.core.config.table import KEY_TREE, KeyNode
@@ -74,23 +74,6 @@ def _mistakes_of(setting: Given, variables: Mapping[str, str]) -> Iterator[Inval
 
 def _is_lenient(node_of_key: KeyNode) -> bool:
     return node_of_key.key is not None and node_of_key.key.path in _LENIENT
-
-
-def without_effect(settings: Settings) -> tuple[str, ...]:
-    """Return configured keys in use that nothing reads yet, one for each section: `Stats:Enabled at
-    rowcall.json:3:5`.
-    """
-    places: dict[str, str] = {}
-    for setting in walk(settings):
-        key = setting.node_of_key.key
-        if key is None or not key.pending or not setting.in_use or not _differs(setting.node, key, settings.variables):
-            continue
-        section = _pending_section(key.path) or key.path
-        place = f"{setting.path} at {setting.origin}"
-        if key.path.casefold() == f"{section}:enabled".casefold():
-            places[section] = place  # names the whole section
-        places.setdefault(section, place)
-    return tuple(places.values())
 
 
 _REPORTED_ELSEWHERE = _LENIENT - {
@@ -279,45 +262,3 @@ def _renamed(settings: Settings) -> Iterator[InvalidSetting]:
         if new:
             message = f'the key is called {new} now and takes a duration, for example "{example}"'
             yield InvalidSetting(f"Auth:{child.name}", child.origin, message, on)
-
-
-def _pending_section(path: str) -> str | None:
-    """Return the highest pending section that contains `path`, or None."""
-    node_of_key: KeyNode | None = KEY_TREE
-    above = []
-    for name in path.split(":"):
-        node_of_key = node_of_key.below(name) if node_of_key else None
-        if node_of_key is None:
-            return None
-        above.append(name)
-        if node_of_key.key is not None and node_of_key.key.pending and node_of_key.key.type is KeyType.SECTION:
-            return ":".join(above)
-    return None
-
-
-def _differs(node: Node, key: Key, variables: Mapping[str, str]) -> bool:
-    """Return whether the value differs from the default of the key."""
-    if isinstance(node, Section):
-        return key.type not in (KeyType.SECTION, KeyType.OBJECT_MAP) and _elements(node, variables) != _plain(
-            key.default
-        )
-    text = _text(node, variables)
-    if not text:
-        return False
-    if key.type is KeyType.BOOL:
-        return BOOLEANS.get(text.casefold(), key.default) != key.default
-    return text.casefold() != str(key.default).casefold()
-
-
-def _elements(node: Section, variables: Mapping[str, str]) -> list[str] | dict[str, str]:
-    texts = {child.name: _text(child.node, variables) for child in node if isinstance(child.node, Scalar)}
-    filled = {name: text for name, text in texts.items() if text}
-    return list(filled.values()) if node.is_array or not filled else filled
-
-
-def _plain(default: JsonValue) -> list[str] | dict[str, str]:
-    if isinstance(default, Mapping):
-        return {name: str(text) for name, text in default.items()} or []
-    if isinstance(default, Sequence) and not isinstance(default, str):
-        return [str(item) for item in default if item != ""]
-    return []

@@ -46,8 +46,6 @@ class Key:
     """The value must not appear in output or logs."""
     open: bool = False
     """Keys below are user-defined and not checked."""
-    pending: bool = False
-    """Nothing reads the key yet. Its value is validated; a value other than the default leads to a warning."""
     only_for: tuple[str, ...] = ()
     """Values of the sibling key `Type` for which this key is valid; empty: all."""
 
@@ -71,11 +69,6 @@ class Key:
 
 def section(path: str, meaning: str, *, open: bool = False) -> Key:
     return Key(path, KeyType.SECTION, {}, meaning, open=open)
-
-
-def pending(*keys: Key) -> tuple[Key, ...]:
-    """Mark rows as belonging to a capability that does not exist yet; its implementation only removes this call."""
-    return tuple(replace(key, pending=True) for key in keys)
 
 
 def only_for(types: str, *keys: Key) -> tuple[Key, ...]:

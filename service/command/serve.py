@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rowcall.core.config import ConfigError, Settings
-from rowcall.core.config.checks import configuration_warnings, invalid_settings, without_effect
+from rowcall.core.config.checks import configuration_warnings, invalid_settings
 from rowcall.service.command.about import version
 from rowcall.service.command.configuration_files import Configuration, configuration_files, load
 from rowcall.service.command.configuration_watch import ConfigurationWatch
@@ -165,8 +165,6 @@ def report_and_check(configuration: Configuration) -> bool:
         return False
     for warning in configuration_warnings(configuration.settings):
         client.warning("%s", warning)
-    if unused_keys := without_effect(configuration.settings):
-        client.warning("These configuration keys have no effect yet: %s", ", ".join(unused_keys))
     return True
 
 

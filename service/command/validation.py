@@ -12,7 +12,7 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from rowcall.core.config import ConfigError
-from rowcall.core.config.checks import configuration_warnings, invalid_settings, without_effect
+from rowcall.core.config.checks import configuration_warnings, invalid_settings
 from rowcall.core.errors.diagnostics import Diagnostic, gathered
 from rowcall.service.command.about import banner, print_json
 from rowcall.service.command.configuration_files import Configuration, load
@@ -37,7 +37,6 @@ class Report:
     """Paths of unknown keys; empty in mode Ignore."""
     explained: tuple[str, ...]
     """Unknown keys with place and suggestion."""
-    without_effect: tuple[str, ...]
     errors: tuple[str, ...]
     """Invalid values, or why the configuration cannot be loaded."""
     connection: str
@@ -66,9 +65,7 @@ class Report:
 
     @property
     def valid(self) -> bool:
-        has_strict_warnings = self.strict and (
-            self.unknown or self.without_effect or self.start_warnings or self.left_out
-        )
+        has_strict_warnings = self.strict and (self.unknown or self.start_warnings or self.left_out)
         return self.config_valid and self.connection == _OK and not self.start_errors and not has_strict_warnings
 
 
@@ -87,7 +84,7 @@ def _report(arguments: Arguments) -> Report:
     try:
         configuration = load(arguments)
     except ConfigError as error:
-        return Report("Warning", (), (), (), (str(error),), "not tested: there is no configuration")
+        return Report("Warning", (), (), (str(error),), "not tested: there is no configuration")
     unknown = () if configuration.validation_mode == "Ignore" else configuration.unknown
     errors = tuple(str(mistake) for mistake in invalid_settings(configuration.settings) if mistake.in_use)
     connection = _connection_test(configuration)
@@ -97,7 +94,6 @@ def _report(arguments: Arguments) -> Report:
         configuration.validation_mode,
         tuple(key.path for key in unknown),
         tuple(str(key) for key in unknown),
-        without_effect(configuration.settings),
         errors,
         connection,
         # Report each error once: the dry run also finds invalid values.
@@ -147,7 +143,6 @@ def _as_json(report: Report) -> dict[str, object]:
         "warnings": report.unknown,
         "connectionTest": report.connection,
         "errors": report.errors,
-        "withoutEffect": report.without_effect,
         "startErrors": report.start_errors,
         "startWarnings": report.start_warnings,
         "endpoints": report.endpoints,
@@ -179,9 +174,6 @@ def _as_text(report: Report) -> Iterator[str]:
     if report.errors:
         yield f"{bad}Config validation: FAILED{end}"
         yield from (f"  - {error}" for error in report.errors)
-    if report.without_effect:
-        yield f"{doubtful}Without effect yet:{end}"
-        yield from (f"  - {key}" for key in report.without_effect)
     if not report.has_default:
         yield f"Connection test: ConnectionStrings has no {_TESTED}; what a start would serve is read instead"
     elif report.connection == _OK:

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from rowcall.core.catalogue.catalog import RoutineKind
-from rowcall.core.config.checks import configuration_warnings, without_effect
+from rowcall.core.config.checks import configuration_warnings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.operations.audit import (
@@ -42,7 +42,6 @@ def diagnosis(sources: Sources) -> dict[str, Any]:
     exposed = openness(snapshot.endpoints)
     return {
         "warnings": list(configuration_warnings(sources.settings)),
-        "withoutEffect": list(without_effect(sources.settings)),
         "leftOut": [str(reason) for reason in snapshot.left_out],
         "role": facts.role.name,
         "endpoints": exposed.count,

@@ -82,9 +82,9 @@ def _map_entries(node_of_key: KeyNode, key: Key, node: Node | None, variables: M
 
 
 def explained(key: Key) -> str:
-    """Return the meaning of a key with its allowed values, and a remark if the key has no effect yet."""
+    """Return the meaning of a key with its allowed values."""
     words = f" One of: {', '.join(key.choices)}." if key.choices else ""
-    return key.meaning + words + (" No effect yet." if key.pending else "")
+    return key.meaning + words
 
 
 def _plain(child: Child, node_of_key: KeyNode, variables: Mapping[str, str]) -> JsonValue:

@@ -19,7 +19,6 @@ After reading this page, you can find the configuration key for a purpose and th
 name that you choose, `[]` an element of a list. A duration is a number with a unit (`us`, `ms`, `s`, `m`, `h`, `d`,
 `w`, or the words for them) or `hh:mm:ss`; a bare number is seconds.
 
-- Keys marked with ○ are known and checked, but nothing reads them yet. Using one gives a warning at the start.
 - Values of keys marked with ● are secret: `rowcall --config` and the log never show them.
 
 `rowcall --config` prints all keys with their effective values, `rowcall --config-schema` prints a JSON Schema.
@@ -65,7 +64,7 @@ def _table(keys: Iterable[Key]) -> str:
 
 
 def _name(key: Key) -> str:
-    return f"`{key.path}`" + " ○" * key.pending + " ●" * key.secret
+    return f"`{key.path}`" + " ●" * key.secret
 
 
 def _meaning(key: Key) -> str:

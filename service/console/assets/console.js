@@ -108,7 +108,6 @@ async function diagnosis(content) {
     el("p", {}, `${report.open.length} of ${report.endpoints} endpoints are open to anonymous callers; the service connects as ${report.role}.`),
     table("Findings", [["Severity", (one) => el("span", { class: one.severity === "high" ? "bad" : one.severity === "medium" ? "warn" : null }, one.severity)], ["About", (one) => one.about], ["Finding", (one) => one.message], ["Remedy", (one) => one.remedy]], report.findings),
     table("Warnings", line, report.warnings),
-    table("Keys without effect", line, report.withoutEffect),
     table("Left out", line, report.leftOut),
     table("Open endpoints", line, report.open),
   );

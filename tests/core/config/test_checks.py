@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
-
 import pytest
 
-from rowcall.core.config import KEYS, Settings, SourceText, assemble, load_files, table
-from rowcall.core.config.checks import invalid_settings, without_effect
-from rowcall.core.config.table import build_key_tree
+from rowcall.core.config import Settings, SourceText, assemble, load_files
+from rowcall.core.config.checks import invalid_settings
 
 
 def settings(text: str, **environment: str) -> Settings:
@@ -114,35 +110,3 @@ def test_a_value_is_checked_with_its_placeholders_resolved() -> None:
     assert wrong('{"HttpServer": {"Workers": "{COUNT}"}}', COUNT="two") == [
         "f.json:1:28: HttpServer:Workers: 'two' is not a whole number"
     ]
-
-
-@pytest.fixture
-def all_pending(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table in which no key has an effect: which keys are pending changes with each new capability."""
-    rooms = build_key_tree(dataclasses.replace(key, pending=True) for key in KEYS)
-    monkeypatch.setattr(table, "KEY_TREE", rooms)
-    monkeypatch.setattr("rowcall.core.config.checks.KEY_TREE", rooms)
-
-
-@pytest.mark.usefixtures("all_pending")
-@pytest.mark.parametrize(
-    ("value", "found"),
-    [
-        ({"Cors": {"Enabled": True, "AllowedOrigins": ["*"]}}, ["Cors:Enabled at f.json:1:22"]),
-        ({"Cors": {"Enabled": False, "AllowedOrigins": ["*"]}}, []),
-        ({"Cors": {"AllowedOrigins": ["*"]}}, []),
-        ({"Auth": {"CookieHttpOnly": True, "CookieSameSite": ""}}, []),
-        ({"Auth": {"Schemes": {"a": {"Type": "Jwt"}}}}, ["Auth:Schemes:a:Type at f.json:1:37"]),
-        ({"Auth": {"Schemes": {"a": {"Enabled": False, "Type": "Jwt"}}}}, []),
-        ({"Urls": "http://localhost:8080", "ApplicationName": "x"}, ["ApplicationName at f.json:1:54"]),
-        ({"CacheOptions": {"Enabled": "yes"}}, ["CacheOptions:Enabled at f.json:1:30"]),
-    ],
-)
-def test_a_key_without_effect_is_reported_once_for_its_section_when_it_would_change_something(
-    value: dict[str, object], found: list[str]
-) -> None:
-    assert list(without_effect(settings(json.dumps(value)))) == found
-
-
-def test_what_has_an_effect_is_not_reported() -> None:
-    assert without_effect(settings('{"Urls": "http://x", "Service": {"UrlPathPrefix": "/v1"}}')) == ()

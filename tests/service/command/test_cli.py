@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.auth.password_hash import verify_password
-from rowcall.core.config import KEYS
 from rowcall.service.command.switches import SWITCHES, File, parse_arguments
 from tests.harness.command import COMMAND, clean_environment, rowcall
 
@@ -181,24 +180,6 @@ def test_unknown_keys_are_warnings_by_default_and_can_be_ignored(tmp_path: Path)
     assert "WRN] Unknown configuration key: Nope at command line" in rowcall(tmp_path, "--Nope=1", broken).stdout
     ignored = rowcall(tmp_path, "--Nope=1", broken, "--Config:ValidateConfigKeys=Ignore")
     assert "Nope" not in ignored.stdout
-
-
-SWITCHED = {key.path for key in KEYS if key.path.endswith(":Enabled") and not key.default}
-PENDING = next(
-    (
-        key.path
-        for key in KEYS
-        # Inside of a section that is off nothing is reported.
-        if key.pending and key.path in SWITCHED and f"{key.path.rsplit(':', 2)[0]}:Enabled" not in SWITCHED
-    ),
-    None,
-)
-
-
-@pytest.mark.skipif(PENDING is None, reason="every key has an effect")
-def test_a_key_that_nothing_reads_yet_is_reported_once(tmp_path: Path) -> None:
-    message = rowcall(tmp_path, f"--{PENDING}=true", "--ConnectionStrings:Default=").stdout
-    assert message.count(f"WRN] These configuration keys have no effect yet: {PENDING} at command line") == 1
 
 
 def test_default_files_are_read_in_order_and_not_beside_named_ones(tmp_path: Path) -> None:

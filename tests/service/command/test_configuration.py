@@ -213,7 +213,6 @@ def test_validate_is_fine_with_a_right_configuration_and_a_database(tmp_path: Pa
         "warnings": [],
         "connectionTest": "ok",
         "errors": [],
-        "withoutEffect": [],
         "startErrors": [],
         "startWarnings": [],
         "endpoints": 0,
