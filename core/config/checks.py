@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rowcall.core.config.errors import ConfigError
 from rowcall.core.config.keys import Key, KeyType
 from rowcall.core.config.placeholders import has_placeholder, resolve_what_is_set
-from rowcall.core.config.settings import BOOLEANS, Settings, is_amount, whole_number
+from rowcall.core.config.settings import BOOLEANS, Settings, is_amount, outside, whole_number
 from rowcall.core.config.table import KEY_TREE, KeyNode
 from rowcall.core.config.tree import Node, Origin, Scalar, Section
 from rowcall.core.config.validation import RENAMED
@@ -242,7 +242,7 @@ def _wrong_number(text: str, key: Key) -> str | None:
     number = whole_number(text)
     if number is None:
         return f"{text!r} is not a whole number"
-    return f"{number} is too large; the most allowed is {key.maximum}" if number > key.maximum else None
+    return outside(number, key)
 
 
 def _renamed(settings: Settings) -> Iterator[InvalidSetting]:

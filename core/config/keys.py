@@ -6,6 +6,9 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+MOST = 2_147_483_647
+"""Largest allowed value of an INT that declares no other."""
+
 JsonValue = str | int | float | bool | None | Sequence["JsonValue"] | Mapping[str, "JsonValue"]
 
 
@@ -40,7 +43,9 @@ class Key:
     nullable: bool = False
     choices: tuple[str, ...] = ()
     """Allowed values in canonical spelling; case is ignored."""
-    maximum: int = 2_147_483_647
+    minimum: int = 0
+    """Smallest allowed value of an INT."""
+    maximum: int = MOST
     """Largest allowed value of an INT."""
     secret: bool = False
     """The value must not appear in output or logs."""
@@ -48,6 +53,13 @@ class Key:
     """Keys below are user-defined and not checked."""
     only_for: tuple[str, ...] = ()
     """Values of the sibling key `Type` for which this key is valid; empty: all."""
+
+    @property
+    def bounds(self) -> str:
+        """The allowed values of an INT, as in `at least 1`; empty if the ordinary ones are allowed."""
+        least = f"at least {self.minimum}" if self.minimum else ""
+        most = f"at most {self.maximum}" if self.maximum < MOST else ""
+        return ", ".join(filter(None, (least, most)))
 
     @property
     def allowed(self) -> str:
@@ -85,9 +97,10 @@ def flag(path: str, default: bool | None, meaning: str) -> Key:
 
 
 def integer(
-    path: str, default: int | None, meaning: str, *, nullable: bool = False, maximum: int = 2_147_483_647
+    path: str, default: int | None, meaning: str, *, nullable: bool = False, minimum: int = 0, maximum: int = MOST
 ) -> Key:
-    return Key(path, KeyType.INT, default, meaning, nullable=nullable or default is None, maximum=maximum)
+    nullable = nullable or default is None
+    return Key(path, KeyType.INT, default, meaning, nullable=nullable, minimum=minimum, maximum=maximum)
 
 
 def choice(path: str, choices: str, default: str | None, meaning: str) -> Key:

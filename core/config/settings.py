@@ -26,6 +26,13 @@ def whole_number(text: str) -> int | None:
     return int(text) if len(text) <= _LONGEST and _WHOLE.fullmatch(text) else None
 
 
+def outside(number: int, key: Key) -> str | None:
+    """Return the message for a number outside the bounds of the key, or None."""
+    if number < key.minimum:
+        return f"{number} is too small; the least allowed is {key.minimum}"
+    return f"{number} is too large; the most allowed is {key.maximum}" if number > key.maximum else None
+
+
 _AMOUNT = re.compile(r"\s*\+?(?:\d{1,15}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?\s*", re.ASCII)
 _LONGEST = 40
 """Maximum length of a number in characters; `int` raises ValueError for thousands of digits."""
@@ -79,14 +86,14 @@ class Settings:
             raise self._error(path, f"{value!r} is not a boolean; allowed: {key.allowed}")
         return BOOLEANS[value.casefold()]
 
-    def integer(self, path: str, *, minimum: int = 0) -> int:
-        value = self.integer_or_none(path, minimum=minimum)
+    def integer(self, path: str) -> int:
+        value = self.integer_or_none(path)
         if value is None:
             raise self._error(path, "a number is needed")
         return value
 
-    def integer_or_none(self, path: str, *, minimum: int = 0) -> int | None:
-        """Return a whole number of at least `minimum`; an unset `{NAME}` gives the default.
+    def integer_or_none(self, path: str) -> int | None:
+        """Return a whole number within the bounds of the key; an unset `{NAME}` gives the default.
 
         Null and empty text give None if the key is nullable, else the default.
         """
@@ -97,10 +104,8 @@ class Settings:
         number = whole_number(value)
         if number is None:
             raise self._error(path, f"{value!r} is not a whole number")
-        if number < minimum:
-            raise self._error(path, f"{number} is too small; the least allowed is {minimum}")
-        if number > key.maximum:
-            raise self._error(path, f"{number} is too large; the most allowed is {key.maximum}")
+        if message := outside(number, key):
+            raise self._error(path, message)
         return number
 
     def seconds(self, path: str) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from importlib.util import find_spec
 
-from rowcall.core.auth.argon2_hash import LEAST_MEMORY, MOST_MEMORY, MOST_ROUNDS, Argon2
+from rowcall.core.auth.argon2_hash import MOST_MEMORY, MOST_ROUNDS, Argon2
 from rowcall.core.auth.claims import IdentityClaims
 from rowcall.core.auth.options import (
     ApiKeys,
@@ -19,7 +19,7 @@ from rowcall.core.auth.options import (
     SecondFactorOptions,
     SessionCheck,
 )
-from rowcall.core.auth.password_hash import ITERATIONS, MOST_ITERATIONS
+from rowcall.core.auth.password_hash import MOST_ITERATIONS
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
 from rowcall.service.options.external import external_options
@@ -157,7 +157,7 @@ def _named(settings: Settings, key: str, default: str) -> str:
 
 
 def _login(settings: Settings) -> LoginOptions:
-    iterations = settings.integer(_OPTIONS + "PasswordHashIterations", minimum=ITERATIONS)
+    iterations = settings.integer(_OPTIONS + "PasswordHashIterations")
     if iterations > MOST_ITERATIONS:
         raise StartupError(f"{_OPTIONS}PasswordHashIterations: the most allowed is {MOST_ITERATIONS}")
     options = LoginOptions(
@@ -203,9 +203,9 @@ def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions 
         path=path,
         issuer=settings.text_or_none(_SECOND + "Issuer") or settings.text_or_none("ApplicationName") or "",
         pending=settings.seconds(_SECOND + "Pending"),
-        drift=settings.integer(_SECOND + "Drift", minimum=0),
-        recovery_codes=settings.integer(_SECOND + "RecoveryCodes", minimum=1),
-        attempts=settings.integer(_SECOND + "Attempts", minimum=1),
+        drift=settings.integer(_SECOND + "Drift"),
+        recovery_codes=settings.integer(_SECOND + "RecoveryCodes"),
+        attempts=settings.integer(_SECOND + "Attempts"),
         remember=settings.seconds_or_none(_SECOND + "RememberDevice"),
         cookie=cookie,
         enrol_within=settings.seconds_or_none(_SECOND + "EnrolWithin"),
@@ -219,8 +219,8 @@ def _argon2(settings: Settings) -> Argon2 | None:
         return None
     if find_spec("argon2") is None:
         raise StartupError(f"{_OPTIONS}PasswordHashAlgorithm Argon2id needs argon2-cffi: pip install 'rowcall[argon2]'")
-    memory = settings.integer(_OPTIONS + "Argon2Memory", minimum=LEAST_MEMORY)
-    rounds = settings.integer(_OPTIONS + "Argon2Iterations", minimum=1)
+    memory = settings.integer(_OPTIONS + "Argon2Memory")
+    rounds = settings.integer(_OPTIONS + "Argon2Iterations")
     if memory > MOST_MEMORY or rounds > MOST_ROUNDS:
         raise StartupError(f"{_OPTIONS}Argon2Memory is at most {MOST_MEMORY}, and Argon2Iterations {MOST_ROUNDS}")
     return Argon2(memory, rounds)

@@ -24,7 +24,7 @@ _RETRY = "CommandRetryOptions"
 def error_policies(settings: Settings) -> ErrorPolicies:
     """Return the error policies. A configured list replaces the built-in list completely."""
     timeout = ErrorMapping(
-        settings.integer(_TIMEOUT + ":StatusCode", minimum=200),
+        settings.integer(_TIMEOUT + ":StatusCode"),
         settings.text_or_none(_TIMEOUT + ":Title"),
         settings.text_or_none(_TIMEOUT + ":Details"),
         settings.text_or_none(_TIMEOUT + ":Type"),

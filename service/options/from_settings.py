@@ -96,7 +96,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         second_factor=options.auth.second_factor is not None,
         webhook_secrets=options.webhook_secrets,
         idempotency_seconds=settings.seconds("Service:IdempotencyLifetime"),
-        queryable_rows=settings.integer("Service:QueryableMaxRows", minimum=1),
+        queryable_rows=settings.integer("Service:QueryableMaxRows"),
         neutralize_formulas=settings.flag("Service:NeutralizeFormulas"),
         null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
         empty_without_row=settings.flag("Service:EmptyBodyWithoutRow"),
@@ -318,11 +318,11 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
     target = ConnectionTarget(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
     return target, DatabaseOptions(
         pools=PoolOptions(
-            pipelined_connections=settings.integer(pool + "SharedConnections", minimum=1),
-            pipelined_depth=settings.integer(pool + "SharedDepth", minimum=1),
-            write_connections=settings.integer(pool + "WriteConnections", minimum=1),
-            write_depth=settings.integer(pool + "WriteDepth", minimum=1),
-            dedicated_connections=settings.integer(pool + "ExclusiveConnections", minimum=1),
+            pipelined_connections=settings.integer(pool + "SharedConnections"),
+            pipelined_depth=settings.integer(pool + "SharedDepth"),
+            write_connections=settings.integer(pool + "WriteConnections"),
+            write_depth=settings.integer(pool + "WriteDepth"),
+            dedicated_connections=settings.integer(pool + "ExclusiveConnections"),
             queue_limit=settings.integer(pool + "QueueLimit"),
             queue_timeout=settings.seconds(pool + "QueueTimeout"),
             queue_target=settings.seconds_or_none(pool + "QueueTarget"),
@@ -333,7 +333,7 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
         trust_stable=settings.flag(pool + "TrustStable"),
         slow=settings.seconds(pool + "SlowThreshold"),
         timeout=timeout,
-        stream_after=settings.integer(pool + "StreamAfterBytes", minimum=1),
+        stream_after=settings.integer(pool + "StreamAfterBytes"),
     )
 
 

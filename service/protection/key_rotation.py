@@ -185,7 +185,7 @@ def _moment(seconds: float) -> str:
 def key_rotation_for(settings: Settings, connector: Connector, publish: Callable[[KeyRing], None]) -> KeyRotation:
     """Return the key rotation that the configuration selects. Raises `StartupError` or `ConfigError`."""
     renewal = Renewal(
-        settings.integer(_SECTION + "DefaultKeyLifetimeDays", minimum=1) * 86_400.0,
+        settings.integer(_SECTION + "DefaultKeyLifetimeDays") * 86_400.0,
         settings.choice_or_none(_SECTION + "EncryptionAlgorithm") or DEFAULT_ALGORITHM,
         settings.choice_or_none(_SECTION + "ValidationAlgorithm") or DEFAULT_VALIDATION,
     )

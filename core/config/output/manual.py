@@ -76,6 +76,7 @@ def _type(key: Key) -> str:
     words = str(key.type.value)
     if key.choices:
         words += ": " + ", ".join(f"`{word}`" for word in key.choices)
+    words += f", {key.bounds}" if key.bounds else ""
     return f"{words}, or null" if key.nullable else words
 
 

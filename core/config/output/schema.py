@@ -14,7 +14,6 @@ _TYPES = {
     KeyType.TEXT: "string",
     KeyType.INTERVAL: "string",
     KeyType.BOOL: "boolean",
-    KeyType.INT: "integer",
 }
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 _TEXT_MAP = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
@@ -51,6 +50,8 @@ def _kind(node_of_key: KeyNode, key: Key) -> dict[str, Any]:
             return _nullable(_section(node_of_key), key)
         case KeyType.TEXTS | KeyType.NUMBERS | KeyType.OBJECTS | KeyType.STEPS:
             return _nullable({"type": "array", "items": _item(node_of_key, key)}, key)
+        case KeyType.INT:
+            return _nullable({"type": "integer", "minimum": key.minimum, "maximum": key.maximum}, key)
         case kind:
             return _nullable({"type": _TYPES[kind]}, key)
 

@@ -20,10 +20,11 @@ ROWS: tuple[Key, ...] = (
     ),
     flag(_P + "SignIns", True, "Record also token refreshes, passkeys, and sign-in with providers."),
     interval(_P + "Interval", "1 second", "Time for which calls are collected for one batch."),
-    integer(_P + "BatchSize", 500, "Maximum number of calls in a batch."),
+    integer(_P + "BatchSize", 500, "Maximum number of calls in a batch.", minimum=1),
     integer(
         _P + "QueueLimit",
         10_000,
         "Maximum number of calls that a worker holds while the database is unavailable; the oldest are dropped.",
+        minimum=1,
     ),
 )

@@ -12,11 +12,13 @@ ROWS: tuple[Key, ...] = (
         5,
         "Failed sign-ins to an account from which on further ones have to wait; separate for unknown callers, for each "
         "browser and for each address with which the account was signed in to before.",
+        minimum=1,
     ),
     integer(
         _P + "FailuresPerAddress",
         50,
         "Failed sign-ins from an address, or from an IPv6 network /64, from which on further ones have to wait.",
+        minimum=1,
     ),
     interval(_P + "Delay", "1 second", "Time to wait after these failures; doubled by each further one."),
     interval(_P + "LongestDelay", "15 minutes", "Longest time to wait."),

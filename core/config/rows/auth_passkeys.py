@@ -47,7 +47,7 @@ ROWS: tuple[Key, ...] = (
         "Refuse a login whose challenge this host has not issued: for services on one host, or with sticky sessions. "
         "New keys always need a challenge that this host or Redis knows.",
     ),
-    integer(_P + "ChallengeTimeoutMinutes", 5, "Lifetime of a challenge in minutes."),
+    integer(_P + "ChallengeTimeoutMinutes", 5, "Lifetime of a challenge in minutes.", minimum=1),
     choice(
         _P + "UserVerificationRequirement", "preferred required discouraged", "required", "WebAuthn userVerification."
     ),

@@ -11,12 +11,13 @@ ROWS: tuple[Key, ...] = (
     text(_P + "Issuer", None, "Name of the application that an authenticator app shows. null: ApplicationName."),
     interval(_P + "Pending", "5 minutes", "Time from the first factor to the second."),
     integer(_P + "Drift", 1, "Steps of 30 seconds by which the clock of a phone may be early or late.", maximum=10),
-    integer(_P + "RecoveryCodes", 10, "Number of recovery codes of a user.", maximum=100),
+    integer(_P + "RecoveryCodes", 10, "Number of recovery codes of a user.", minimum=1, maximum=100),
     integer(
         _P + "Attempts",
         5,
         "Wrong codes in a row after which a user has to wait: a second, and twice as long after each further one, up "
         "to an hour.",
+        minimum=1,
         maximum=20,
     ),
     interval(

@@ -1,5 +1,7 @@
 """Keys of login rows, of claims, and of their injection into routines (sign-in-6, sign-in-17)."""
 
+from rowcall.core.auth.argon2_hash import LEAST_MEMORY
+from rowcall.core.auth.password_hash import ITERATIONS
 from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text, text_map, texts
 
 _P = "Service:AuthenticationOptions:"
@@ -58,9 +60,9 @@ ROWS: tuple[Key, ...] = (
         "Pbkdf2",
         "Algorithm of new password hashes; hashes of both are verified. Argon2id needs the extra rowcall[argon2].",
     ),
-    integer(_P + "Argon2Memory", 65_536, "Memory of Argon2id in KiB, in new hashes: 19456 or more."),
-    integer(_P + "Argon2Iterations", 3, "Passes of Argon2id in new hashes."),
-    integer(_P + "PasswordHashIterations", 600_000, "Rounds of PBKDF2 in new hashes: 600000 or more."),
+    integer(_P + "Argon2Memory", 65_536, "Memory of Argon2id in KiB, in new hashes.", minimum=LEAST_MEMORY),
+    integer(_P + "Argon2Iterations", 3, "Passes of Argon2id in new hashes.", minimum=1),
+    integer(_P + "PasswordHashIterations", ITERATIONS, "Rounds of PBKDF2 in new hashes.", minimum=ITERATIONS),
     flag(_P + "UseUserContext", False, "Set session variables from claims for every endpoint."),
     text_map(
         _P + "ContextKeyClaimsMapping",

@@ -26,8 +26,9 @@ ROWS: tuple[Key, ...] = (
         _P + "MemoryCacheMaximumMegabytes",
         256,
         "Memory for cached responses on this host, for all workers together. If it is full, the oldest are removed.",
+        minimum=1,
     ),
-    integer(_P + "MemoryCachePruneIntervalSeconds", 60, "Seconds between removals of expired responses."),
+    integer(_P + "MemoryCachePruneIntervalSeconds", 60, "Seconds between removals of expired responses.", minimum=1),
     text(
         _P + "RedisConfiguration",
         "localhost:6379,abortConnect=false,ssl=false,connectTimeout=10000,syncTimeout=5000,connectRetry=3",

@@ -15,7 +15,10 @@ ROWS: tuple[Key, ...] = (
         "Isolation boundary: applications with another name cannot decrypt the values. null: ApplicationName.",
     ),
     integer(
-        _P + "DefaultKeyLifetimeDays", 90, "Days after which a new key is used for encryption; old keys still decrypt."
+        _P + "DefaultKeyLifetimeDays",
+        90,
+        "Days after which a new key is used for encryption; old keys still decrypt.",
+        minimum=1,
     ),
     choice(
         _P + "Storage",

@@ -44,7 +44,9 @@ ROWS: tuple[Key, ...] = (
     ),
     text("ErrorHandlingOptions:DefaultErrorCodePolicy", "Default", "Policy of endpoints that name none."),
     section("ErrorHandlingOptions:TimeoutErrorMapping", "Response to a command that exceeds its timeout."),
-    integer("ErrorHandlingOptions:TimeoutErrorMapping:StatusCode", 504, "Status, from 200 to 599.", maximum=599),
+    integer(
+        "ErrorHandlingOptions:TimeoutErrorMapping:StatusCode", 504, "Status, from 200 to 599.", maximum=599, minimum=200
+    ),
     text("ErrorHandlingOptions:TimeoutErrorMapping:Title", "Command execution timed out", "Title.", nullable=True),
     text("ErrorHandlingOptions:TimeoutErrorMapping:Details", None, "Detail; null: none."),
     text("ErrorHandlingOptions:TimeoutErrorMapping:Type", None, "Type URI; null is the one of the status."),

@@ -23,8 +23,8 @@ ROWS: tuple[Key, ...] = (
         False,
         "Send events with ids; a client that reconnects with `Last-Event-ID` receives the missed events.",
     ),
-    integer(_P + "ReplayEvents", 1000, "Maximum number of events in the replay buffer."),
-    integer(_P + "ReplayMegabytes", 16, "Maximum size of the messages in the replay buffer.", maximum=4096),
+    integer(_P + "ReplayEvents", 1000, "Maximum number of events in the replay buffer.", minimum=1),
+    integer(_P + "ReplayMegabytes", 16, "Maximum size of the messages in the replay buffer.", minimum=1, maximum=4096),
     interval(
         _P + "Heartbeat",
         "30 seconds",
@@ -38,7 +38,7 @@ ROWS: tuple[Key, ...] = (
         "DropOldest",
         "For a slow reader with a full queue: drop its oldest events and send an event named `gap`, or end its stream.",
     ),
-    integer(_P + "SlowReaderEvents", 1000, "Maximum number of queued events for a slow reader."),
+    integer(_P + "SlowReaderEvents", 1000, "Maximum number of queued events for a slow reader.", minimum=1),
     interval(
         _P + "SlowReaderTimeout",
         "60 seconds",

@@ -6,7 +6,11 @@ ROWS: tuple[Key, ...] = (
     section("ForwardedHeaders", "Headers with which a reverse proxy describes the client."),
     flag("ForwardedHeaders:Enabled", False, "Trust X-Forwarded-For, -Proto and -Host."),
     integer(
-        "ForwardedHeaders:ForwardLimit", 1, "Number of trusted entries of X-Forwarded-For. null: all.", nullable=True
+        "ForwardedHeaders:ForwardLimit",
+        1,
+        "Number of trusted entries of X-Forwarded-For. null: all.",
+        nullable=True,
+        minimum=1,
     ),
     texts(
         "ForwardedHeaders:KnownProxies",

@@ -18,7 +18,7 @@ ROWS: tuple[Key, ...] = (
     text(_P + "ResponseErrorMessageField", "error_message", "Attribute that receives the reason of a failure."),
     flag(_P + "CacheEnabled", True, "Cache responses if the type requests it."),
     integer(_P + "MaxCacheEntries", 10_000, "Maximum number of cached responses."),
-    integer(_P + "CachePruneIntervalSeconds", 60, "Seconds between removals of expired responses."),
+    integer(_P + "CachePruneIntervalSeconds", 60, "Seconds between removals of expired responses.", minimum=1),
     texts(
         _P + "AllowedHosts",
         None,
@@ -36,6 +36,7 @@ ROWS: tuple[Key, ...] = (
         _P + "MaxConnectionsPerHost",
         256,
         "Maximum number of connections of a worker to one host. Further requests wait.",
+        minimum=1,
     ),
     integer(
         _P + "MaxWaitingPerHost",
@@ -53,6 +54,7 @@ ROWS: tuple[Key, ...] = (
         67_108_864,
         "Maximum size of a response for a routine, which is held in memory; null: no limit. Pass-through has no limit.",
         nullable=True,
+        minimum=1,
     ),
     integer(
         _P + "CircuitBreakerFailures",

@@ -15,6 +15,7 @@ ROWS: tuple[Key, ...] = (
         "HttpServer:Workers",
         None,
         "Number of worker processes. null: one for each processor core, or for each group of CpuAffinity.",
+        minimum=1,
     ),
     text(
         "HttpServer:CpuAffinity",
@@ -26,6 +27,7 @@ ROWS: tuple[Key, ...] = (
         "HttpServer:Threads",
         None,
         "Threads of each worker that read and write connections. null: ThreadPool:MaxCompletionPortThreads, or 1.",
+        minimum=1,
     ),
     choice(
         "HttpServer:Engine",
@@ -108,6 +110,7 @@ ROWS: tuple[Key, ...] = (
         None,
         "Maximum number of open connections of an address, divided equally among the workers; further ones wait. null: "
         "as the limit of open files allows (`ulimit -n`), after databases, streams and files have got theirs.",
+        minimum=1,
     ),
     integer(
         "HttpServer:Limits:MaxConcurrentUpgradedConnections",
@@ -124,12 +127,14 @@ ROWS: tuple[Key, ...] = (
         "HttpServer:Limits:MaxSignInBodySize",
         65_536,
         "The same for logins and token refreshes, which are open to anonymous callers.",
+        minimum=1,
     ),
     integer(
         "HttpServer:Limits:MaxUrlEncodedBodySize",
         2_097_152,
         "The same for bodies of the type `application/x-www-form-urlencoded` whose fields the service reads; at least "
         "65536. MaxRequestBodySize applies too.",
+        minimum=65536,
         maximum=_LONG,
     ),
     integer(
@@ -137,6 +142,7 @@ ROWS: tuple[Key, ...] = (
         33_554_432,
         "Bytes of large bodies that a worker holds at the same time; further ones get 503. A single body may be as "
         "large as MaxRequestBodySize.",
+        minimum=65536,
         maximum=_LONG,
     ),
     integer(
@@ -159,29 +165,34 @@ ROWS: tuple[Key, ...] = (
         None,
         "Size of one read of an HTTP/1 connection in bytes; large reads make large bodies faster. At least the limits "
         "of a request head, at most 1048576. null: 262144 if uploads are enabled, else the limits of a request head.",
+        minimum=1,
         maximum=_LONG,
     ),
     integer(
         "HttpServer:Limits:MaxRequestHeaderCount",
         None,
         "Maximum number of headers of a request; more get 431. null: 100, which is also the largest value.",
+        minimum=1,
     ),
     integer(
         "HttpServer:Limits:MaxRequestHeadersTotalSize",
         None,
         "Maximum size of all headers in bytes; more get 431. null: 32768, plus what the request line leaves of its "
         "limit.",
+        minimum=1,
     ),
     integer(
         "HttpServer:Limits:MaxRequestLineSize",
         None,
         "Maximum size of the request line in bytes; more get 414. null: 8192, plus what the headers leave of their "
         "limit.",
+        minimum=1,
     ),
     integer(
         "HttpServer:Limits:MaxResponseBufferSize",
         None,
         "Bytes of a response that are buffered for each HTTP/2 stream; null: 409600.",
+        minimum=4096,
         maximum=_UNSIGNED,
     ),
     interval(
@@ -197,22 +208,39 @@ ROWS: tuple[Key, ...] = (
         "00:00:30.",
     ),
     section("HttpServer:Limits:Http2", "HTTP/2."),
-    integer("HttpServer:Limits:Http2:MaxStreamsPerConnection", None, "Streams of a connection; null is 100."),
+    integer(
+        "HttpServer:Limits:Http2:MaxStreamsPerConnection", None, "Streams of a connection; null is 100.", minimum=1
+    ),
     integer("HttpServer:Limits:Http2:HeaderTableSize", None, "Accepted; no effect here."),
     integer(
         "HttpServer:Limits:Http2:MaxFrameSize",
         None,
         "Bytes of a frame's payload; null is 16384.",
+        minimum=16384,
         maximum=_LARGEST_FRAME,
     ),
     integer(
         "HttpServer:Limits:Http2:MaxRequestHeaderFieldSize",
         None,
         "Bytes of all headers of a request; null: as for HTTP/1.1.",
+        minimum=1,
     ),
-    integer("HttpServer:Limits:Http2:InitialConnectionWindowSize", None, "Window of a connection; null is 1048576."),
-    integer("HttpServer:Limits:Http2:InitialStreamWindowSize", None, "Window of a stream; null is 786432."),
-    integer("HttpServer:Limits:Http2:MaxReadFrameSize", None, "Second name of MaxFrameSize.", maximum=_LARGEST_FRAME),
+    integer(
+        "HttpServer:Limits:Http2:InitialConnectionWindowSize",
+        None,
+        "Window of a connection; null is 1048576.",
+        minimum=65_535,
+    ),
+    integer(
+        "HttpServer:Limits:Http2:InitialStreamWindowSize", None, "Window of a stream; null is 786432.", minimum=65_535
+    ),
+    integer(
+        "HttpServer:Limits:Http2:MaxReadFrameSize",
+        None,
+        "Second name of MaxFrameSize.",
+        minimum=16384,
+        maximum=_LARGEST_FRAME,
+    ),
     interval("HttpServer:Limits:Http2:KeepAlivePingDelay", None, "Idle time before a ping; null sends none."),
     interval("HttpServer:Limits:Http2:KeepAlivePingTimeout", None, "Time for the reply to a ping; null: 00:00:20."),
     text("HttpServer:Limits:Http2:KeepAlivePingPolicy", None, "Accepted; no effect here."),

@@ -24,6 +24,7 @@ ROWS: tuple[Key, ...] = (
         _M + "MaxEndpoints",
         2000,
         "Maximum number of endpoints with separate values; further ones are counted together.",
+        minimum=2,
     ),
     flag(_M + "MeasureRendering", False, "Measure the rendering of rows, which reads the clock twice for each row."),
     section("Profiling", "Profiles of running workers: SIGUSR1, or POST /profile on the admin listener."),

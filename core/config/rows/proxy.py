@@ -53,5 +53,6 @@ ROWS: tuple[Key, ...] = (
         _P + "MaxForwardedQueryParamLength",
         2048,
         "Maximum length of an injected value in the other server's query string. 0 or less: no limit.",
+        minimum=-(2**31),
     ),
 )

@@ -20,7 +20,7 @@ _SOURCE = _POLICY + "Partition:Sources:[]:"
 ROWS: tuple[Key, ...] = (
     section("RateLimiterOptions", "Rate limiting of callers."),
     flag(_P + "Enabled", False, "Enable rate limiting."),
-    integer(_P + "StatusCode", 429, "Status of refused requests.", maximum=599),
+    integer(_P + "StatusCode", 429, "Status of refused requests.", minimum=400, maximum=599),
     text(
         _P + "StatusMessage",
         "Too many requests. Please try again later.",
@@ -46,22 +46,27 @@ ROWS: tuple[Key, ...] = (
     *only_for(
         "FixedWindow SlidingWindow Concurrency",
         integer(
-            _POLICY + "PermitLimit", 100, "Requests in a window; with Concurrency: concurrent requests, by default 10."
+            _POLICY + "PermitLimit",
+            100,
+            "Requests in a window; with Concurrency: concurrent requests, by default 10.",
+            minimum=1,
         ),
     ),
     *only_for(
         "FixedWindow SlidingWindow",
-        integer(_POLICY + "WindowSeconds", 60, "Length of a window in seconds."),
+        integer(_POLICY + "WindowSeconds", 60, "Length of a window in seconds.", minimum=1),
     ),
     *only_for(
         "SlidingWindow",
-        integer(_POLICY + "SegmentsPerWindow", 6, "Number of segments by which a window moves.", maximum=10_000),
+        integer(
+            _POLICY + "SegmentsPerWindow", 6, "Number of segments by which a window moves.", maximum=10_000, minimum=1
+        ),
     ),
     *only_for(
         "TokenBucket",
-        integer(_POLICY + "TokenLimit", 100, "Tokens in a full bucket."),
-        integer(_POLICY + "TokensPerPeriod", 10, "Tokens that are added in a period."),
-        integer(_POLICY + "ReplenishmentPeriodSeconds", 10, "Length of a period in seconds."),
+        integer(_POLICY + "TokenLimit", 100, "Tokens in a full bucket.", minimum=1),
+        integer(_POLICY + "TokensPerPeriod", 10, "Tokens that are added in a period.", minimum=1),
+        integer(_POLICY + "ReplenishmentPeriodSeconds", 10, "Length of a period in seconds.", minimum=1),
     ),
     integer(_POLICY + "QueueLimit", 10, "Requests that may wait; with Concurrency by default 5."),
     *only_for(
@@ -74,7 +79,11 @@ ROWS: tuple[Key, ...] = (
     ),
     *only_for("Concurrency", flag(_POLICY + "OldestFirst", True, "Serve the longest waiting request first.")),
     integer(
-        _POLICY + "StatusCode", None, "Status of refused requests. null: RateLimiterOptions:StatusCode.", maximum=599
+        _POLICY + "StatusCode",
+        None,
+        "Status of refused requests. null: RateLimiterOptions:StatusCode.",
+        minimum=400,
+        maximum=599,
     ),
     text(_POLICY + "StatusMessage", None, "Message of refused requests. null: RateLimiterOptions:StatusMessage."),
     Key(

@@ -167,6 +167,7 @@ ROWS: tuple[Key, ...] = (
         "Service:QueryableMaxRows",
         1000,
         "Most rows of a page of an endpoint with `queryable page`, unless its comment sets `max_rows`.",
+        minimum=1,
     ),
     flag(
         "Service:NeutralizeFormulas",

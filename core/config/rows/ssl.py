@@ -17,6 +17,7 @@ ROWS: tuple[Key, ...] = (
         None,
         "Port of the redirect, such as that of a reverse proxy. null: port of the first https address.",
         nullable=True,
+        minimum=1,
         maximum=65535,
     ),
     flag(

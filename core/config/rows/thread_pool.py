@@ -7,6 +7,6 @@ ROWS: tuple[Key, ...] = (
     section("ThreadPool", "Threads of each worker; `HttpServer:Workers` sets the number of processes."),
     integer("ThreadPool:MinWorkerThreads", None, "Accepted; no effect here."),
     integer("ThreadPool:MinCompletionPortThreads", None, "Accepted; no effect here."),
-    integer("ThreadPool:MaxWorkerThreads", None, "Maximum number of threads of a worker for blocking work."),
-    integer("ThreadPool:MaxCompletionPortThreads", None, "Second name of HttpServer:Threads."),
+    integer("ThreadPool:MaxWorkerThreads", None, "Maximum number of threads of a worker for blocking work.", minimum=1),
+    integer("ThreadPool:MaxCompletionPortThreads", None, "Second name of HttpServer:Threads.", minimum=1),
 )

@@ -55,7 +55,7 @@ ROWS: tuple[Key, ...] = (
         "Folder of unfinished files; several hosts need a common one. null: a folder of the service in the system's "
         "temporary folder.",
     ),
-    integer(_P + "Resumable:MaxSize", 1_073_741_824, "Maximum size of a file in bytes.", maximum=_LONG),
+    integer(_P + "Resumable:MaxSize", 1_073_741_824, "Maximum size of a file in bytes.", minimum=1, maximum=_LONG),
     interval(
         _P + "Resumable:ExpiresAfter", "1 day", "Time without new data after which an unfinished file is removed."
     ),
@@ -64,6 +64,7 @@ ROWS: tuple[Key, ...] = (
         1000,
         "Maximum number of unfinished files; further ones get 507. null: no limit.",
         nullable=True,
+        minimum=1,
     ),
     integer(
         _P + "Resumable:MaxUnfinishedSize",
@@ -71,6 +72,7 @@ ROWS: tuple[Key, ...] = (
         "Maximum size of all unfinished files together in bytes; a file of unknown length counts as `MaxSize`. null: "
         "no limit.",
         nullable=True,
+        minimum=1,
         maximum=_LONG,
     ),
     integer(
@@ -79,13 +81,14 @@ ROWS: tuple[Key, ...] = (
         "Maximum number of unfinished files of one user, or of one address for anonymous callers; further ones get "
         "429. null: no limit.",
         nullable=True,
+        minimum=1,
     ),
     section(_P + "UploadHandlers", "Upload handlers, which store or process files."),
     flag(_H + "StopAfterFirstSuccess", False, "Call no further handler after one has accepted the file."),
     text(_H + "IncludedMimeTypePatterns", None, "Patterns of accepted media types, separated by commas."),
     text(_H + "ExcludedMimeTypePatterns", None, "Patterns of refused media types, separated by commas."),
-    integer(_H + "BufferSize", 8192, "Size of the buffer in bytes."),
-    integer(_H + "TextTestBufferSize", 4096, "Bytes that are inspected to detect text."),
+    integer(_H + "BufferSize", 8192, "Size of the buffer in bytes.", minimum=1),
+    integer(_H + "TextTestBufferSize", 4096, "Bytes that are inspected to detect text.", minimum=1),
     integer(_H + "TextNonPrintableThreshold", 5, "Number of unprintable bytes from which a file is not text."),
     text(_H + "AllowedImageTypes", "jpeg, png, gif, bmp, tiff, webp", "Accepted image formats, separated by commas."),
     text(
@@ -125,6 +128,7 @@ ROWS: tuple[Key, ...] = (
         10_000_000,
         "Maximum number of cells in the sheets that are read, including empty ones of each row up to the sheet's last "
         "column. A larger workbook is refused (413).",
+        minimum=1,
     ),
     text(_H + "ExcelUploadRowCommand", "call process_excel_row($1,$2,$3,$4)", "Command for each row."),
     *_handler("JsonLines", "JsonLinesKey", "jsonl", "runs a command for each line of a file of JSON lines"),
@@ -158,6 +162,7 @@ ROWS: tuple[Key, ...] = (
         8_388_608,
         "Size of a part in bytes, at least 5 MiB; each upload holds up to two parts in memory. A file has at most "
         "10,000 parts.",
+        minimum=5_242_880,
         maximum=_LONG,
     ),
     interval(_H + "S3Timeout", "1 minute", "Timeout of each request to the store."),

@@ -14,7 +14,7 @@ ROWS: tuple[Key, ...] = (
     ),
     interval("Webhooks:Lifetime", "7 days", "Time for which received webhooks are recorded, so that none runs twice."),
     flag("Webhooks:Enabled", False, "Deliver the messages of `rowcall.publish` and `publishes` in this service."),
-    integer("Webhooks:Concurrency", 16, "Deliveries of a worker at the same time."),
+    integer("Webhooks:Concurrency", 16, "Deliveries of a worker at the same time.", minimum=1),
     interval("Webhooks:Timeout", "20 seconds", "Time within which a subscriber has to respond."),
     interval("Webhooks:Backoff", "5 seconds", "Time before the second attempt; tripled for each further one, ± 25 %."),
     interval("Webhooks:LongestPause", "6 hours", "Longest time between two attempts."),

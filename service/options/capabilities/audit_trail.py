@@ -34,6 +34,6 @@ def audit_trail_options(settings: Settings) -> AuditTrailOptions | None:
         settings.flag(_P + "EveryEndpoint"),
         settings.flag(_P + "SignIns"),
         max(0.05, settings.seconds(_P + "Interval")),
-        settings.integer(_P + "BatchSize", minimum=1),
-        settings.integer(_P + "QueueLimit", minimum=1),
+        settings.integer(_P + "BatchSize"),
+        settings.integer(_P + "QueueLimit"),
     )

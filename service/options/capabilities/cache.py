@@ -40,8 +40,8 @@ def cache_options(settings: Settings) -> CacheOptions:
     return CacheOptions(
         enabled=True,
         place=Place(settings.choice(_P + "Type")),
-        memory=settings.integer(_P + "MemoryCacheMaximumMegabytes", minimum=1) * 1_048_576,
-        prune_seconds=float(settings.integer(_P + "MemoryCachePruneIntervalSeconds", minimum=1)),
+        memory=settings.integer(_P + "MemoryCacheMaximumMegabytes") * 1_048_576,
+        prune_seconds=float(settings.integer(_P + "MemoryCachePruneIntervalSeconds")),
         redis=settings.text(_P + "RedisConfiguration"),
         max_rows=settings.integer_or_none(_P + "MaxCacheableRows"),
         hash_from=settings.integer(_P + "HashKeyThreshold") if hashes else None,

@@ -85,15 +85,15 @@ def _policies(settings: Settings) -> Iterator[Policy]:
 def _policy(settings: Settings, name: str, kind: Kind) -> Policy:
     path = f"{_POLICIES}:{name}:"
 
-    def number(key: str, default: int, minimum: int = 1) -> int:
+    def number(key: str, default: int) -> int:
         """Return an integer; the default depends on the kind, and the table of keys has only one."""
         text = _written(settings, path + key)
-        return settings.integer(path + key, minimum=minimum) if text and text.strip() else default
+        return settings.integer(path + key) if text and text.strip() else default
 
     limit, permits = _PERMITS[kind]
     windowed = kind in (Kind.FIXED_WINDOW, Kind.SLIDING_WINDOW)
     bucket = kind is Kind.TOKEN_BUCKET
-    status = settings.integer_or_none(path + "StatusCode", minimum=400)
+    status = settings.integer_or_none(path + "StatusCode")
     message = settings.text_or_none(path + "StatusMessage")
     sources, free = _partition(settings, path + "Partition:")
     if kind is not Kind.CONCURRENCY and not settings.flag(path + "AutoReplenishment"):
@@ -105,11 +105,11 @@ def _policy(settings: Settings, name: str, kind: Kind) -> Policy:
         seconds=float(number("WindowSeconds", 60) if windowed else number("ReplenishmentPeriodSeconds", 10)),
         segments=number("SegmentsPerWindow", 6) if kind is Kind.SLIDING_WINDOW else 1,
         added=number("TokensPerPeriod", 10) if bucket else 0,
-        queue=number("QueueLimit", 5 if kind is Kind.CONCURRENCY else 10, minimum=0),
+        queue=number("QueueLimit", 5 if kind is Kind.CONCURRENCY else 10),
         oldest_first=settings.flag(path + "OldestFirst"),
         sources=sources,
         free_for_users=free,
-        status=settings.integer(_P + "StatusCode", minimum=400) if status is None else status,
+        status=settings.integer(_P + "StatusCode") if status is None else status,
         message=settings.text_or_none(_P + "StatusMessage") if message is None else message,
     )
 

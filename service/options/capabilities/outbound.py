@@ -31,11 +31,11 @@ def _client(settings: Settings) -> ClientOptions:
             networks=_networks(settings.texts(_CLIENT + "AllowedNetworks") or ()),
             schemes=_schemes(settings.texts(_CLIENT + "AllowedSchemes") or ()),
         ),
-        connections=settings.integer(_CLIENT + "MaxConnectionsPerHost", minimum=1),
+        connections=settings.integer(_CLIENT + "MaxConnectionsPerHost"),
         queue=settings.integer(_CLIENT + "MaxWaitingPerHost"),
         idle=settings.seconds(_CLIENT + "ConnectionIdleTimeout"),
         lifetime=settings.seconds(_CLIENT + "ConnectionLifetime"),
-        max_response=settings.integer_or_none(_CLIENT + "MaxResponseBytes", minimum=1),
+        max_response=settings.integer_or_none(_CLIENT + "MaxResponseBytes"),
         ca_file=settings.text_or_none(_CLIENT + "CaFile"),
         certificate=settings.text_or_none(_CLIENT + "ClientCertificate"),
         certificate_key=settings.text_or_none(_CLIENT + "ClientCertificateKey"),
@@ -73,7 +73,7 @@ def _types(settings: Settings) -> TypeOptions:
         error_message=settings.text(_CLIENT + "ResponseErrorMessageField"),
         caches=settings.flag(_CLIENT + "CacheEnabled"),
         max_entries=settings.integer(_CLIENT + "MaxCacheEntries"),
-        prune=float(settings.integer(_CLIENT + "CachePruneIntervalSeconds", minimum=1)),
+        prune=float(settings.integer(_CLIENT + "CachePruneIntervalSeconds")),
     )
 
 
@@ -96,7 +96,7 @@ def _proxy(settings: Settings) -> ProxyOptions:
         success=settings.text(_PROXY + "ResponseSuccessParameter"),
         error_message=settings.text(_PROXY + "ResponseErrorMessageParameter"),
         forward_uploads=settings.flag(_PROXY + "ForwardUploadContent"),
-        max_query_value=settings.integer(_PROXY + "MaxForwardedQueryParamLength", minimum=-(2**31)),
+        max_query_value=settings.integer(_PROXY + "MaxForwardedQueryParamLength"),
     )
 
 

@@ -66,7 +66,7 @@ def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[s
             "Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth",
             _P,
         )
-    minutes = settings.integer(_P + "ChallengeTimeoutMinutes", minimum=1)
+    minutes = settings.integer(_P + "ChallengeTimeoutMinutes")
     if minutes > LONGEST_TIMEOUT:
         raise StartupError(f"{_P}ChallengeTimeoutMinutes: the most allowed is {LONGEST_TIMEOUT}")
     relying_party = (settings.text_or_none(_P + "RelyingPartyId") or "").lower() or None

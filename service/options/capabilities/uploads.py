@@ -85,7 +85,7 @@ def download_options(settings: Settings, uploads: UploadOptions) -> DownloadOpti
     return DownloadOptions(
         folders=folders,
         active=settings.flag("Downloads:ActiveContent"),
-        largest=settings.integer("Downloads:LargestContent", minimum=0),
+        largest=settings.integer("Downloads:LargestContent"),
         send_file=None if header is None else SendFile(header),
         location=settings.text("Downloads:SendFileLocation"),
         link_seconds=None if links is None else max(1, round(links)),
@@ -95,11 +95,11 @@ def download_options(settings: Settings, uploads: UploadOptions) -> DownloadOpti
 def _resumable(settings: Settings) -> Resumable:
     return Resumable(
         folder=settings.text_or_none(_P + "Resumable:Path") or None,
-        max_size=settings.integer(_P + "Resumable:MaxSize", minimum=1),
+        max_size=settings.integer(_P + "Resumable:MaxSize"),
         seconds=settings.seconds(_P + "Resumable:ExpiresAfter"),
-        most_unfinished=settings.integer_or_none(_P + "Resumable:MaxUnfinished", minimum=1),
-        most_bytes=settings.integer_or_none(_P + "Resumable:MaxUnfinishedSize", minimum=1),
-        most_of_client=settings.integer_or_none(_P + "Resumable:MaxUnfinishedPerClient", minimum=1),
+        most_unfinished=settings.integer_or_none(_P + "Resumable:MaxUnfinished"),
+        most_bytes=settings.integer_or_none(_P + "Resumable:MaxUnfinishedSize"),
+        most_of_client=settings.integer_or_none(_P + "Resumable:MaxUnfinishedPerClient"),
     )
 
 
@@ -129,8 +129,8 @@ def _common(settings: Settings) -> Common:
         stop_after_first_success=settings.flag(_H + "StopAfterFirstSuccess"),
         included=settings.text_or_none(_H + "IncludedMimeTypePatterns"),
         excluded=settings.text_or_none(_H + "ExcludedMimeTypePatterns"),
-        buffer_size=settings.integer(_H + "BufferSize", minimum=1),
-        text_bytes=settings.integer(_H + "TextTestBufferSize", minimum=1),
+        buffer_size=settings.integer(_H + "BufferSize"),
+        text_bytes=settings.integer(_H + "TextTestBufferSize"),
         control_bytes=settings.integer(_H + "TextNonPrintableThreshold"),
         image_types=settings.text(_H + "AllowedImageTypes"),
         # An empty text disables the key; null means the default (uploads-2).
@@ -195,13 +195,9 @@ def _excel(settings: Settings) -> Excel:
         date_format=settings.text(_H + "ExcelDateFormat"),
         datetime_format=settings.text(_H + "ExcelDateTimeFormat"),
         row_is_json=settings.flag(_H + "ExcelRowDataAsJson"),
-        max_cells=settings.integer(_H + "ExcelMaxCells", minimum=1),
+        max_cells=settings.integer(_H + "ExcelMaxCells"),
         row_command=settings.text(_H + "ExcelUploadRowCommand"),
     )
-
-
-LEAST_PART = 5_242_880
-"""Minimum size in bytes of each part except the last one, a rule of Amazon S3."""
 
 
 def _object_store(settings: Settings) -> ObjectStore:
@@ -217,7 +213,7 @@ def _object_store(settings: Settings) -> ObjectStore:
         path_style=bool(url) if path_style is None else path_style,
         path=settings.text_or_none(_H + "S3Path") or "",
         unique_name=settings.flag(_H + "S3UseUniqueFileName"),
-        part_size=settings.integer(_H + "S3PartSize", minimum=LEAST_PART),
+        part_size=settings.integer(_H + "S3PartSize"),
         timeout=settings.seconds(_H + "S3Timeout"),
         check_text=settings.flag(_H + "S3CheckText"),
         check_image=settings.flag(_H + "S3CheckImage"),

@@ -24,7 +24,7 @@ def delivery_options(settings: Settings) -> DeliveryOptions | None:
     names = [child.name for child in children if is_named_by_user(f"{_SUBSCRIBERS}:{child.name}")]
     return DeliveryOptions(
         subscribers=tuple(_subscriber(settings, name) for name in names),
-        concurrency=settings.integer(_WEBHOOKS + "Concurrency", minimum=1),
+        concurrency=settings.integer(_WEBHOOKS + "Concurrency"),
         timeout=settings.seconds(_WEBHOOKS + "Timeout"),
         backoff=settings.seconds(_WEBHOOKS + "Backoff"),
         longest_pause=settings.seconds(_WEBHOOKS + "LongestPause"),

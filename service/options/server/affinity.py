@@ -22,7 +22,7 @@ def allowed_cores() -> Cores | None:
 
 def worker_count(settings: Settings) -> int:
     """Return the configured number of workers; by default one for each group of `CpuAffinity`, else for each core."""
-    count = settings.integer_or_none("HttpServer:Workers", minimum=1)
+    count = settings.integer_or_none("HttpServer:Workers")
     if count is not None:
         return count
     if places := worker_places(settings):

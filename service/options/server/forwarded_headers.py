@@ -31,7 +31,7 @@ def forwarding(settings: Settings) -> Forwarding:
         log.warning("%s is on: any client can say that it has another address, host and scheme", _TRUST_ALL)
     options = Forwarding(
         enabled=True,
-        limit=settings.integer_or_none(_SECTION + "ForwardLimit", minimum=1),
+        limit=settings.integer_or_none(_SECTION + "ForwardLimit"),
         proxies=tuple(_read(settings, "KnownProxies", _address)),
         networks=tuple(_read(settings, "KnownNetworks", parse_network)),
         all_trusted=trust_all,

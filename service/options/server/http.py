@@ -91,7 +91,7 @@ def _read_at_once(settings: Settings) -> int:
     Each chunk of a body changes threads three times. With the small buffer of a request head, this is most of the time
     of an upload; so 256 KiB are read at once if uploads are enabled.
     """
-    chosen = settings.integer_or_none(_LIMITS + "MaxRequestBufferSize", minimum=1)
+    chosen = settings.integer_or_none(_LIMITS + "MaxRequestBufferSize")
     if chosen is not None:
         return min(chosen, 1_048_576)
     return 262_144 if settings.flag("Service:UploadOptions:Enabled") else 0
@@ -99,17 +99,17 @@ def _read_at_once(settings: Settings) -> int:
 
 def http_options(settings: Settings) -> HttpOptions:
     body_limit = settings.integer_or_none(_LIMITS + "MaxRequestBodySize")
-    line_limit = settings.integer_or_none(_LIMITS + "MaxRequestLineSize", minimum=1)
-    headers_limit = settings.integer_or_none(_LIMITS + "MaxRequestHeadersTotalSize", minimum=1)
-    count_limit = settings.integer_or_none(_LIMITS + "MaxRequestHeaderCount", minimum=1)
+    line_limit = settings.integer_or_none(_LIMITS + "MaxRequestLineSize")
+    headers_limit = settings.integer_or_none(_LIMITS + "MaxRequestHeadersTotalSize")
+    count_limit = settings.integer_or_none(_LIMITS + "MaxRequestHeaderCount")
     keep_alive = settings.seconds_or_none(_LIMITS + "KeepAliveTimeout")
     header_timeout = settings.seconds_or_none(_LIMITS + "RequestHeadersTimeout")
     return HttpOptions(
         body_limit=30_000_000 if body_limit is None else body_limit,
-        sign_in_body_limit=settings.integer(_LIMITS + "MaxSignInBodySize", minimum=1),
-        form_body_limit=settings.integer(_LIMITS + "MaxUrlEncodedBodySize", minimum=65_536),
+        sign_in_body_limit=settings.integer(_LIMITS + "MaxSignInBodySize"),
+        form_body_limit=settings.integer(_LIMITS + "MaxUrlEncodedBodySize"),
         bodies=BodyLimits(
-            budget=settings.integer(_LIMITS + "MaxBufferedBodies", minimum=65_536),
+            budget=settings.integer(_LIMITS + "MaxBufferedBodies"),
             rate=settings.integer(_LIMITS + "MinRequestBodyDataRate"),
             grace=settings.seconds(_LIMITS + "MinRequestBodyDataRateGracePeriod"),
             longest=settings.seconds(_LIMITS + "RequestBodyTimeout"),
@@ -123,15 +123,15 @@ def http_options(settings: Settings) -> HttpOptions:
         read_at_once=_read_at_once(settings),
         engine=settings.choice("HttpServer:Engine"),
         connections=_connections(settings),
-        response_buffer=settings.integer_or_none(_LIMITS + "MaxResponseBufferSize", minimum=4096),
+        response_buffer=settings.integer_or_none(_LIMITS + "MaxResponseBufferSize"),
         http2=_http2_options(settings),
         threads=_threads(settings),
-        blocking_threads=settings.integer_or_none("ThreadPool:MaxWorkerThreads", minimum=1),
+        blocking_threads=settings.integer_or_none("ThreadPool:MaxWorkerThreads"),
         server_timing=settings.flag("HttpServer:ServerTiming"),
         server_header=settings.flag("HttpServer:AddServerHeader"),
         slow_client=settings.seconds("ConnectionSettings:Pool:SlowClientTimeout"),
         redirect_to_https=settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"),
-        https_port=settings.integer_or_none(_HTTPS_PORT, minimum=1),
+        https_port=settings.integer_or_none(_HTTPS_PORT),
         hsts=settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHsts"),
         compression=compression(settings),
         security_headers=security_headers(settings),
@@ -141,25 +141,25 @@ def http_options(settings: Settings) -> HttpOptions:
 
 def _connections(settings: Settings) -> int | None:
     """Return a worker's share of `MaxConcurrentConnections`, at least 1; None: no limit is configured."""
-    limit = settings.integer_or_none(_LIMITS + "MaxConcurrentConnections", minimum=1)
+    limit = settings.integer_or_none(_LIMITS + "MaxConcurrentConnections")
     return None if limit is None else max(1, limit // worker_count(settings))
 
 
 def _threads(settings: Settings) -> int:
-    threads = settings.integer_or_none("HttpServer:Threads", minimum=1)
-    return threads or settings.integer_or_none("ThreadPool:MaxCompletionPortThreads", minimum=1) or 1
+    threads = settings.integer_or_none("HttpServer:Threads")
+    return threads or settings.integer_or_none("ThreadPool:MaxCompletionPortThreads") or 1
 
 
 def _http2_options(settings: Settings) -> Http2Options:
     default = Http2Options()
-    frame = settings.integer_or_none(_HTTP2 + "MaxFrameSize", minimum=16_384)
-    frame = frame or settings.integer_or_none(_HTTP2 + "MaxReadFrameSize", minimum=16_384)
+    frame = settings.integer_or_none(_HTTP2 + "MaxFrameSize")
+    frame = frame or settings.integer_or_none(_HTTP2 + "MaxReadFrameSize")
     delay = settings.seconds_or_none(_HTTP2 + "KeepAlivePingDelay")
     timeout = settings.seconds_or_none(_HTTP2 + "KeepAlivePingTimeout")
     return Http2Options(
-        streams=settings.integer_or_none(_HTTP2 + "MaxStreamsPerConnection", minimum=1) or default.streams,
+        streams=settings.integer_or_none(_HTTP2 + "MaxStreamsPerConnection") or default.streams,
         frame=frame or default.frame,
-        headers=settings.integer_or_none(_HTTP2 + "MaxRequestHeaderFieldSize", minimum=1),
+        headers=settings.integer_or_none(_HTTP2 + "MaxRequestHeaderFieldSize"),
         connection_window=_window(settings, "InitialConnectionWindowSize") or default.connection_window,
         stream_window=_window(settings, "InitialStreamWindowSize") or default.stream_window,
         ping_delay=delay or None,
@@ -169,7 +169,7 @@ def _http2_options(settings: Settings) -> Http2Options:
 
 def _window(settings: Settings, name: str) -> int | None:
     # RFC 9113, 6.9.1: the default window is 65,535; a smaller one is not allowed here.
-    return settings.integer_or_none(_HTTP2 + name, minimum=65_535)
+    return settings.integer_or_none(_HTTP2 + name)
 
 
 def listener_plans(settings: Settings) -> tuple[ListenerPlan, ...]:
@@ -259,7 +259,7 @@ def batch_options(settings: Settings) -> BatchOptions | None:
         return None
     return BatchOptions(
         path=settings.text("Batch:Path"),
-        most_requests=settings.integer("Batch:MaxRequests", minimum=1),
-        most_bytes=settings.integer("Batch:MaxResponseBytes", minimum=1024),
+        most_requests=settings.integer("Batch:MaxRequests"),
+        most_bytes=settings.integer("Batch:MaxResponseBytes"),
         seconds=settings.seconds("Batch:Timeout"),
     )

@@ -89,9 +89,7 @@ def metrics_options(settings: Settings) -> MetricsOptions | None:
         return None
     if not _url(settings)[1]:
         raise StartupError("Metrics:Enabled needs an address to be read at: Admin:Url, such as http://127.0.0.1:9464")
-    return MetricsOptions(
-        settings.integer("Metrics:MaxEndpoints", minimum=2), settings.flag("Metrics:MeasureRendering")
-    )
+    return MetricsOptions(settings.integer("Metrics:MaxEndpoints"), settings.flag("Metrics:MeasureRendering"))
 
 
 def admin_options(settings: Settings) -> AdminOptions | None:

@@ -22,7 +22,7 @@ def lockout_options(settings: Settings) -> LockoutOptions | None:
         raise StartupError(f"{_P}ResetAfter has to be at least {_P}LongestDelay, or a delay would end before its time")
 
     def limit(key: str) -> Limit:
-        return Limit(settings.integer(_P + key, minimum=1), delay, longest, reset)
+        return Limit(settings.integer(_P + key), delay, longest, reset)
 
     parts = settings.texts(_P + "AccountParameterNameContains") or ()
     return LockoutOptions(

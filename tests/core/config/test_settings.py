@@ -55,7 +55,7 @@ def test_a_choice_is_read_in_any_case_and_given_in_its_canonical_spelling() -> N
     [
         ("Service:LogCommands", "maybe", "flag", "'maybe' is not a boolean; allowed: true, yes, 1, false, no, 0"),
         ("HttpServer:Workers", "many", "integer_or_none", "'many' is not a whole number"),
-        ("HttpServer:Workers", "-1", "integer_or_none", "-1 is too small; the least allowed is 0"),
+        ("HttpServer:Workers", "-1", "integer_or_none", "-1 is too small; the least allowed is 1"),
         ("HttpServer:Workers", "1_0", "integer_or_none", "'1_0' is not a whole number"),
         ("HttpServer:Workers", "٣", "integer_or_none", "'٣' is not a whole number"),
         ("HttpServer:Workers", "9" * 5000, "integer_or_none", "'999"),
