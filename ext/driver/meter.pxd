@@ -7,7 +7,6 @@ cdef class Meter:
     cdef Py_buffer view
     cdef bint held
     cdef double *numbers
-    cdef object head
     cdef object gone
 
     cdef void observe(self, int histogram, double seconds) noexcept nogil
@@ -24,6 +23,8 @@ cdef class Measured:
     cdef readonly object inner
     cdef double began
     cdef int status
+    # A request of HEAD: the body of its response is not sent.
+    cdef bint bodiless
     # The client has disconnected.
     cdef bint left
 

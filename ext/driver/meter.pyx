@@ -55,18 +55,16 @@ cdef int GONE = 499
 cdef class Meter:
     """One row of numbers. As a step, it counts its request until the last step.
 
-    memory: `len(columns)` numbers of eight bytes, aligned. head: class of the protocol wrapper for HEAD; the counting
-    wrapper has to be behind it, as it must see the body of a response to HEAD like any other. gone: class of the errors
-    which mean that the client has disconnected.
+    memory: `len(columns)` numbers of eight bytes, aligned. gone: class of the errors which mean that the client has
+    disconnected.
     """
 
-    def __cinit__(self, memory, head=None, gone=None):
+    def __cinit__(self, memory, gone=None):
         PyObject_GetBuffer(memory, &self.view, PyBUF_WRITABLE)
         self.held = True
         if self.view.len < <Py_ssize_t>(TOTAL * sizeof(double)):
             raise ValueError(f"a row has {TOTAL} numbers")
         self.numbers = <double *>self.view.buf
-        self.head = head
         self.gone = gone
 
     def __dealloc__(self):
@@ -78,13 +76,9 @@ cdef class Meter:
         measured.meter = self
         measured.context = context
         measured.began = now()
-        protocol = context.protocol
-        if type(protocol) is self.head:
-            measured.inner = protocol.inner
-            protocol.inner = measured
-        else:
-            measured.inner = protocol
-            context.protocol = measured
+        measured.bodiless = context.scope.method == "HEAD"
+        measured.inner = context.protocol
+        context.protocol = measured
         self.numbers[<int>IN_FLIGHT] += 1
         context.at_end(measured.end)
 
@@ -148,11 +142,11 @@ cdef class Measured:
 
     def response_bytes(self, int status, headers, body):
         self.inner.response_bytes(status, headers, body)
-        self.answered(status, len(body))
+        self.answered(status, 0 if self.bodiless else len(body))
 
     def response_str(self, int status, headers, str body):
         self.inner.response_str(status, headers, body)
-        self.answered(status, len(body))
+        self.answered(status, 0 if self.bodiless else len(body))
 
     def response_file(self, int status, headers, file):
         self.inner.response_file(status, headers, file)

@@ -19,7 +19,7 @@ from rowcall.service.cache.keys import joined, key_of, reads_body
 from rowcall.service.cache.response_cache import announce, lifetime_of, skips_of, status_reporter
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
-from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.protocols import Headers, ObservedProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.shared_state.single_flight import CacheLease, Found, NotShared, ending
@@ -112,7 +112,7 @@ def around_answer(
 def _asks_for_less(context: RequestContext) -> bool:
     """Whether the request asks for less than a complete response, so that its response cannot be stored."""
     headers = context.scope.headers
-    return type(context.protocol) is HeadProtocol or any(headers.get(name) is not None for name in _PARTIAL)
+    return is_head(context) or any(headers.get(name) is not None for name in _PARTIAL)
 
 
 def _other_key(entry: Entry, context: RequestContext) -> bytes | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
 
 from rowcall.core.cache.entry import Entry
 from rowcall.core.cache.plan import CachePlan, cache_plan
@@ -21,7 +20,6 @@ from rowcall.service.cache.keys import KeyOf, has_plain_key, key_of, reads_body
 from rowcall.service.cache.stale_responses import StaleResponses
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
-from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.response.headers import argument_text
@@ -195,16 +193,10 @@ def status_reporter(
     def report(context: RequestContext, word: str) -> None:
         if count is not None:
             count(word)
-        protocol = context.protocol
-        if type(protocol) is HeadProtocol:
-            protocol.inner = reporting(protocol.inner, word)
-        else:
-            context.protocol = reporting(protocol, word)
-
-    def reporting(protocol: Any, word: str) -> HeadersProtocol:
         # Replace an outcome that was reported before and has changed: a stale response replaces one that failed.
+        protocol = context.protocol
         inner = protocol.inner if type(protocol) is _CacheStatusProtocol else protocol
-        return _CacheStatusProtocol(inner, [(header, word)])
+        context.protocol = _CacheStatusProtocol(inner, [(header, word)])
 
     return report
 

@@ -16,7 +16,6 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.replicas.options import ReplicaOptions
 from rowcall.service.database.replicas.reads import Begin, Position, Reads
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 
@@ -77,11 +76,7 @@ def record_position(endpoint: Endpoint, services: Services, *, writes: bool) -> 
             except psycopg.Error:
                 text = PRIMARY
         fields = _fields(options, text, secure=context.scope.scheme == "https")
-        protocol = context.protocol
-        if type(protocol) is HeadProtocol:
-            protocol.inner = HeadersProtocol(protocol.inner, fields)
-        else:
-            context.protocol = HeadersProtocol(protocol, fields)
+        context.protocol = HeadersProtocol(context.protocol, fields)
 
     return send_position if options.cookie is not None or options.header is not None else None
 

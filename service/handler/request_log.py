@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.log.request_log import logged
 from rowcall.service.options.worker import WorkerOptions
-from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 
@@ -15,14 +15,13 @@ def name_endpoint(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
     name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"
 
     def record_name(context: RequestContext) -> None:
-        protocol = context.protocol
-        (protocol.inner if type(protocol) is HeadProtocol else protocol).endpoint = name
+        if (result := logged(context.protocol)) is not None:
+            result.endpoint = name
 
     def record_name_alone(context: RequestContext) -> None:
         """Record name and path template, as the real path contains values."""
-        protocol = context.protocol
-        result = protocol.inner if type(protocol) is HeadProtocol else protocol
-        result.endpoint = name
-        result.path = endpoint.path
+        if (result := logged(context.protocol)) is not None:
+            result.endpoint = name
+            result.path = endpoint.path
 
     return record_name_alone if endpoint.redacted else record_name

@@ -20,7 +20,6 @@ from rowcall.service.database.preamble import Values
 from rowcall.service.idempotency.key import digest_of
 from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 
@@ -132,11 +131,7 @@ class _Once:
         """Put a stored result into the request. Return False if the request is new. Raises `Problem`."""
         if state.result is not None:
             context.execution = state.result
-            protocol = context.protocol
-            if type(protocol) is HeadProtocol:
-                protocol.inner = HeadersProtocol(protocol.inner, [REPLAYED])
-            else:
-                context.protocol = HeadersProtocol(protocol, [REPLAYED])
+            context.protocol = HeadersProtocol(context.protocol, [REPLAYED])
             return True
         if state.word == "other":
             raise Problem(422, "this Idempotency-Key belongs to a request with another address or body; use a new key")

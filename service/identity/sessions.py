@@ -24,7 +24,7 @@ from rowcall.service.identity.session_cookies import RenewingProtocol
 from rowcall.service.protection.errors import SealError, UnknownKeyError
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request_context.client_address import client_reader
-from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ class Sessions:
 
     def _renew(self, context: RequestContext, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
         """Add a cookie with a full lifetime to the response, whatever it is (sign-in-28)."""
-        if type(context.protocol) is HeadProtocol or isinstance(context.protocol, RenewingProtocol):
+        if is_head(context) or isinstance(context.protocol, RenewingProtocol):
             return
         now = time.time()
         value = self.cookies[scheme.name].issue(claims, now, lifetime(claims, now, scheme.valid))

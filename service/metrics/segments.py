@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from rowcall.ext.driver.meter import Meter, columns
-from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import ClientDisconnectedError
 
 FOLDER = "metrics"
@@ -87,7 +86,7 @@ class Segment:
         label = _label(self._memory, number)
         # Requests in flight ended when the previous worker exited.
         struct.pack_into("=d", self._memory, start + 8 * _IN_FLIGHT, 0.0)
-        meter = Meter(memoryview(self._memory)[start : start + 8 * len(columns)], HeadProtocol, ClientDisconnectedError)
+        meter = Meter(memoryview(self._memory)[start : start + 8 * len(columns)], ClientDisconnectedError)
         self._meters[label] = meter
         self._kinds[label[0]] = self._kinds.get(label[0], 0) + 1
         self._count = max(self._count, number + 1)

@@ -23,7 +23,6 @@ from rowcall.service.background import pause
 from rowcall.service.database.database import Database
 from rowcall.service.options.capabilities.audit_trail import AuditTrailOptions
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.protocols import Headers, ObservedProtocol
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Step
 
@@ -59,11 +58,7 @@ def _noting(options: AuditTrailOptions, services: Services, name: str, routine: 
 
     def note(context: RequestContext) -> None:
         call = _Call(trail, context, name, routine, services)
-        protocol = context.protocol
-        if type(protocol) is HeadProtocol:
-            protocol.inner = AuditedProtocol(call, protocol.inner)
-        else:
-            context.protocol = AuditedProtocol(call, protocol)
+        context.protocol = AuditedProtocol(call, context.protocol)
         context.at_end(call.end)
 
     return note

@@ -34,7 +34,7 @@ from rowcall.service.outgoing.bodies import SMALL, announced_length, gathered, m
 from rowcall.service.outgoing.hedging import hedged
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.client_liveness import WATCH_AFTER_SECONDS
-from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.request_context.trace import trace_of
 
@@ -100,7 +100,7 @@ class ForwardRequest:
         host, client, scope = self._host, self._client, context.scope
         method = self._method or scope.method
         protocol = context.protocol
-        if host is None or client is None or method == "HEAD" or type(protocol) is HeadProtocol:
+        if host is None or client is None or method == "HEAD" or is_head(context):
             return False
         if (self._traced and trace_of(protocol) is not None) or hasattr(protocol, "room"):
             return False

@@ -11,7 +11,7 @@ from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.http_client.messages import Headers, HttpResponse
 from rowcall.service.log.request_log import logged
 from rowcall.service.request_context.client_liveness import cancel_on_disconnect
-from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 from rowcall.service.response.stream_body import StreamBody
 from rowcall.service.response.streaming import Coder, PipeBody, alone_on, coder_of, open_body
@@ -39,9 +39,9 @@ async def pass_through(
         ClientDisconnectedError: the client has disconnected.
     """
     protocol = context.protocol
-    if type(protocol) is HeadProtocol or answer.status in (204, 205, 304):
+    if is_head(context) or answer.status in (204, 205, 304):
         answer.close()
-        length = answer.header("content-length") if type(protocol) is HeadProtocol else None
+        length = answer.header("content-length") if is_head(context) else None
         protocol.response_empty(answer.status, headers if length is None else _with_length(headers, length))
         return
     if answer.complete:

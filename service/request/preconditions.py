@@ -10,9 +10,9 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.tables.routines import TableOperation
 from rowcall.core.tables.versions import array_of, entity_tag, sent_version, version_key, versions_of
 from rowcall.service.request_context.arguments import remove_argument, set_argument
-from rowcall.service.request_context.head_protocol import HeadProtocol
-from rowcall.service.request_context.protocols import Headers, ObservedProtocol
+from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.response.entity_tag import TaggedProtocol
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -84,11 +84,7 @@ def tag_with_version(endpoint: Endpoint, _services: Services) -> Step | None:
 
     def tag(context: RequestContext) -> None:
         tags = ",".join(context.scope.headers.get_all("if-none-match"))
-        protocol = context.protocol
-        if type(protocol) is HeadProtocol:
-            protocol.change = partial(_tagged, key, tags)
-        else:
-            context.protocol = _VersionProtocol(protocol, key, tags)
+        context.protocol = TaggedProtocol(context.protocol, partial(_tagged, key, tags))
 
     return tag
 
@@ -104,25 +100,3 @@ def _tagged(key: str, tags: str, status: int, headers: Headers, body: bytes) -> 
             ("etag", mark),
         ]
     return status, [*headers, ("etag", mark)]
-
-
-class _VersionProtocol(ObservedProtocol):
-    __slots__ = ("_key", "_wanted")
-
-    def __init__(self, protocol: object, key: str, tags: str) -> None:
-        super().__init__(protocol)
-        self._key = key
-        self._wanted = tags
-
-    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        status, headers = _tagged(self._key, self._wanted, status, headers, body)
-        if status == 304:
-            self.inner.response_empty(304, headers)
-        else:
-            self.inner.response_bytes(status, headers, body)
-
-    def response_empty(self, status: int, headers: Headers) -> None:
-        self.inner.response_empty(status, headers)
-
-    def response_file(self, status: int, headers: Headers, file: str) -> None:
-        self.inner.response_file(status, headers, file)

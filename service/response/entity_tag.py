@@ -7,14 +7,16 @@ end is known.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from hashlib import blake2b
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.protocols import Headers, ObservedProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
+
+Tag = Callable[[int, Headers, bytes], tuple[int, Headers]]
 
 _OF_BODIES = frozenset(
     {"content-type", "content-length", "content-encoding", "content-language", "content-disposition"}
@@ -27,16 +29,12 @@ def tag_answers(endpoint: Endpoint, _services: Services) -> Step | None:
 
     def tag(context: RequestContext) -> None:
         headers = ",".join(context.scope.headers.get_all("if-none-match"))
-        protocol = context.protocol
-        if type(protocol) is HeadProtocol:
-            protocol.change = partial(tagged, headers)
-        else:
-            context.protocol = _TaggingProtocol(protocol, headers)
+        context.protocol = TaggedProtocol(context.protocol, partial(_tagged, headers))
 
     return tag
 
 
-def tagged(tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
+def _tagged(tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
     """Return status and headers of the response with its tag: 304 if the client has it. tags: `If-None-Match`."""
     if status != 200:
         return status, headers
@@ -46,15 +44,19 @@ def tagged(tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, 
     return status, [*headers, ("etag", mark)]
 
 
-class _TaggingProtocol(ObservedProtocol):
-    __slots__ = ("_wanted",)
+class TaggedProtocol(ObservedProtocol):
+    """Adds an entity tag to responses with a complete body. tag: status, headers and body → status and headers, with
+    status 304 if the client has this response.
+    """
 
-    def __init__(self, protocol: object, if_none_match: str) -> None:
+    __slots__ = ("_tag",)
+
+    def __init__(self, protocol: object, tag: Tag) -> None:
         super().__init__(protocol)
-        self._wanted = if_none_match
+        self._tag = tag
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        status, headers = tagged(self._wanted, status, headers, body)
+        status, headers = self._tag(status, headers, body)
         if status == 304:
             self.inner.response_empty(304, headers)
         else:

@@ -12,7 +12,7 @@ from rowcall.core.endpoint.endpoint import Endpoint, NullText, ResultPath
 from rowcall.core.endpoint.header_lines import HeaderSection, header_lines, no_value
 from rowcall.core.errors.problems import Problem
 from rowcall.service.database.database import Database
-from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import Headers, argument_text, fields_of
 from rowcall.service.response.rendering import begins_with_names, is_json
@@ -102,7 +102,7 @@ async def stream_response(
         return
     complete = False
     try:
-        if type(context.protocol) is HeadProtocol:
+        if is_head(context):
             # Only the size of the body is unknown, and the rest of the rows is not needed for that.
             context.protocol.response_empty(status, headers)
             return

@@ -10,7 +10,6 @@ from typing import Any
 
 from rowcall.ext.driver.execution import Execution
 from rowcall.ext.rendering.timed_rows import TimedPlan
-from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext
 
 Headers = list[tuple[str, str]]
@@ -18,8 +17,7 @@ Headers = list[tuple[str, str]]
 
 def start_clock(context: RequestContext) -> None:
     """Start the clock. This step is in front of the run of the routine."""
-    if type(context.protocol) is not HeadProtocol:
-        context.protocol = TimedProtocol(context)
+    context.protocol = TimedProtocol(context)
 
 
 class TimedProtocol:

@@ -7,7 +7,6 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.service.database.preamble import Preamble
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.surroundings import is_time_zone, zone_of
@@ -27,11 +26,7 @@ def apply_time_zone(endpoint: Endpoint, _services: Services) -> Step | None:
         headers = [] if zone.place is ValuePlace.CLAIM else list(varies)
         if name is not None and zone.place is ValuePlace.PREFER:
             headers.append(("preference-applied", f"timezone={name}"))
-        protocol = context.protocol
-        if type(protocol) is HeadProtocol:
-            protocol.inner = HeadersProtocol(protocol.inner, headers)
-        else:
-            context.protocol = HeadersProtocol(protocol, headers)
+        context.protocol = HeadersProtocol(context.protocol, headers)
 
     return apply
 

@@ -8,7 +8,6 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.preamble import Preamble
 from rowcall.service.log.request_log import logged
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.trace import PassingProtocol, trace_of
 from rowcall.service.tracing.decision import Unsampled, is_sampled
@@ -53,10 +52,7 @@ def _traced(endpoint: Endpoint, name: str, method: str, path: str, services: Ser
         protocol = context.protocol
         if (log_protocol := logged(protocol)) is not None:
             log_protocol.trace = unsampled.trace_id
-        if type(protocol) is HeadProtocol:
-            protocol.inner = PassingProtocol(protocol.inner, unsampled)
-        else:
-            context.protocol = PassingProtocol(protocol, unsampled)
+        context.protocol = PassingProtocol(protocol, unsampled)
 
     def trace_sampled(context: RequestContext) -> None:
         scope = context.scope
@@ -67,10 +63,7 @@ def _traced(endpoint: Endpoint, name: str, method: str, path: str, services: Ser
         protocol = context.protocol
         if (log_protocol := logged(protocol)) is not None:
             log_protocol.trace = request_trace.trace_id
-        if type(protocol) is HeadProtocol:
-            protocol.inner = SpanProtocol(protocol.inner, request_trace)
-        else:
-            context.protocol = SpanProtocol(protocol, request_trace)
+        context.protocol = SpanProtocol(protocol, request_trace)
         context.at_end(request_trace.end)
 
     return trace

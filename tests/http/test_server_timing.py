@@ -81,8 +81,8 @@ def test_what_was_measured_is_what_is_served(service: Service) -> None:
     assert service.get("/api/a-scalar").text == "1"
 
 
-def test_head_and_unknown_paths_have_no_times(service: Service) -> None:
-    assert "server-timing" not in service.request("HEAD", "/api/a-scalar").headers
+def test_head_has_times_as_get_has_and_an_unknown_path_has_none(service: Service) -> None:
+    assert "database;dur=" in service.request("HEAD", "/api/a-scalar").headers["server-timing"]
     assert "server-timing" not in service.get("/api/nowhere").headers
 
 
