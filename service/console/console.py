@@ -15,13 +15,18 @@ from importlib.resources import files
 import orjson
 
 from rowcall.core.errors.problems import Problem
+from rowcall.service.console.actions.accounts import account_actions, sign_ins
+from rowcall.service.console.actions.actions import PATH as _ACTIONS
+from rowcall.service.console.actions.actions import Actions
+from rowcall.service.console.actions.cache import cache_actions
+from rowcall.service.console.actions.queues import queue_actions
 from rowcall.service.console.configuration import configuration
 from rowcall.service.console.database import Database
 from rowcall.service.console.diagnosis import diagnosis
 from rowcall.service.console.endpoints import endpoint, endpoints
 from rowcall.service.console.load import Load
 from rowcall.service.console.records import Reloads, log_entries
-from rowcall.service.console.sessions import Sessions
+from rowcall.service.console.sessions import BY_TOKEN, Sessions
 from rowcall.service.console.sources import Sources
 from rowcall.service.metrics.admin import MountRequest, MountResponse
 from rowcall.service.options.server.metrics import OPEN_FILES, ConsoleOptions
@@ -73,6 +78,12 @@ class Console:
         self._cookie = "rowcall_console"
         self._files = {item.name: item.read_bytes() for item in files(__package__).joinpath("assets").iterdir()}
         database = Database(sources)
+        actions = (
+            *cache_actions(sources),
+            *queue_actions(sources, database),
+            *account_actions(self._sessions, database),
+        )
+        self._actions = Actions(actions, sources, allowed=options.allow_actions)
         self._data: Mapping[str, Callable[[Query], object]] = {
             "overview": lambda _query: self._load.overview(),
             "endpoints": lambda query: endpoints(sources.snapshot(), self._load.traffic(), query),
@@ -84,6 +95,8 @@ class Console:
             "cache": lambda _query: self._load.cache(),
             "schema": lambda _query: self._reloads.report(sources.snapshot()),
             "log": lambda query: log_entries(self._entries, query),
+            "sessions": lambda query: sign_ins(self._sessions, sources.keys(), database, query),
+            "actions": lambda _query: self._actions.listed(),
         }
 
     def announce(self, url: str) -> None:
@@ -118,9 +131,12 @@ class Console:
             return self._sign_in(request)
         if request.method == "GET" and name in OPEN_FILES:
             return self._file(name)
-        self._require_session(request)
+        operator = self._require_session(request)
         if request.path == _SESSION and request.method == "DELETE":
             return self._sign_out(request)
+        if request.path.startswith(_ACTIONS) and request.method == "POST":
+            name = request.path.removeprefix(_ACTIONS)
+            return _response(200, orjson.dumps(self._actions.run(name, request.query, operator, request.address)))
         if request.method != "GET":
             raise Problem(405, f"{request.path[:200]} answers GET and HEAD", headers=(("allow", "GET, HEAD"),))
         if request.path == _API + "live":
@@ -137,7 +153,10 @@ class Console:
     def _sign_in(self, request: MountRequest) -> MountResponse:
         """Begin a session with the token of the link, or with that of the admin listener."""
         token = _bearer(request)
-        session = self._sessions.new_session() if self._is_admin_token(token) else self._sessions.sign_in(token)
+        if self._is_admin_token(token):
+            session: str | None = self._sessions.new_session(BY_TOKEN, request.address)
+        else:
+            session = self._sessions.sign_in(token, request.address)
         if session is None:
             raise _unauthorized("the token of this link was used or has expired; a restart logs another one")
         log.info("An operator has signed in to the console")
@@ -150,14 +169,16 @@ class Console:
         cookie = f"{self._cookie}=; Path=/console; HttpOnly; SameSite=Strict; Max-Age=0"
         return _response(200, b"{}", headers=(("set-cookie", cookie),))
 
-    def _require_session(self, request: MountRequest) -> None:
-        """Raises `Problem`: 401 without a session, 403 for pages of other origins and for changes without the header
-        that only pages of this origin can send."""
+    def _require_session(self, request: MountRequest) -> str:
+        """Return the name of the operator. Raises `Problem`: 401 without a session, 403 for pages of other
+        origins and for changes without the header that only pages of this origin can send."""
         token = _bearer(request)
-        if token and (self._is_admin_token(token) or self._sessions.is_valid(token)):
-            return
-        cookie = self._cookie_of(request)
-        if not (cookie and self._sessions.is_valid(cookie)):
+        if token and self._is_admin_token(token):
+            return BY_TOKEN
+        if token and (session := self._sessions.find(token)) is not None:
+            return session.operator
+        session = self._sessions.find(self._cookie_of(request))
+        if session is None:
             raise _unauthorized(
                 "the console requires a session: open the link in the log of the service, or send Authorization: "
                 f"Bearer with a token from POST {_SESSION}"
@@ -169,6 +190,7 @@ class Console:
             raise Problem(403, "pages of other origins cannot use the console")
         if request.method != "GET" and _HEADER not in request.headers:
             raise Problem(403, f"requests that change something need the header {_HEADER}, or a bearer token")
+        return session.operator
 
     def _is_admin_token(self, token: str) -> bool:
         return self._token is not None and hmac.compare_digest(token.encode(), self._token.encode())

@@ -78,6 +78,7 @@ class Load:
             "hits": hits,
             "misses": misses,
             "ratio": _ratio(hits, misses),
+            "profiles": sorted(self._sources.options.cache.names),
             "endpoints": [
                 {
                     "endpoint": f"{row.label[1]} {row.label[2]}",

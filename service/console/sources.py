@@ -1,4 +1,4 @@
-"""What the console reads: the parts of the supervisor that it shows, and nothing that changes them."""
+"""What the console uses of the supervisor: the parts that it shows, and those that its actions need."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rowcall.core.config import Settings
 from rowcall.core.errors.problems import Problem
+from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.database.connector import Connector
 from rowcall.service.log.recent import RecentEntries
 from rowcall.service.metrics.report import Gauge
@@ -22,10 +23,22 @@ _WITHIN = 15.0
 Result = TypeVar("Result")
 
 
+class Invalidation(Protocol):
+    """The answer of a worker. count: of the responses. error: why it is not confirmed."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def error(self) -> str | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """folder: the shared state of the host. sample: the gauges of each worker, None for one that does not answer.
-    workers: their process ids by number. snapshot: the active one. loop: the event loop of the supervisor.
+    workers: their process ids by number. snapshot: the active one. loop: the event loop of the supervisor. keys: the
+    key ring. invalidate:
+    makes a worker invalidate the cached responses with one of these tags; None without an answer.
     """
 
     settings: Settings
@@ -37,6 +50,8 @@ class Sources:
     connector: Connector
     entries: RecentEntries
     loop: asyncio.AbstractEventLoop
+    keys: Callable[[], KeyRing]
+    invalidate: Callable[[tuple[str, ...]], Coroutine[Any, Any, Invalidation | None]]
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run in the event loop and wait for the result. Must be called in a thread. Raises `Problem` 503 if it takes

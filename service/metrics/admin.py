@@ -59,12 +59,15 @@ Pages = Mapping[tuple[str, str], Page]
 
 @dataclass(frozen=True, slots=True)
 class MountRequest:
-    """A request below the path of a mount. headers: by name in lower case; several values of a name are joined."""
+    """A request below the path of a mount. headers: by name in lower case; several values of a name are joined.
+    address: of the client; empty for a Unix socket.
+    """
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
+    address: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +209,8 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in self.headers.items():
             headers[name.lower()] = f"{headers[name.lower()]}, {value}" if name.lower() in headers else value
         method = "GET" if self.command == "HEAD" else self.command
-        return mount(MountRequest(method, parts.path, dict(parse_qsl(parts.query)), headers))
+        address = self.client_address[0] if isinstance(self.client_address, tuple) else ""
+        return mount(MountRequest(method, parts.path, dict(parse_qsl(parts.query)), headers, address))
 
     def _page(self) -> MountResponse:
         """Return the response of the page. Raises `Problem`."""

@@ -211,6 +211,25 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True)
+class InvalidateTags:
+    """Supervisor → one worker: invalidate the cached responses with one of these tags, for all workers. number: of the
+    question.
+    """
+
+    number: int
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TagsInvalidated:
+    """Worker → supervisor: the answer to `InvalidateTags`. error: why it is not confirmed."""
+
+    number: int
+    count: int
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileWanted:
     """Worker → supervisor: a signal has requested a profile of it."""
 
@@ -257,6 +276,8 @@ Message = (
     | NoticeNotPublished
     | Sample
     | Sampled
+    | InvalidateTags
+    | TagsInvalidated
     | ProfileWanted
     | TakeProfile
     | ProfileTaken

@@ -63,6 +63,7 @@ from rowcall.service.supervisor.channel import (
     ProfileWanted,
     Stale,
     Start,
+    TagsInvalidated,
     TokenJudged,
     TokenUsed,
     WorkerEvent,
@@ -338,6 +339,8 @@ class Supervisor:
             self._connector,
             current_log().keep_recent(),
             asyncio.get_running_loop(),
+            lambda: self._keeper.ring,
+            self._invalidate_tags,
         )
         self._console = Console(options.console, options.token, sources)
         return self._console
@@ -376,6 +379,11 @@ class Supervisor:
     async def _sample(self) -> list[Gauges | None]:
         number = next(self._questions)
         return await asyncio.gather(*(worker.sample(number, SAMPLE_WITHIN) for worker in self._workers.running))
+
+    async def _invalidate_tags(self, tags: tuple[str, ...]) -> TagsInvalidated | None:
+        """Invalidate cached responses by one worker, for all of them. None without an answer."""
+        worker = next((worker for worker in self._workers.running if worker.serving), None)
+        return None if worker is None else await worker.invalidate_tags(next(self._questions), tags)
 
     async def _take_place(self) -> None:
         """Take over from the previous process, and wait for a successor from now on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -347,6 +347,12 @@ class Application:
         """End event streams that the new schema snapshot no longer offers, or with other access rules."""
         self.events.offers = self._table.still_offers
         self.events.end_streams(lambda stream: not self._table.still_offers(stream))
+
+    async def invalidate_tags(self, tags: Sequence[str]) -> int:
+        """Invalidate the cached responses with one of these tags, for all workers and, with Redis, all hosts. Return
+        their number. Raises `Problem` if that is not confirmed.
+        """
+        return await self._answers.invalidate_tags(tags)
 
     def retire_answers(self) -> None:
         """Stop using cached responses in memory: a successor serves, and its invalidations do not arrive here."""

@@ -19,6 +19,7 @@ from functools import partial
 
 import uvloop
 
+from rowcall.core.errors.problems import Problem
 from rowcall.service.background import Background
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
@@ -36,6 +37,7 @@ from rowcall.service.supervisor.channel import (
     EventsPublished,
     EventsSoFar,
     EventsWanted,
+    InvalidateTags,
     Keys,
     KeysWanted,
     Leave,
@@ -53,6 +55,7 @@ from rowcall.service.supervisor.channel import (
     Stale,
     Start,
     Stop,
+    TagsInvalidated,
     TakeProfile,
     TokenJudged,
     TokenUsed,
@@ -161,6 +164,8 @@ class Worker:
                 self._feed.begin(message.packed)
             elif isinstance(message, TakeProfile):
                 self._background.start(self._profile(message))
+            elif isinstance(message, InvalidateTags):
+                self._background.start(self._invalidate_tags(message))
             elif isinstance(message, Sample):
                 self._channel.send(Sampled(message.number, self._application.gauges()))
             elif isinstance(message, ActivateSnapshot):
@@ -176,6 +181,14 @@ class Worker:
         from rowcall.service.metrics.sampling import sampled
 
         self._channel.send(ProfileTaken(message.number, await sampled(message.seconds)))
+
+    async def _invalidate_tags(self, message: InvalidateTags) -> None:
+        try:
+            count = await self._application.invalidate_tags(message.tags)
+        except Problem as problem:
+            self._channel.send(TagsInvalidated(message.number, 0, problem.detail))
+        else:
+            self._channel.send(TagsInvalidated(message.number, count))
 
     def _take(self, part: Part) -> SchemaSnapshot | None:
         """Store a part of a schema snapshot, and return the snapshot with its last part. An error is reported with

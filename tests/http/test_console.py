@@ -47,6 +47,8 @@ DATA = (
     "cache",
     "schema",
     "log",
+    "sessions",
+    "actions",
 )
 HEADER = {"x-rowcall-console": "1"}
 

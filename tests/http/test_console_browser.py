@@ -50,6 +50,8 @@ PAGES = (
     "database",
     "cache",
     "queues",
+    "sessions",
+    "sessions?subject=%3Cb%3E",
     "configuration",
     "diagnosis",
     "schema",
@@ -205,3 +207,38 @@ def test_the_page_is_small(service: Service) -> None:
             response = client.get(f"/console/{name}")
             assert (response.status_code, len(response.content)) == (200, size)
             assert "https://" not in response.text
+
+
+def test_actions_have_buttons_only_if_they_are_allowed(
+    own_database: Database, serve_once: Serve, opened: Browser
+) -> None:
+    settings = {**SETTINGS, "Console:AllowActions": "true", "CacheOptions:Enabled": "true"}
+    sql = """create function kept() returns int language sql stable as 'select 1';
+    comment on function kept() is 'HTTP GET
+    cached'"""
+    service = serve_once(own_database, sql, settings)
+    assert service.get("/api/kept").status_code == 200
+    address, _ = console_link(service)
+    with opened.new_context() as context:
+        page = context.new_page()
+        page.set_default_timeout(TIMEOUT)
+        page.goto(f"{address}/console/sign-in#{TOKEN}")
+        ready(page, "overview")
+        visit(page, "cache")
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.get_by_role("button", name="Invalidate all").click()
+        expect(page.get_by_text("Invalidate all: invalidated 1")).to_be_visible()
+        page.get_by_role("row", name="GET /api/kept").get_by_role("button", name="Invalidate").click()
+        expect(page.get_by_text("Invalidate: invalidated 0")).to_be_visible()
+        page.get_by_label("Tag", exact=True).fill("two words")
+        page.get_by_role("button", name="Invalidate tag").click()
+        expect(page.get_by_text("is no tag")).to_be_visible()
+        visit(page, "sessions")
+        page.get_by_role("button", name="End").first.click()
+        page.wait_for_url("**/console/sign-in")
+
+
+def test_a_console_without_actions_has_no_buttons_for_them(tab: Page) -> None:
+    for name in ("cache", "queues", "sessions"):
+        visit(tab, name)
+        expect(tab.locator("main button:not([type=submit])")).to_have_count(0)

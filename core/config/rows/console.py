@@ -12,6 +12,12 @@ ROWS: tuple[Key, ...] = (
         "http://127.0.0.1:9465",
         "Address of the admin listener if `Admin:Url` is not set; only this machine may reach it.",
     ),
+    flag(
+        "Console:AllowActions",
+        False,
+        "Operators may invalidate cached responses, run jobs, schedules and deliveries again, and end sessions. "
+        "Without it, the console is read-only.",
+    ),
     interval("Console:LinkExpires", "15 minutes", "Time for which the sign-in link in the log is valid, for one use."),
     interval("Console:SessionExpires", "8 hours", "Time after which an operator has to sign in again."),
 )

@@ -9,6 +9,16 @@ export async function load(name, parameters = {}) {
   return result;
 }
 
+// Runs an action of an operator.
+export async function act(name, parameters) {
+  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== ""));
+  const response = await fetch(`/console/api/actions/${name}?${query}`, { method: "POST", headers: { "x-rowcall-console": "1" } });
+  if (response.status === 401) location.assign("/console/sign-in");
+  const result = await response.json();
+  if (!response.ok) throw new Error(result.detail);
+  return result;
+}
+
 // Calls `take` with each event until the returned function is called. `state` gets the words for whether the stream is open.
 export function live(name, parameters, take, state) {
   const source = new EventSource(`/console/api/${name}?${new URLSearchParams(parameters)}`);

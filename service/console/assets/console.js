@@ -1,4 +1,5 @@
 // The pages of the console. The address after # names the page and its parameters.
+import { cache, queues, sessions } from "./actions.js";
 import { live, load } from "./api.js";
 import { bytes, card, chart, duration, el, moment, number, percent, shown, table } from "./dom.js";
 import { endpoint, endpoints } from "./endpoints.js";
@@ -57,27 +58,6 @@ async function database(content) {
     table("Replicas", [["Application", (one) => one.application], ["Address", (one) => one.address], ["State", (one) => one.state], ["Sync", (one) => one.sync], ["Lag", (one) => duration(one.lagSeconds), true]], report.replicas ?? []),
     table("Statements by time", [["Statement", (one) => one.query], ["Calls", (one) => number(one.calls), true], ["Total", (one) => duration(one.seconds), true], ["Mean", (one) => duration(one.meanSeconds), true], ["Rows", (one) => number(one.rows), true]], report.statements ?? []),
     unavailable(report),
-  );
-}
-
-async function queues(content) {
-  const report = await load("queues");
-  content.append(
-    el("h2", {}, "Queues"),
-    table("Jobs", [["Endpoint", (one) => one.endpoint], ["Queue", (one) => one.queue], ["State", (one) => one.state], ["Attempts", (one) => one.attempts, true], ["Created", (one) => one.created], ["Error", (one) => one.error], ["Id", (one) => one.id]], report.jobs ?? []),
-    table("Schedules", [["Endpoint", (one) => one.endpoint], ["Last time", (one) => one.due], ["State", (one) => one.state]], report.schedules ?? []),
-    table("Webhook deliveries", [["Subscriber", (one) => one.subscriber], ["State", (one) => one.state], ["Attempts", (one) => one.attempts, true], ["Status", (one) => one.status, true], ["Error", (one) => one.error], ["Message", (one) => one.message]], report.deliveries ?? []),
-    table("Webhook subscribers", [["Name", (one) => one.name], ["Topics", (one) => one.topics.join(", ")], ["Active", (one) => one.active], ["Failures", (one) => one.failures, true], ["Paused until", (one) => one.pausedUntil]], report.subscribers ?? []),
-    unavailable(report),
-  );
-}
-
-async function cache(content) {
-  const report = await load("cache");
-  content.append(
-    el("h2", {}, "Cache"),
-    el("dl", { class: "cards" }, card("Hits", number(report.hits)), card("Misses", number(report.misses)), card("Ratio", percent(report.ratio))),
-    table("Endpoints", [["Endpoint", (one) => one.endpoint], ["Hits", (one) => number(one.hits), true], ["Misses", (one) => number(one.misses), true], ["Ratio", (one) => percent(one.ratio), true]], report.endpoints),
   );
 }
 
@@ -152,7 +132,7 @@ function log(content, parameters) {
 
 const requests = (content, parameters) => log(content, { channel: "rowcall.http", ...parameters });
 
-const PAGES = { overview, endpoints, requests, database, cache, queues, configuration, diagnosis, schema, log };
+const PAGES = { overview, endpoints, requests, database, cache, queues, sessions, configuration, diagnosis, schema, log };
 let leave = () => {};
 let visit = 0;
 

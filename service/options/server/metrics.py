@@ -30,6 +30,8 @@ class ConsoleOptions:
 
     link_expires: float
     session_expires: float
+    allow_actions: bool = False
+    """Whether operators may change something, and not only look."""
 
     @property
     def routes(self) -> tuple[tuple[str, str, Access], ...]:
@@ -138,7 +140,11 @@ def _url(settings: Settings) -> tuple[str, str]:
 def _console(settings: Settings) -> ConsoleOptions | None:
     if not settings.flag("Console:Enabled"):
         return None
-    return ConsoleOptions(settings.seconds("Console:LinkExpires"), settings.seconds("Console:SessionExpires"))
+    return ConsoleOptions(
+        settings.seconds("Console:LinkExpires"),
+        settings.seconds("Console:SessionExpires"),
+        settings.flag("Console:AllowActions"),
+    )
 
 
 SHORTEST_TOKEN = 16

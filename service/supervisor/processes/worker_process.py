@@ -18,6 +18,7 @@ from rowcall.service.sockets.listeners import Listener
 from rowcall.service.supervisor.channel import (
     ActivateSnapshot,
     Channel,
+    InvalidateTags,
     Logged,
     PrepareSnapshot,
     PrepareSnapshotChange,
@@ -26,6 +27,7 @@ from rowcall.service.supervisor.channel import (
     Sampled,
     Serving,
     SnapshotPrepared,
+    TagsInvalidated,
     TakeProfile,
     WorkerEvent,
 )
@@ -35,6 +37,8 @@ log = logging.getLogger("rowcall")
 
 SAMPLE_WITHIN = 1.0
 """Seconds within which a worker must send its gauges; one that is busy for longer is left out."""
+INVALIDATE_WITHIN = 10.0
+"""Seconds within which a worker must have invalidated cached responses."""
 PREPARE_WITHIN = 60.0
 """Seconds that a worker may take to build a schema snapshot."""
 
@@ -59,6 +63,12 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
         # A Ctrl-C is for the supervisor, which stops the workers in order.
         start_new_session=True,
     )
+
+
+def _result_of(answer: Sampled | ProfileTaken | TagsInvalidated) -> Gauges | str | TagsInvalidated:
+    if isinstance(answer, Sampled):
+        return answer.gauges
+    return answer.text if isinstance(answer, ProfileTaken) else answer
 
 
 class WorkerProcess:
@@ -124,7 +134,12 @@ class WorkerProcess:
         result: str | None = await self._reply_to(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
         return result
 
-    async def _reply_to(self, question: Sample | TakeProfile, seconds: float) -> Any:
+    async def invalidate_tags(self, number: int, tags: tuple[str, ...]) -> TagsInvalidated | None:
+        """Make the worker invalidate cached responses for all workers; None without an answer."""
+        result: TagsInvalidated | None = await self._reply_to(InvalidateTags(number, tags), INVALIDATE_WITHIN)
+        return result
+
+    async def _reply_to(self, question: Sample | TakeProfile | InvalidateTags, seconds: float) -> Any:
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
         self.channel.send(question)
         try:
@@ -153,10 +168,10 @@ class WorkerProcess:
                 if isinstance(message, Logged):
                     self._remember_error(message.entries)
                     current_log().take(message.entries)
-                elif isinstance(message, Sampled | ProfileTaken):
+                elif isinstance(message, Sampled | ProfileTaken | TagsInvalidated):
                     response = self._questions.get(message.number)
                     if response is not None and not response.done():
-                        response.set_result(message.gauges if isinstance(message, Sampled) else message.text)
+                        response.set_result(_result_of(message))
                 elif isinstance(message, SnapshotPrepared | Serving):
                     error = message.error if isinstance(message, SnapshotPrepared) else None
                     future = self._answers.get((type(message), message.number))
