@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import secrets
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 _BYTES = 32
 _MOST = 100
 """Most sessions at a time; the oldest one ends for a further one."""
+
+Headers = tuple[tuple[str, str], ...]
 
 BY_LINK = "sign-in link"
 BY_TOKEN = "Admin:BearerToken"  # noqa: S105 (the name of a key)
@@ -33,6 +36,8 @@ class Session:
     """From where; empty for a Unix socket."""
     began: float
     expires: float
+    credentials: Headers = field(default=(), repr=False)
+    """Request headers with the session of a user of the service, who is authenticated by them again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +71,13 @@ class Sessions:
         """Return a token of 256 bits with which `sign_in` succeeds once."""
         return self._add(self._links, _Expiring(self._clock() + self._link_seconds))
 
-    def new_session(self, operator: str, address: str = "") -> str:
-        """Return the secret of a new session."""
-        began = time.time()
-        session = Session(secrets.token_hex(8), operator, address, began, began + self._session_seconds)
-        return self._add(self._sessions, _Running(self._clock() + self._session_seconds, session))
+    def new_session(
+        self, operator: str, address: str = "", credentials: Headers = (), longest: float = math.inf
+    ) -> str:
+        """Return the secret of a new session. longest: seconds after which it ends at the latest."""
+        began, seconds = time.time(), min(self._session_seconds, longest)
+        session = Session(secrets.token_hex(8), operator, address, began, began + seconds, credentials)
+        return self._add(self._sessions, _Running(self._clock() + seconds, session))
 
     def sign_in(self, token: str, address: str = "") -> str | None:
         """Use up the token of a link, and return the secret of a new session; None if it is not valid."""

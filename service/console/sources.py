@@ -33,12 +33,26 @@ class Invalidation(Protocol):
     def error(self) -> str | None: ...
 
 
+class Caller(Protocol):
+    """A user of the service. name: None for an anonymous caller. expires: end of the session in seconds since 1970."""
+
+    @property
+    def name(self) -> str | None: ...
+
+    @property
+    def roles(self) -> frozenset[str]: ...
+
+    @property
+    def expires(self) -> float: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """folder: the shared state of the host. sample: the gauges of each worker, None for one that does not answer.
     workers: their process ids by number. snapshot: the active one. loop: the event loop of the supervisor. keys: the
-    key ring. invalidate:
-    makes a worker invalidate the cached responses with one of these tags; None without an answer.
+    key ring. invalidate: makes a worker invalidate the cached responses with one of these tags; None without an answer.
+    identify: returns which user of the service request headers authenticate, sent from an address; None without an
+    answer.
     """
 
     settings: Settings
@@ -52,6 +66,7 @@ class Sources:
     loop: asyncio.AbstractEventLoop
     keys: Callable[[], KeyRing]
     invalidate: Callable[[tuple[str, ...]], Coroutine[Any, Any, Invalidation | None]]
+    identify: Callable[[tuple[tuple[str, str], ...], str], Coroutine[Any, Any, Caller | None]]
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run in the event loop and wait for the result. Must be called in a thread. Raises `Problem` 503 if it takes

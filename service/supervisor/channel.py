@@ -10,7 +10,7 @@ import contextlib
 import pickle
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rowcall.service.snapshot.garbage_collection import paused
@@ -230,6 +230,29 @@ class TagsInvalidated:
 
 
 @dataclass(frozen=True, slots=True)
+class Identify:
+    """Supervisor → one worker: asks which user these request headers authenticate. number: of the question. address: of
+    the client.
+    """
+
+    number: int
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """Worker → supervisor: the answer to `Identify`. name: None for an anonymous caller. expires: in seconds since
+    1970.
+    """
+
+    number: int
+    name: str | None = None
+    roles: frozenset[str] = frozenset()
+    expires: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileWanted:
     """Worker → supervisor: a signal has requested a profile of it."""
 
@@ -278,6 +301,8 @@ Message = (
     | Sampled
     | InvalidateTags
     | TagsInvalidated
+    | Identify
+    | Identified
     | ProfileWanted
     | TakeProfile
     | ProfileTaken

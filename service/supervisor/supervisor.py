@@ -56,6 +56,7 @@ from rowcall.service.supervisor.channel import (
     EventsArrived,
     EventsPublished,
     EventsSoFar,
+    Identified,
     Keys,
     KeysWanted,
     Message,
@@ -341,6 +342,7 @@ class Supervisor:
             asyncio.get_running_loop(),
             lambda: self._keeper.ring,
             self._invalidate_tags,
+            self._identify,
         )
         self._console = Console(options.console, options.token, sources)
         return self._console
@@ -382,8 +384,13 @@ class Supervisor:
 
     async def _invalidate_tags(self, tags: tuple[str, ...]) -> TagsInvalidated | None:
         """Invalidate cached responses by one worker, for all of them. None without an answer."""
-        worker = next((worker for worker in self._workers.running if worker.serving), None)
+        worker = self._workers.any_serving()
         return None if worker is None else await worker.invalidate_tags(next(self._questions), tags)
+
+    async def _identify(self, headers: tuple[tuple[str, str], ...], address: str) -> Identified | None:
+        """Return which user request headers authenticate, by one worker. None without an answer."""
+        worker = self._workers.any_serving()
+        return None if worker is None else await worker.identify(next(self._questions), headers, address)
 
     async def _take_place(self) -> None:
         """Take over from the previous process, and wait for a successor from now on."""

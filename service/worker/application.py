@@ -36,6 +36,7 @@ from rowcall.service.handler.streams import offered_streams
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.introspected_sessions import IntrospectedSessions
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
+from rowcall.service.identity.sessions import Sessions
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
@@ -347,6 +348,11 @@ class Application:
         """End event streams that the new schema snapshot no longer offers, or with other access rules."""
         self.events.offers = self._table.still_offers
         self.events.end_streams(lambda stream: not self._table.still_offers(stream))
+
+    @property
+    def user_sessions(self) -> Sessions:
+        """The sessions of the users."""
+        return self._identity.sessions
 
     async def invalidate_tags(self, tags: Sequence[str]) -> int:
         """Invalidate the cached responses with one of these tags, for all workers and, with Redis, all hosts. Return

@@ -37,6 +37,7 @@ from rowcall.service.supervisor.channel import (
     EventsPublished,
     EventsSoFar,
     EventsWanted,
+    Identify,
     InvalidateTags,
     Keys,
     KeysWanted,
@@ -81,6 +82,7 @@ class Worker:
         self._unread = start.options.http.slow_client
         self._threads = start.options.http.blocking_threads
         self._application = Application(start.options)
+        self._identity_claims = start.options.auth.identity
         http = replace(start.options.http, connections=client_connections(start.options, len(start.listeners)))
         self._servers = [
             server_for(
@@ -166,6 +168,8 @@ class Worker:
                 self._background.start(self._profile(message))
             elif isinstance(message, InvalidateTags):
                 self._background.start(self._invalidate_tags(message))
+            elif isinstance(message, Identify):
+                self._background.start(self._identify(message))
             elif isinstance(message, Sample):
                 self._channel.send(Sampled(message.number, self._application.gauges()))
             elif isinstance(message, ActivateSnapshot):
@@ -189,6 +193,12 @@ class Worker:
             self._channel.send(TagsInvalidated(message.number, 0, problem.detail))
         else:
             self._channel.send(TagsInvalidated(message.number, count))
+
+    async def _identify(self, message: Identify) -> None:
+        # Imported here, as it is rarely used.
+        from rowcall.service.worker.operator import identified
+
+        self._channel.send(await identified(message, self._application.user_sessions, self._identity_claims))
 
     def _take(self, part: Part) -> SchemaSnapshot | None:
         """Store a part of a schema snapshot, and return the snapshot with its last part. An error is reported with

@@ -242,3 +242,24 @@ def test_a_console_without_actions_has_no_buttons_for_them(tab: Page) -> None:
     for name in ("cache", "queues", "sessions"):
         visit(tab, name)
         expect(tab.locator("main button:not([type=submit])")).to_have_count(0)
+
+
+def test_users_of_the_service_sign_in_by_their_session(
+    own_database: Database, serve_once: Serve, opened: Browser
+) -> None:
+    sql = """create function enter() returns table (user_id int, user_roles text[]) language sql as
+        $$ select 1, array['operator'] $$;
+    comment on function enter() is 'HTTP POST /enter
+    login'"""
+    service = serve_once(own_database, sql, {**SETTINGS, "Auth:CookieAuth": "true", "Console:Roles:0": "operator"})
+    address, _ = console_link(service)
+    with opened.new_context() as context:
+        page = context.new_page()
+        page.set_default_timeout(TIMEOUT)
+        page.goto(f"{address}/console/sign-in")
+        page.get_by_role("button", name="Sign in with my session").click()
+        expect(page.get_by_role("alert")).not_to_be_empty()
+        assert context.request.post(f"{service.url}/enter").ok
+        page.get_by_role("button", name="Sign in with my session").click()
+        page.wait_for_url(f"{address}/console/")
+        ready(page, "overview")

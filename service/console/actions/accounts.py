@@ -6,7 +6,6 @@ Sessions of users are cookies and tokens; what a database stores about them (`Au
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from functools import partial
 from typing import Any
 
@@ -25,7 +24,16 @@ def sign_ins(sessions: Sessions, ring: KeyRing, database: Database, query: Mappi
     devices of this user. Nothing of it is secret. A part that cannot be read has its reason in `unavailable`.
     """
     report: dict[str, Any] = {
-        "operators": [asdict(item) for item in sessions.running()],
+        "operators": [
+            {
+                "id": item.id,
+                "operator": item.operator,
+                "address": item.address,
+                "began": item.began,
+                "expires": item.expires,
+            }
+            for item in sessions.running()
+        ],
         "keys": [
             {"id": key.name, "created": key.created, "activated": key.activated, "expires": key.expires}
             for key in ring.keys

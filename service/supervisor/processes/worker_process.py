@@ -18,6 +18,8 @@ from rowcall.service.sockets.listeners import Listener
 from rowcall.service.supervisor.channel import (
     ActivateSnapshot,
     Channel,
+    Identified,
+    Identify,
     InvalidateTags,
     Logged,
     PrepareSnapshot,
@@ -39,9 +41,12 @@ SAMPLE_WITHIN = 1.0
 """Seconds within which a worker must send its gauges; one that is busy for longer is left out."""
 INVALIDATE_WITHIN = 10.0
 """Seconds within which a worker must have invalidated cached responses."""
+IDENTIFY_WITHIN = 10.0
+"""Seconds within which a worker must have authenticated a user, for which it may ask the database."""
 PREPARE_WITHIN = 60.0
 """Seconds that a worker may take to build a schema snapshot."""
 
+Headers = tuple[tuple[str, str], ...]
 Gauges = list[tuple[str, Mapping[str, str], float]]
 
 
@@ -65,7 +70,9 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
     )
 
 
-def _result_of(answer: Sampled | ProfileTaken | TagsInvalidated) -> Gauges | str | TagsInvalidated:
+def _result_of(
+    answer: Sampled | ProfileTaken | TagsInvalidated | Identified,
+) -> Gauges | str | TagsInvalidated | Identified:
     if isinstance(answer, Sampled):
         return answer.gauges
     return answer.text if isinstance(answer, ProfileTaken) else answer
@@ -139,7 +146,12 @@ class WorkerProcess:
         result: TagsInvalidated | None = await self._reply_to(InvalidateTags(number, tags), INVALIDATE_WITHIN)
         return result
 
-    async def _reply_to(self, question: Sample | TakeProfile | InvalidateTags, seconds: float) -> Any:
+    async def identify(self, number: int, headers: Headers, address: str) -> Identified | None:
+        """Return which user the headers authenticate; None without an answer."""
+        result: Identified | None = await self._reply_to(Identify(number, headers, address), IDENTIFY_WITHIN)
+        return result
+
+    async def _reply_to(self, question: Sample | TakeProfile | InvalidateTags | Identify, seconds: float) -> Any:
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
         self.channel.send(question)
         try:
@@ -168,7 +180,7 @@ class WorkerProcess:
                 if isinstance(message, Logged):
                     self._remember_error(message.entries)
                     current_log().take(message.entries)
-                elif isinstance(message, Sampled | ProfileTaken | TagsInvalidated):
+                elif isinstance(message, Sampled | ProfileTaken | TagsInvalidated | Identified):
                     response = self._questions.get(message.number)
                     if response is not None and not response.done():
                         response.set_result(_result_of(message))
