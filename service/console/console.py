@@ -22,14 +22,16 @@ from rowcall.service.console.actions.queues import queue_actions
 from rowcall.service.console.configuration import configuration
 from rowcall.service.console.database import Database
 from rowcall.service.console.diagnosis import diagnosis
-from rowcall.service.console.endpoints import endpoint, endpoints
+from rowcall.service.console.endpoints import endpoint, endpoints, named_endpoint
 from rowcall.service.console.load import Load
+from rowcall.service.console.plans import plan
 from rowcall.service.console.records import Reloads, log_entries
 from rowcall.service.console.sessions import Sessions
 from rowcall.service.console.sources import Sources
+from rowcall.service.console.traffic import traffic_page
 from rowcall.service.metrics.admin import MountRequest, MountResponse
 from rowcall.service.options.server.metrics import OPEN_FILES, ConsoleOptions
-from rowcall.service.snapshot.schema_snapshot import Difference
+from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot
 
 log = logging.getLogger("rowcall.client")
 
@@ -67,7 +69,7 @@ class Console:
         self._gate = Gate(options, token, self._sessions, sources)
         self._load = Load(sources)
         self._entries = sources.entries
-        self._reloads = Reloads()
+        self._reloads = Reloads(sources)
         self._closing = threading.Event()
         self._streams: set[object] = set()
         """A mark for each stream that is being sent."""
@@ -83,14 +85,16 @@ class Console:
         self._actions = Actions(actions, sources, allowed=options.allow_actions)
         self._data: Mapping[str, Callable[[Query], object]] = {
             "overview": lambda _query: self._load.overview(),
-            "endpoints": lambda query: endpoints(sources.snapshot(), self._load.traffic(), query),
-            "endpoint": lambda query: endpoint(sources.snapshot(), self._load.traffic(), query, database),
+            "endpoints": lambda query: endpoints(sources.snapshot(), self._load, query),
+            "endpoint": lambda query: endpoint(sources.snapshot(), self._load, query, database),
+            "plan": lambda query: plan(named_endpoint(sources.snapshot(), query)[0], sources),
+            "traffic": lambda query: traffic_page(*self._load.last_hour(), query),
             "configuration": lambda query: configuration(sources.settings, query),
             "diagnosis": lambda _query: diagnosis(sources),
             "database": lambda _query: database.report(),
             "queues": lambda _query: database.queues(),
             "cache": lambda _query: self._load.cache(),
-            "schema": lambda _query: self._reloads.report(sources.snapshot()),
+            "schema": lambda _query: self._reloads.report(),
             "log": lambda query: log_entries(self._entries, query),
             "sessions": lambda query: sign_ins(self._sessions, sources.keys(), database, query),
             "actions": lambda _query: self._actions.listed(),
@@ -112,8 +116,9 @@ class Console:
         """End all event streams."""
         self._closing.set()
 
-    def note_reload(self, number: int, difference: Difference) -> None:
-        self._reloads.add(number, difference)
+    def note_reload(self, before: SchemaSnapshot, after: SchemaSnapshot, difference: Difference) -> None:
+        """Store what a reload has changed."""
+        self._reloads.add(before, after, difference)
 
     def __call__(self, request: MountRequest) -> MountResponse:
         """Raises `Problem`."""

@@ -578,7 +578,7 @@ class Supervisor:
             return
         _log_difference(snapshot, difference)
         if self._console is not None:
-            self._console.note_reload(snapshot.number, difference)
+            self._console.note_reload(before, snapshot, difference)
         if snapshot.left_out != before.left_out:
             report_left_out(snapshot)
         if hidden_objects(snapshot) != hidden_objects(before):

@@ -369,6 +369,14 @@ def test_parameters_are_never_sql(database: Database, console: httpx.Client) -> 
     assert len(database.fetch("select to_regclass('work')")) == 1
 
 
+def test_a_plan_runs_nothing(database: Database, console: httpx.Client) -> None:
+    before = database.fetch("select last_value, is_called from runs")
+    response = console.get("/console/api/plan", params={"method": "GET", "path": "/profiled"})
+    assert response.status_code == 200, response.text
+    assert "nextval" in response.json()["plan"] or "Result" in response.json()["plan"]
+    assert database.fetch("select last_value, is_called from runs") == before
+
+
 # --- records ---------------------------------------------------------------------------------------------
 
 

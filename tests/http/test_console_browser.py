@@ -46,6 +46,8 @@ SETTINGS = {
 PAGES = (
     "overview",
     "endpoints",
+    "traffic",
+    "slow",
     "requests",
     "database",
     "cache",

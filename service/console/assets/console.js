@@ -2,7 +2,7 @@
 import { cache, queues, sessions } from "./actions.js";
 import { live, load } from "./api.js";
 import { bytes, card, chart, duration, el, moment, number, percent, shown, table } from "./dom.js";
-import { endpoint, endpoints } from "./endpoints.js";
+import { endpoint, endpoints, link, traffic } from "./endpoints.js";
 
 const content = document.getElementById("content");
 const state = document.getElementById("state");
@@ -101,11 +101,12 @@ async function schema(content) {
     el("h2", {}, "Schema"),
     el("p", {}, `Snapshot ${report.snapshot} with ${report.endpoints} endpoints.`),
     table("Reloads", [["Time", (one) => moment(one.time)], ["Snapshot", (one) => one.snapshot, true], ["Added", (one) => names(one.added)], ["Changed", (one) => names(one.changed)], ["Removed", (one) => names(one.removed)]], report.reloads),
+    table("Changes for clients", [["Severity", (one) => el("span", { class: one.severity === "breaking" ? "bad" : one.severity === "doubtful" ? "warn" : null }, one.severity)], ["Endpoint", (one) => one.endpoint], ["Change", (one) => one.change], ["Snapshot", (one) => one.snapshot, true]], report.reloads.flatMap((reload) => reload.contract.map((one) => ({ ...one, snapshot: reload.snapshot })))),
     table("Left out", [["Reason", (reason) => reason]], report.leftOut),
   );
 }
 
-function log(content, parameters) {
+function log(content, parameters, title = "Log", more = []) {
   const search = el("input", { type: "search", value: parameters.search ?? "" });
   const level = el("select", {}, LEVELS.map((name) => el("option", { value: name, selected: name === (parameters.level ?? "Information") }, name)));
   const channel = el("input", { type: "search", value: parameters.channel ?? "" });
@@ -113,7 +114,7 @@ function log(content, parameters) {
   let entries = [];
   let stop = () => {};
   const mark = (name) => (name === "Error" || name === "Fatal" ? "bad" : name === "Warning" ? "warn" : null);
-  const draw = () => result.replaceChildren(table("Entries, newest first", [["Time", (one) => moment(one.time)], ["Level", (one) => el("span", { class: mark(one.level) }, one.level)], ["Channel", (one) => one.channel], ["Message", (one) => (one.exception ? el("div", {}, one.message, el("pre", {}, one.exception)) : one.message)]], entries));
+  const draw = () => result.replaceChildren(table("Entries, newest first", [["Time", (one) => moment(one.time)], ["Level", (one) => el("span", { class: mark(one.level) }, one.level)], ["Channel", (one) => one.channel], ["Message", (one) => (one.exception ? el("div", {}, one.message, el("pre", {}, one.exception)) : one.message)], ...more], entries));
   const start = () => {
     stop();
     entries = [];
@@ -125,14 +126,21 @@ function log(content, parameters) {
   };
   for (const input of [search, level, channel]) input.addEventListener("change", start);
   const filter = el("form", { class: "filter", submit: (event) => event.preventDefault() }, el("label", {}, "Search", search), el("label", {}, "From level", level), el("label", {}, "Channel", channel));
-  content.append(el("h2", {}, parameters.channel === "rowcall.http" ? "Requests" : "Log"), filter, result);
+  content.append(el("h2", {}, title), filter, result);
   start();
   return () => stop();
 }
 
-const requests = (content, parameters) => log(content, { channel: "rowcall.http", ...parameters });
+const requests = (content, parameters) => log(content, { channel: "rowcall.http", ...parameters }, "Requests");
 
-const PAGES = { overview, endpoints, requests, database, cache, queues, sessions, configuration, diagnosis, schema, log };
+// Slow requests, each with a link to its endpoint, where its plan can be asked for.
+const SLOW = /^slow request: (\S+) (\S+) /;
+const slow = (content, parameters) => log(content, { channel: "rowcall.slow", ...parameters }, "Slow requests", [["Plan", (one) => {
+  const found = SLOW.exec(one.message);
+  return found ? el("a", { href: link({ method: found[1], path: found[2] }) }, `Plan of ${found[1]} ${found[2]}`) : "";
+}]]);
+
+const PAGES = { overview, endpoints, traffic, requests, slow, database, cache, queues, sessions, configuration, diagnosis, schema, log };
 let leave = () => {};
 let visit = 0;
 
