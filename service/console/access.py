@@ -50,7 +50,7 @@ class Gate:
         else:
             secret = self._sessions.sign_in(token, request.address)
         if secret is None and self._options.roles:
-            secret = self._by_role(request, by_cookie=not token)
+            secret = self._by_role(request)
         if secret is None:
             raise _unauthorized("the token of this link was used or has expired; a restart logs another one")
         session = self._sessions.find(secret)
@@ -100,15 +100,15 @@ class Gate:
             _require_header(request)
         return session
 
-    def _by_role(self, request: MountRequest, *, by_cookie: bool) -> str | None:
+    def _by_role(self, request: MountRequest) -> str | None:
         """Begin a session for a user of the service. Return None for an anonymous caller. Raises `Problem` 403 for a
         user without the roles, and 503 if no worker answers.
         """
         credentials = tuple((name, request.headers[name]) for name in self._credentials if name in request.headers)
         if not credentials:
             return None
-        if by_cookie:
-            _require_header(request)
+        if [name for name, _ in credentials] == ["cookie"]:
+            _require_header(request)  # browsers send no other credentials by themselves
         caller = self._sources.run(self._sources.identify(credentials, request.address))
         if caller is None:
             raise unavailable("no worker has answered in time")

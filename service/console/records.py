@@ -46,7 +46,7 @@ class _Reload(NamedTuple):
 
 
 class Reloads:
-    """The last reloads of the schema. What they mean for clients is computed when somebody asks."""
+    """The last reloads of the schema. What they mean for clients is computed on request."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources

@@ -1,6 +1,6 @@
 """Traffic of each endpoint in the last hour: the difference of counters that the metrics have anyway.
 
-A sample is stored only while somebody looks, and at most each two minutes. Without a sample of the last hour, the
+A sample is stored only if a page is open, and at most each two minutes. Without a sample of the last hour, the
 difference begins at the first look.
 """
 

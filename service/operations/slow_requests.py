@@ -131,7 +131,7 @@ async def plan_on(session: Session, sql: bytes, count: int, oids: Sequence[int] 
     """Return the generic plan of a statement with `count` parameters, with `$1` in place of values.
 
     The statement is not run. Planning may call STABLE functions for estimates, so the transaction is read only. oids:
-    the types of the parameters, empty if the statement tells them.
+    the types of the parameters, empty if they follow from the statement.
     """
     async with session.transaction(force_rollback=True):
         await session.execute("set transaction read only")

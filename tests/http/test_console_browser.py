@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.resources import files
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from rowcall.service.installation.script import install_sql
 from tests.harness.browser import TIMEOUT, browser, needs_browser
 from tests.harness.console import console_client, console_link
 from tests.harness.database import Database
@@ -265,3 +267,58 @@ def test_users_of_the_service_sign_in_by_their_session(
         page.get_by_role("button", name="Sign in with my session").click()
         page.wait_for_url(f"{address}/console/")
         ready(page, "overview")
+
+
+@pytest.mark.attack
+def test_texts_that_users_have_stored_are_never_markup(
+    own_database: Database, serve_once: Serve, opened: Browser
+) -> None:
+    """What clients and routines can write: names of users, jobs, subscribers, devices, and reasons of failures."""
+    own_database.execute(install_sql())
+    quoted = MARKUP.replace("'", "''")
+    own_database.execute(
+        f"""
+        create function enter() returns table (user_id text, user_name text, user_roles text[]) language sql as
+            $$ select '{quoted}', '{quoted}', array['operator'] $$;
+        comment on function enter() is 'HTTP POST /enter
+        login';
+        select rowcall.enqueue('{quoted}', '{{}}');
+        update rowcall.job set state = 'failed', error = '{quoted}', queue = '{quoted}';
+        select rowcall.issue_token('{quoted}', '{quoted}');
+        select rowcall.remember_device('{quoted}', sha256('x'), 3600, '{quoted}');
+        insert into rowcall.webhook_subscriber values ('{quoted}', '{quoted}', array['{quoted}'], 'whsec_x');
+        insert into rowcall.webhook_message (topic, payload, assigned) values ('{quoted}', '1', true);
+        insert into rowcall.webhook_delivery (message, subscriber, number, state, error)
+            select id, '{quoted}', number, 'dead', '{quoted}' from rowcall.webhook_message;
+        """
+    )
+    more = {
+        "Console:AllowActions": "true",
+        "Console:Roles:0": "operator",
+        "Auth:CookieAuth": "true",
+        "Jobs:Enabled": "true",
+        "Webhooks:Enabled": "true",
+    }
+    service = serve_once(own_database, "", {**SETTINGS, **more})
+    address, _ = console_link(service)
+    with opened.new_context() as context:
+        page = context.new_page()
+        page.set_default_timeout(TIMEOUT)
+        mistakes: list[str] = []
+        page.on("pageerror", lambda error: mistakes.append(str(error)))
+        assert context.request.post(f"{service.url}/enter").ok
+        page.goto(f"{address}/console/sign-in")
+        page.get_by_role("button", name="Sign in with my session").click()
+        ready(page, "overview")
+        for name in ("queues", "sessions", f"sessions?{urlencode({'subject': MARKUP})}"):
+            visit(page, name)
+            expect(page.locator("td", has_text="window.attacked").first).to_be_visible()
+            expect(page.locator("main :is(img, script)")).to_have_count(0)
+        # The text of the question before an action, and of its answer.
+        page.on("dialog", lambda dialog: dialog.accept())
+        visit(page, "queues")
+        page.get_by_role("button", name="Retry").last.click()
+        expect(page.locator("#result", has_text="window.attacked")).to_be_visible()
+        assert page.evaluate("window.attacked") is None
+        expect(page.locator("main :is(img, script)")).to_have_count(0)
+        assert mistakes == []
