@@ -19,6 +19,7 @@ from rowcall.service.console.actions.actions import PATH as _ACTIONS
 from rowcall.service.console.actions.actions import Actions
 from rowcall.service.console.actions.cache import cache_actions
 from rowcall.service.console.actions.queues import queue_actions
+from rowcall.service.console.actions.send_request import request_actions
 from rowcall.service.console.configuration import configuration
 from rowcall.service.console.database import Database
 from rowcall.service.console.diagnosis import diagnosis
@@ -81,6 +82,7 @@ class Console:
             *cache_actions(sources),
             *queue_actions(sources, database),
             *account_actions(self._sessions, database),
+            *request_actions(sources),
         )
         self._actions = Actions(actions, sources, allowed=options.allow_actions)
         self._data: Mapping[str, Callable[[Query], object]] = {
@@ -139,7 +141,8 @@ class Console:
             return _response(200, b"{}", headers=self._gate.sign_out(request))
         if request.path.startswith(_ACTIONS) and request.method == "POST":
             name = request.path.removeprefix(_ACTIONS)
-            return _response(200, orjson.dumps(self._actions.run(name, request.query, operator, request.address)))
+            values = {**request.query, **_members(request.body())}
+            return _response(200, orjson.dumps(self._actions.run(name, values, operator, request.address)))
         if request.method != "GET":
             raise Problem(405, f"{request.path[:200]} answers GET and HEAD", headers=(("allow", "GET, HEAD"),))
         if request.path == API + "live":
@@ -194,6 +197,19 @@ class Console:
             yield _event(orjson.dumps(report)) if report["entries"] else b":\n\n"
             self._closing.wait(1.0)
             report = log_entries(self._entries, {**request.query, "after": str(report["last"])})
+
+
+def _members(body: bytes) -> Mapping[str, str]:
+    """Return the parameters that a request has in its body. Raises `Problem` 400."""
+    if not body:
+        return {}
+    try:
+        members = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Problem(400, f"the body is no JSON: {error}") from None
+    if not isinstance(members, dict) or not all(isinstance(value, str) for value in members.values()):
+        raise Problem(400, "the body is no JSON object whose members are strings")
+    return members
 
 
 def _response(status: int, body: bytes, content_type: str = _JSON, headers: Headers = ()) -> MountResponse:

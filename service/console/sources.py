@@ -50,9 +50,9 @@ class Caller(Protocol):
 class Sources:
     """folder: the shared state of the host. sample: the gauges of each worker, None for one that does not answer.
     workers: their process ids by number. snapshot: the active one. loop: the event loop of the supervisor. keys: the
-    key ring. invalidate: makes a worker invalidate the cached responses with one of these tags; None without an answer.
-    identify: returns which user of the service request headers authenticate, sent from an address; None without an
-    answer.
+    key ring. urls: of the public listeners. invalidate: makes a worker invalidate the cached responses with one of
+    these tags; None without an answer. identify: returns which user of the service request headers authenticate, sent
+    from an address; None without an answer.
     """
 
     settings: Settings
@@ -65,6 +65,7 @@ class Sources:
     entries: RecentEntries
     loop: asyncio.AbstractEventLoop
     keys: Callable[[], KeyRing]
+    urls: Callable[[], Sequence[str]]
     invalidate: Callable[[tuple[str, ...]], Coroutine[Any, Any, Invalidation | None]]
     identify: Callable[[tuple[tuple[str, str], ...], str], Coroutine[Any, Any, Caller | None]]
 

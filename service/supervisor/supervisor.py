@@ -341,6 +341,7 @@ class Supervisor:
             current_log().keep_recent(),
             asyncio.get_running_loop(),
             lambda: self._keeper.ring,
+            lambda: self._listeners.urls,
             self._invalidate_tags,
             self._identify,
         )

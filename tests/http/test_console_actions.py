@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from typing import Any
 
 import httpx
@@ -69,6 +70,7 @@ NAMES = (
     "end-session",
     "revoke-tokens",
     "revoke-devices",
+    "send-request",
 )
 NO_ID = "00000000-0000-0000-0000-000000000000"
 
@@ -163,7 +165,7 @@ def test_actions_of_features_that_are_off_do_not_exist(database: Database, serve
     plain = serve_once(database, "", {**SETTINGS, **off, "Service:AuditTrail:Enabled": None})
     with operator(plain, TOKEN) as console:
         names = [item["name"] for item in console.get("/console/api/actions").json()["actions"]]
-        assert names == ["end-session", "revoke-tokens", "revoke-devices"]
+        assert names == ["end-session", "revoke-tokens", "revoke-devices", "send-request"]
         assert "there are end-session" in refusal(console, 404, "retry-job", id=NO_ID)
 
 
@@ -375,6 +377,54 @@ def test_a_plan_runs_nothing(database: Database, console: httpx.Client) -> None:
     assert response.status_code == 200, response.text
     assert "nextval" in response.json()["plan"] or "Result" in response.json()["plan"]
     assert database.fetch("select last_value, is_called from runs") == before
+
+
+# --- requests ---
+
+
+def test_a_request_is_sent_as_by_any_client(service: Service, database: Database, console: httpx.Client) -> None:
+    response = act(console, "send-request", method="GET", path="/ran/a%20b")
+    assert response["status"] == 200
+    assert response["complete"] is True
+    assert response["body"] == service.get("/ran/a%20b").text
+    assert ["content-type", "text/plain"] in response["headers"]
+    database.execute("update switch set fails = false")
+    task = {"method": "POST", "path": "/tasks", "body": '{"name": "sent"}'}
+    sent = console.post("/console/api/actions/send-request", json=task)
+    assert sent.json()["status"] == 202
+    wait_until(lambda: database.fetch("select 1 from work where what = 'sent'") == [(1,)], "the job has run")
+    assert act(console, "send-request", method="GET", path="/nothing")["status"] == 404
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"method": "get", "path": "/"}, "method"),
+        ({"method": "GET", "path": "http://evil.example/"}, "slash"),
+        ({"method": "GET", "path": "/a b"}, "blanks"),
+        ({"method": "GET", "path": "/a\r\nX: y"}, "blanks"),
+        ({"method": "GET", "path": "/", "authorization": "x\r\nX: y"}, "control"),
+        ({"method": "GET"}, "needs path"),
+    ],
+)
+@pytest.mark.attack
+def test_requests_cannot_be_split(console: httpx.Client, values: dict[str, str], reason: str) -> None:
+    assert reason in problem(console.post("/console/api/actions/send-request", json=values), 400)["detail"]
+
+
+@pytest.mark.attack
+def test_bodies_are_checked(service: Service, console: httpx.Client) -> None:
+    path = "/console/api/actions/send-request"
+    problem(console.post(path, content=b"no json"), 400)
+    problem(console.post(path, json=["GET", "/"]), 400)
+    problem(console.post(path, json={"method": "GET", "path": 1}), 400)
+    address, _ = console_link(service)
+    connection = HTTPConnection(address.removeprefix("http://"), timeout=60)
+    announced = {"content-length": "1048577", "authorization": console.headers["authorization"]}
+    connection.request("POST", path, headers=announced)
+    assert connection.getresponse().status == 413
+    connection.close()
+    problem(console.post(path, content=iter([b"{}"])), 411)
 
 
 # --- records ---------------------------------------------------------------------------------------------

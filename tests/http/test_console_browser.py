@@ -322,3 +322,45 @@ def test_texts_that_users_have_stored_are_never_markup(
         assert page.evaluate("window.attacked") is None
         expect(page.locator("main :is(img, script)")).to_have_count(0)
         assert mistakes == []
+
+
+def test_an_endpoint_is_tried_by_a_form(own_database: Database, serve_once: Serve, opened: Browser) -> None:
+    sql = """
+    create function greet(_name text, _times int default 1) returns text language sql stable as
+        $$ select repeat('<b>' || _name || '</b>', _times) $$;
+    comment on function greet(text, int) is 'HTTP GET /greet/{_name}';
+    create function sum_of(_values int[], _note text default null) returns table (total bigint, note text)
+        language sql as $$ select (select sum(value) from unnest(_values) value), _note $$;
+    comment on function sum_of(int[], text) is 'HTTP POST /sum';
+    create function closed() returns int language sql stable as 'select 1';
+    comment on function closed() is 'HTTP GET /closed
+    authorize';
+    """
+    service = serve_once(own_database, sql, {**SETTINGS, "Console:AllowActions": "true"})
+    address, _ = console_link(service)
+    with opened.new_context() as context:
+        page = context.new_page()
+        page.set_default_timeout(TIMEOUT)
+        page.goto(f"{address}/console/sign-in#{TOKEN}")
+        ready(page, "overview")
+        form = page.get_by_role("form", name="Try it")
+        visit(page, "endpoint?method=GET&path=/greet/{_name}")
+        form.get_by_role("textbox").nth(0).fill("a b%c")
+        form.get_by_role("textbox").nth(1).fill("2")
+        form.get_by_role("button", name="Send").click()
+        expect(page.locator("pre", has_text="<b>a b%c</b><b>a b%c</b>")).to_be_visible()
+        expect(page.locator("main b")).to_have_count(0)
+        visit(page, "endpoint?method=POST&path=/sum")
+        form.get_by_role("textbox").nth(0).fill("[1, 2, 4]")
+        form.get_by_role("textbox").nth(1).fill("12")
+        form.get_by_role("textbox").nth(1).press("Enter")
+        expect(page.locator("pre", has_text='"total": 7')).to_be_visible()
+        expect(page.locator("pre", has_text='"note": "12"')).to_be_visible()
+        visit(page, "endpoint?method=GET&path=/closed")
+        form.get_by_label("Authorization").fill("Bearer wrong")
+        form.get_by_role("button", name="Send").click()
+        expect(page.locator("strong", has_text="401")).to_be_visible()
+        page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
+        for colours in ("light", "dark"):
+            page.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+            assert page.evaluate("async () => (await axe.run()).violations.map(item => item.id)") == []

@@ -10,7 +10,6 @@ from typing import Any
 from rowcall.core.errors.problems import Problem
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
-_LONGEST = 2000
 
 Values = Mapping[str, str]
 Result = dict[str, Any]
@@ -18,13 +17,16 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """run: called in a thread with the parameters; returns the members of the response. Raises `Problem`."""
+    """run: called in a thread with the parameters; returns the members of the response. Raises `Problem`. longest: most
+    characters of a parameter.
+    """
 
     name: str
     meaning: str
     run: Callable[[Values], Result]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
+    longest: int = 2000
 
     def check(self, values: Values) -> None:
         """Raise `Problem` 400 for unknown, missing and overlong parameters."""
@@ -32,8 +34,8 @@ class Action:
         for name, value in values.items():
             if name not in known:
                 raise Problem(400, f"{self.name} has no parameter {name[:50]!r}; it has {', '.join(known)}")
-            if len(value) > _LONGEST or "\0" in value:
-                raise Problem(400, f"{name}: the value is longer than {_LONGEST} characters, or contains a NUL")
+            if len(value) > self.longest or "\0" in value:
+                raise Problem(400, f"{name}: the value is longer than {self.longest} characters, or contains a NUL")
         missing = [name for name in self.required if not values.get(name)]
         if missing:
             raise Problem(400, f"{self.name} needs {', '.join(missing)} in the query, as in ?{missing[0]}=…")

@@ -11,8 +11,9 @@ export async function load(name, parameters = {}) {
 
 // Runs an action of an operator.
 export async function act(name, parameters) {
-  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== ""));
-  const response = await fetch(`/console/api/actions/${name}?${query}`, { method: "POST", headers: { "x-rowcall-console": "1" } });
+  const body = JSON.stringify(Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== "")));
+  const headers = { "content-type": "application/json", "x-rowcall-console": "1" };
+  const response = await fetch(`/console/api/actions/${name}`, { method: "POST", headers, body });
   if (response.status === 401) location.assign("/console/sign-in");
   const result = await response.json();
   if (!response.ok) throw new Error(result.detail);

@@ -1,6 +1,7 @@
 // The list of endpoints, of which only the visible rows exist, and one endpoint in detail.
 import { load } from "./api.js";
 import { card, duration, el, number, percent, shown, table } from "./dom.js";
+import { tryIt } from "./try.js";
 
 const PAGE = 100;
 
@@ -121,6 +122,7 @@ export async function endpoint(content, parameters) {
     el("pre", {}, shown(item.sql ?? item.description.routine.definition)),
     el("h3", {}, "Plan"),
     explain(parameters),
+    await tryIt(item),
   );
   return repeatedly(async () => lastHour(hour, await load("endpoint", parameters)));
 }
