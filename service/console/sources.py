@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -24,13 +24,16 @@ Result = TypeVar("Result")
 
 
 class Invalidation(Protocol):
-    """The answer of a worker. count: of the responses. error: why it is not confirmed."""
+    """The answer of a worker. count: of the responses. error: why none is invalidated, or that is not confirmed."""
 
     @property
     def count(self) -> int: ...
 
     @property
     def error(self) -> str | None: ...
+
+    @property
+    def status(self) -> int: ...
 
 
 class Caller(Protocol):
@@ -51,7 +54,8 @@ class Sources:
     """folder: the shared state of the host. sample: the gauges of each worker, None for one that does not answer.
     workers: their process ids by number. snapshot: the active one. loop: the event loop of the supervisor. keys: the
     key ring. urls: of the public listeners. invalidate: makes a worker invalidate the cached responses with one of
-    these tags; None without an answer. identify: returns which user of the service request headers authenticate, sent
+    these tags; None without an answer. invalidate_entry: the same for the response of an endpoint to a request with
+    these arguments. identify: returns which user of the service request headers authenticate, sent
     from an address; None without an answer.
     """
 
@@ -67,6 +71,7 @@ class Sources:
     keys: Callable[[], KeyRing]
     urls: Callable[[], Sequence[str]]
     invalidate: Callable[[tuple[str, ...]], Coroutine[Any, Any, Invalidation | None]]
+    invalidate_entry: Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, Invalidation | None]]
     identify: Callable[[tuple[tuple[str, str], ...], str], Coroutine[Any, Any, Caller | None]]
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:

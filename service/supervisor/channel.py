@@ -11,7 +11,7 @@ import pickle
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rowcall.service.snapshot.garbage_collection import paused
 
@@ -221,12 +221,24 @@ class InvalidateTags:
 
 
 @dataclass(frozen=True, slots=True)
-class TagsInvalidated:
-    """Worker → supervisor: the answer to `InvalidateTags`. error: why it is not confirmed."""
+class InvalidateEntry:
+    """Supervisor → one worker: invalidate the cached response of an endpoint to a request with these arguments, for all
+    workers. number: of the question. endpoint: its method and path.
+    """
+
+    number: int
+    endpoint: str
+    arguments: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Invalidated:
+    """Worker → supervisor: the answer to `InvalidateTags` and `InvalidateEntry`. error: why it is not confirmed."""
 
     number: int
     count: int
     error: str | None = None
+    status: int = 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +312,8 @@ Message = (
     | Sample
     | Sampled
     | InvalidateTags
-    | TagsInvalidated
+    | InvalidateEntry
+    | Invalidated
     | Identify
     | Identified
     | ProfileWanted

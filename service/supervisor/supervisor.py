@@ -15,10 +15,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 
@@ -57,6 +57,9 @@ from rowcall.service.supervisor.channel import (
     EventsPublished,
     EventsSoFar,
     Identified,
+    Invalidated,
+    InvalidateEntry,
+    InvalidateTags,
     Keys,
     KeysWanted,
     Message,
@@ -64,7 +67,6 @@ from rowcall.service.supervisor.channel import (
     ProfileWanted,
     Stale,
     Start,
-    TagsInvalidated,
     TokenJudged,
     TokenUsed,
     WorkerEvent,
@@ -343,6 +345,7 @@ class Supervisor:
             lambda: self._keeper.ring,
             lambda: self._listeners.urls,
             self._invalidate_tags,
+            self._invalidate_entry,
             self._identify,
         )
         self._console = Console(options.console, options.token, sources)
@@ -383,10 +386,17 @@ class Supervisor:
         number = next(self._questions)
         return await asyncio.gather(*(worker.sample(number, SAMPLE_WITHIN) for worker in self._workers.running))
 
-    async def _invalidate_tags(self, tags: tuple[str, ...]) -> TagsInvalidated | None:
+    async def _invalidate_tags(self, tags: tuple[str, ...]) -> Invalidated | None:
         """Invalidate cached responses by one worker, for all of them. None without an answer."""
         worker = self._workers.any_serving()
-        return None if worker is None else await worker.invalidate_tags(next(self._questions), tags)
+        return None if worker is None else await worker.invalidate(InvalidateTags(next(self._questions), tags))
+
+    async def _invalidate_entry(self, endpoint: str, arguments: Mapping[str, Any]) -> Invalidated | None:
+        """Invalidate one cached response by one worker, for all of them. None without an answer."""
+        worker = self._workers.any_serving()
+        if worker is None:
+            return None
+        return await worker.invalidate(InvalidateEntry(next(self._questions), endpoint, arguments))
 
     async def _identify(self, headers: tuple[tuple[str, str], ...], address: str) -> Identified | None:
         """Return which user request headers authenticate, by one worker. None without an answer."""

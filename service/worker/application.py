@@ -360,6 +360,14 @@ class Application:
         """
         return await self._answers.invalidate_tags(tags)
 
+    async def invalidate_entry(self, name: str, arguments: Mapping[str, Any]) -> int:
+        """Invalidate the cached response of an endpoint to a request with these arguments. Raises `Problem`."""
+        # Imported here, as it is rarely used.
+        from rowcall.service.cache.entry_invalidation import invalidate_entry
+
+        endpoints = [endpoint for endpoint in self.snapshot.endpoints if endpoint.name == name]
+        return await invalidate_entry(endpoints, arguments, self._for_all)
+
     def retire_answers(self) -> None:
         """Stop using cached responses in memory: a successor serves, and its invalidations do not arrive here."""
         self._answers.retire()

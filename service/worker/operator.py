@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
-from typing import Any
-
 from rowcall.core.auth.claims import IdentityClaims
 from rowcall.core.errors.problems import Problem
 from rowcall.service.identity.sessions import Sessions
-from rowcall.service.request.subrequests import CapturedResponse, SubrequestScope
+from rowcall.service.request.subrequests import AbsentClient, CapturedResponse, SubrequestScope
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.supervisor.channel import Identified, Identify
-
-
-class _Client:
-    """The client of a request that ends before the client can leave."""
-
-    def client_disconnect(self) -> Awaitable[Any]:
-        return asyncio.get_running_loop().create_future()
 
 
 async def identified(question: Identify, sessions: Sessions, claims: IdentityClaims) -> Identified:
@@ -27,7 +16,7 @@ async def identified(question: Identify, sessions: Sessions, claims: IdentityCla
     Anonymous is also a user who acts as another one: the rights of the other user are not lent for the console.
     """
     scope = SubrequestScope("POST", "/console", "", [*question.headers], 1, client=question.address)
-    context = RequestContext(scope, CapturedResponse(_Client()))
+    context = RequestContext(scope, CapturedResponse(AbsentClient()))
     try:
         waiting = sessions.authenticate(context)
         if waiting is not None:

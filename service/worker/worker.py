@@ -38,6 +38,8 @@ from rowcall.service.supervisor.channel import (
     EventsSoFar,
     EventsWanted,
     Identify,
+    Invalidated,
+    InvalidateEntry,
     InvalidateTags,
     Keys,
     KeysWanted,
@@ -56,7 +58,6 @@ from rowcall.service.supervisor.channel import (
     Stale,
     Start,
     Stop,
-    TagsInvalidated,
     TakeProfile,
     TokenJudged,
     TokenUsed,
@@ -166,8 +167,8 @@ class Worker:
                 self._feed.begin(message.packed)
             elif isinstance(message, TakeProfile):
                 self._background.start(self._profile(message))
-            elif isinstance(message, InvalidateTags):
-                self._background.start(self._invalidate_tags(message))
+            elif isinstance(message, InvalidateTags | InvalidateEntry):
+                self._background.start(self._invalidate(message))
             elif isinstance(message, Identify):
                 self._background.start(self._identify(message))
             elif isinstance(message, Sample):
@@ -186,13 +187,16 @@ class Worker:
 
         self._channel.send(ProfileTaken(message.number, await sampled(message.seconds)))
 
-    async def _invalidate_tags(self, message: InvalidateTags) -> None:
+    async def _invalidate(self, message: InvalidateTags | InvalidateEntry) -> None:
         try:
-            count = await self._application.invalidate_tags(message.tags)
+            if isinstance(message, InvalidateTags):
+                count = await self._application.invalidate_tags(message.tags)
+            else:
+                count = await self._application.invalidate_entry(message.endpoint, message.arguments)
         except Problem as problem:
-            self._channel.send(TagsInvalidated(message.number, 0, problem.detail))
+            self._channel.send(Invalidated(message.number, 0, problem.detail, problem.status))
         else:
-            self._channel.send(TagsInvalidated(message.number, count))
+            self._channel.send(Invalidated(message.number, count))
 
     async def _identify(self, message: Identify) -> None:
         # Imported here, as it is rarely used.

@@ -30,6 +30,14 @@ create function profiled() returns bigint language sql volatile as $$ select nex
 comment on function profiled() is 'HTTP GET /profiled
 cached
 cache_profile fast';
+create function numbered(_n int, _t timestamp default null) returns bigint language sql volatile as
+    $$ select nextval('runs') $$;
+comment on function numbered(int, timestamp) is 'HTTP GET /numbered
+cached';
+create function mine() returns bigint language sql volatile as $$ select nextval('runs') $$;
+comment on function mine() is 'HTTP GET /mine
+cached
+user_context';
 create table work (what text);
 create table switch (fails boolean);
 insert into switch values (true);
@@ -237,6 +245,22 @@ def test_cached_responses_are_invalidated_for_all_workers(
     after = [everywhere((service,), path) for path in PATHS]
     assert [len(texts) for texts in after] == [1, 1, 1]
     assert tuple(old == new for old, new in zip(before, after, strict=True)) == stay
+
+
+def test_one_response_is_invalidated_by_its_arguments(service: Service, console: httpx.Client) -> None:
+    paths = ("/ran/a", "/ran/b", "/numbered?n=7&t=2026-01-02", "/numbered?n=8")
+    before = [everywhere((service,), path) for path in paths]
+    ran, numbered = {"endpoint": "GET /ran/{_a}"}, {"endpoint": "GET /numbered"}
+    assert act(console, "invalidate-cache", **ran, arguments='{"a": "a"}') == {"invalidated": 1}
+    assert act(console, "invalidate-cache", **ran, arguments='{"a": "c"}') == {"invalidated": 0}
+    assert act(console, "invalidate-cache", **numbered, arguments='{"n": 7, "t": "2026-01-02"}') == {"invalidated": 1}
+    after = [everywhere((service,), path) for path in paths]
+    assert [old == new for old, new in zip(before, after, strict=True)] == [False, True, False, True]
+    assert "b" in refusal(console, 400, "invalidate-cache", **ran, arguments='{"b": "a"}')
+    refusal(console, 400, "invalidate-cache", **ran, arguments="no json")
+    refusal(console, 400, "invalidate-cache", **ran, arguments="[]")
+    refusal(console, 400, "invalidate-cache", all="true", arguments="{}")
+    assert "depends on the caller" in refusal(console, 409, "invalidate-cache", endpoint="GET /mine", arguments="{}")
 
 
 @pytest.mark.parametrize("kind", ["Redis", "Hybrid"])

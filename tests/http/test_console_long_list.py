@@ -94,6 +94,7 @@ def _listening(
         lambda: [],
         no_worker,
         no_worker,
+        no_worker,
     )
     console = Console(admin.console, admin.token, sources)
     listener = AdminListener(admin, {}, {"console": console})

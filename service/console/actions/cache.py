@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+import orjson
 
 from rowcall.core.cache.options import endpoint_tag, profile_tag
 from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.service.console.actions.action import Action, Result, Values
-from rowcall.service.console.sources import Sources
+from rowcall.service.console.sources import Invalidation, Sources
 
 _SCOPES = ("endpoint", "profile", "tag", "all")
 
@@ -18,20 +21,40 @@ def cache_actions(sources: Sources) -> Iterator[Action]:
         return
 
     def invalidate(values: Values) -> Result:
-        tags = _tags(sources, values)
-        answer = sources.run(sources.invalidate(tags))
+        if "arguments" in values:
+            return invalidate_one(values)
+        return result_of(sources.run(sources.invalidate(_tags(sources, values))))
+
+    def invalidate_one(values: Values) -> Result:
+        if set(values) != {"endpoint", "arguments"}:
+            raise Problem(400, "arguments belong to an endpoint, and to nothing else")
+        _tags(sources, {"endpoint": values["endpoint"]})
+        return result_of(sources.run(sources.invalidate_entry(values["endpoint"], _arguments(values["arguments"]))))
+
+    def result_of(answer: Invalidation | None) -> Result:
         if answer is None:
             raise unavailable("no worker has answered in time; it is not known whether the responses are invalidated")
         if answer.error is not None:
-            raise unavailable(answer.error)
+            raise Problem(answer.status, answer.error)
         return {"invalidated": answer.count}
 
     yield Action(
         "invalidate-cache",
-        "Invalidates the cached responses of an endpoint, of a profile, with a tag, or all of them.",
+        "Invalidates the cached responses of an endpoint (with arguments, as JSON: one), a profile, a tag, or all.",
         invalidate,
-        optional=_SCOPES,
+        optional=(*_SCOPES, "arguments"),
     )
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """Return the arguments of a request. Raises `Problem` 400."""
+    try:
+        arguments = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Problem(400, f"arguments: no JSON: {error}") from None
+    if not isinstance(arguments, dict):
+        raise Problem(400, 'arguments: it is a JSON object such as {"id": 7}')
+    return arguments
 
 
 def _tags(sources: Sources, values: Values) -> tuple[str, ...]:

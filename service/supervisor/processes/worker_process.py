@@ -20,6 +20,8 @@ from rowcall.service.supervisor.channel import (
     Channel,
     Identified,
     Identify,
+    Invalidated,
+    InvalidateEntry,
     InvalidateTags,
     Logged,
     PrepareSnapshot,
@@ -29,7 +31,6 @@ from rowcall.service.supervisor.channel import (
     Sampled,
     Serving,
     SnapshotPrepared,
-    TagsInvalidated,
     TakeProfile,
     WorkerEvent,
 )
@@ -46,6 +47,7 @@ IDENTIFY_WITHIN = 10.0
 PREPARE_WITHIN = 60.0
 """Seconds that a worker may take to build a schema snapshot."""
 
+_Question = Sample | TakeProfile | InvalidateTags | InvalidateEntry | Identify
 Headers = tuple[tuple[str, str], ...]
 Gauges = list[tuple[str, Mapping[str, str], float]]
 
@@ -71,8 +73,8 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
 
 
 def _result_of(
-    answer: Sampled | ProfileTaken | TagsInvalidated | Identified,
-) -> Gauges | str | TagsInvalidated | Identified:
+    answer: Sampled | ProfileTaken | Invalidated | Identified,
+) -> Gauges | str | Invalidated | Identified:
     if isinstance(answer, Sampled):
         return answer.gauges
     return answer.text if isinstance(answer, ProfileTaken) else answer
@@ -141,9 +143,9 @@ class WorkerProcess:
         result: str | None = await self._reply_to(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
         return result
 
-    async def invalidate_tags(self, number: int, tags: tuple[str, ...]) -> TagsInvalidated | None:
+    async def invalidate(self, question: InvalidateTags | InvalidateEntry) -> Invalidated | None:
         """Make the worker invalidate cached responses for all workers; None without an answer."""
-        result: TagsInvalidated | None = await self._reply_to(InvalidateTags(number, tags), INVALIDATE_WITHIN)
+        result: Invalidated | None = await self._reply_to(question, INVALIDATE_WITHIN)
         return result
 
     async def identify(self, number: int, headers: Headers, address: str) -> Identified | None:
@@ -151,7 +153,7 @@ class WorkerProcess:
         result: Identified | None = await self._reply_to(Identify(number, headers, address), IDENTIFY_WITHIN)
         return result
 
-    async def _reply_to(self, question: Sample | TakeProfile | InvalidateTags | Identify, seconds: float) -> Any:
+    async def _reply_to(self, question: _Question, seconds: float) -> Any:
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
         self.channel.send(question)
         try:
@@ -180,7 +182,7 @@ class WorkerProcess:
                 if isinstance(message, Logged):
                     self._remember_error(message.entries)
                     current_log().take(message.entries)
-                elif isinstance(message, Sampled | ProfileTaken | TagsInvalidated | Identified):
+                elif isinstance(message, Sampled | ProfileTaken | Invalidated | Identified):
                     response = self._questions.get(message.number)
                     if response is not None and not response.done():
                         response.set_result(_result_of(message))
