@@ -30,7 +30,8 @@ class OneWorker:
             ]
         )  # fmt: skip
         self._wait()
-        children = psutil.Process(self._process.pid).children(recursive=True)
+        self.supervisor = psutil.Process(self._process.pid)
+        children = self.supervisor.children(recursive=True)
         self.worker = next(child for child in children if child.name() == "rowcall-worker")
 
     def _wait(self) -> None:

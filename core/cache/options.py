@@ -77,11 +77,18 @@ class CacheOptions:
     tags_roles: frozenset[str] = frozenset()
     hybrid: HybridOptions = HybridOptions()
     profiles: tuple[Profile, ...] = ()
+    operator_tags: bool = False
+    """Whether responses have tags by which operators invalidate those of an endpoint or of a profile."""
 
     def profile(self, name: str | None) -> Profile:
         """Return the profile of this name; None: that of endpoints without a profile. Unknown names stop the start."""
         named = (item for item in self.profiles if item.name == name)
         return next(named, Profile(name or "", self.place))
+
+    @property
+    def every_operator_tag(self) -> tuple[str, ...]:
+        """Tags of which each response has one."""
+        return tuple(profile_tag(name) for name in ("", *sorted(self.names)))
 
     @property
     def names(self) -> frozenset[str]:
@@ -91,6 +98,16 @@ class CacheOptions:
     def places(self) -> frozenset[Place]:
         """Backends that an endpoint may use."""
         return frozenset((self.place, *(item.place for item in self.profiles))) if self.enabled else frozenset()
+
+
+def profile_tag(name: str) -> str:
+    """Return the operator tag of responses of a profile. name: empty for endpoints without a profile."""
+    return f"operator profile {name}"
+
+
+def endpoint_tag(name: str) -> str:
+    """Return the operator tag of responses of an endpoint. name: method and path."""
+    return f"operator endpoint {name}"
 
 
 NO_CACHE = CacheOptions()

@@ -53,7 +53,7 @@ def around_answer(
     largest = services.answers.largest(plan.place)
     needs_body = reads_body(endpoint, plan)
     report = status_reporter(services.options.cache.status_header, count)
-    announced = announce(endpoint, plan) if plan.tags else None
+    announced = announce(endpoint, plan) if plan.tags or plan.operator_tags else None
 
     def report_outcome(context: RequestContext, word: str) -> None:
         if report is not None:

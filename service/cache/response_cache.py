@@ -51,7 +51,7 @@ def around(
     key_for = key_of(endpoint, plan, services)
     report = status_reporter(services.options.cache.status_header, count)
     keep = _keep(endpoint, services, plan)
-    if plan.tags:
+    if plan.tags or plan.operator_tags:
         run = (announce(endpoint, plan), *run)
     # A hit skips the steps that run and the cache writer behind them.
     steps_to_skip = len(run) + 1
@@ -169,11 +169,14 @@ def tags_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], t
     """Return the function for the tags of the response to a request."""
     names = placeholder_names(endpoint.parameters)
     templates = tuple(parse_template(tag, names) for tag in plan.tags)
+    further = plan.operator_tags
     if all("{" not in tag for tag in plan.tags):
-        return lambda _context: plan.tags
+        constant = (*plan.tags, *further)
+        return lambda _context: constant
     # A tag is one word, whatever characters a value has.
-    return lambda context: tuple(
-        "".join(template.fill(partial(argument_text, context)).split()).replace(",", "") for template in templates
+    return lambda context: (
+        *("".join(template.fill(partial(argument_text, context)).split()).replace(",", "") for template in templates),
+        *further,
     )
 
 

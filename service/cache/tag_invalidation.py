@@ -4,7 +4,7 @@ callers.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 
 from rowcall.core.endpoint.access import Access
 from rowcall.core.errors.problems import Problem
@@ -35,13 +35,7 @@ def _invalidate(services: Services) -> Step:
             raise Problem(400, str(error)) from None
         if not tags:
             raise Problem(400, "the query names no tag: ?tag=orders")
-        for place in services.options.cache.places:
-            services.answers.require_listener(place)
-        count = 0
-        for store in services.answers.every():
-            for tag in tags:
-                result = store.invalidate_tag(tag)
-                count += await result if isinstance(result, Awaitable) else result
+        count = await services.answers.invalidate_tags(tags)
         body = b'{"invalidated":%d}' % count
         context.protocol.response_bytes(200, [("content-type", "application/json")], body)
 

@@ -98,13 +98,40 @@ class Database:
         except psycopg.Error:
             return None
 
-    def _read(self, queries: Mapping[str, str], *, statements: bool) -> dict[str, Any]:
+    def about(self, subject: str, queries: Mapping[str, str]) -> dict[str, Any]:
+        """Return the rows of queries about a user, by name. subject: the parameter of each."""
+        return self._read(queries, statements=False, parameters=(subject,))
+
+    def change(self, query: str, *parameters: object) -> Any:
+        """Run a statement in a transaction of its own, and return its first value; None without a row.
+
+        Raises `Problem`: 409 if PostgreSQL refuses it, with the reason, 503 if the database cannot be reached.
+        """
+
+        async def run() -> Any:
+            async with self._sources.connector.maintenance_connection() as connection:
+                async with connection.transaction(), connection.cursor() as cursor:
+                    await _limit(cursor)
+                    await cursor.execute(query.encode(), parameters)
+                    row = await cursor.fetchone()
+                return None if row is None else row[0]
+
+        try:
+            return self._sources.run(run())
+        except psycopg.OperationalError as error:
+            raise Problem(503, f"the database cannot be reached, or was too slow: {_reason(error)}") from None
+        except psycopg.Error as error:
+            raise Problem(409, f"the database refuses this: {_reason(error)}{_remedy(error)}") from None
+
+    def _read(
+        self, queries: Mapping[str, str], *, statements: bool, parameters: tuple[object, ...] = ()
+    ) -> dict[str, Any]:
         async def read() -> dict[str, Any]:
             report: dict[str, Any] = {}
             unavailable: dict[str, str] = {}
             async with self._sources.connector.maintenance_connection() as connection:
                 for name, query in queries.items():
-                    await _add(report, unavailable, name, connection, query)
+                    await _add(report, unavailable, name, connection, query, parameters)
                 if statements:
                     await _add_statements(report, unavailable, connection)
             return {**report, "unavailable": unavailable}
@@ -130,9 +157,10 @@ async def _add(
     name: str,
     connection: Connection,
     query: str | sql.Composed,
+    parameters: tuple[object, ...] = (),
 ) -> None:
     try:
-        report[name] = await _rows(connection, query)
+        report[name] = await _rows(connection, query, parameters)
     except psycopg.OperationalError:
         raise
     except psycopg.Error as error:
@@ -143,9 +171,22 @@ async def _rows(connection: Connection, query: str | sql.Composed, parameters: t
     """Run a query in a read-only transaction of its own with a time limit."""
     async with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute("set transaction read only")
-        await cursor.execute("select pg_catalog.set_config('statement_timeout', %s, true)", (_TIMEOUT,))
+        await _limit(cursor)
         await cursor.execute(query.encode() if isinstance(query, str) else query, parameters or None)
         return await cursor.fetchall()
+
+
+async def _limit(cursor: psycopg.AsyncCursor[Any]) -> None:
+    await cursor.execute("select pg_catalog.set_config('statement_timeout', %s, true)", (_TIMEOUT,))
+
+
+def _remedy(error: psycopg.Error) -> str:
+    """Return what to do if a function of the schema `rowcall` is missing or must not be used."""
+    if isinstance(error, psycopg.errors.UndefinedFunction | psycopg.errors.UndefinedTable):
+        return "; rowcall --install updates the schema rowcall"
+    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+        return "; grant that to the role of the service"
+    return ""
 
 
 def _reason(error: psycopg.Error) -> str:

@@ -17,13 +17,21 @@ _MOST = 1000
 Traffic = Mapping[tuple[str, str], dict[str, Any]]
 
 
+class Counts(Protocol):
+    """Requests of endpoints, by method and path: since the start, and of at most the last hour with its seconds."""
+
+    def traffic(self) -> Traffic: ...
+
+    def last_hour(self) -> tuple[float, Traffic]: ...
+
+
 class Definitions(Protocol):
     """Reads the SQL of routines."""
 
     def definition(self, oid: int) -> str | None: ...
 
 
-def endpoints(snapshot: SchemaSnapshot, traffic: Traffic, query: Mapping[str, str]) -> dict[str, Any]:
+def endpoints(snapshot: SchemaSnapshot, counts: Counts, query: Mapping[str, str]) -> dict[str, Any]:
     """Return a page of the endpoints whose method, path, routine or comment contain all words of `search`, in the order
     of their paths; `schema` restricts them. Raises `Problem` 400 for an invalid `offset` or `limit`.
     """
@@ -34,27 +42,28 @@ def endpoints(snapshot: SchemaSnapshot, traffic: Traffic, query: Mapping[str, st
     found = [
         item for item in snapshot.endpoints if (not schema or item.routine.schema == schema) and _matches(item, words)
     ]
+    traffic, (seconds, last_hour) = counts.traffic(), counts.last_hour()
     found.sort(key=lambda item: (item.path, item.method))
     return {
         "total": len(found),
         "offset": offset,
-        "endpoints": [_summary(item, traffic) for item in found[offset : offset + limit]],
+        "endpoints": [_summary(item, traffic, last_hour) for item in found[offset : offset + limit]],
+        "lastHourSeconds": seconds,
         "schemas": sorted({item.routine.schema for item in snapshot.endpoints}),
         "leftOut": [str(reason) for reason in snapshot.left_out],
     }
 
 
 def endpoint(
-    snapshot: SchemaSnapshot, traffic: Traffic, query: Mapping[str, str], definitions: Definitions
+    snapshot: SchemaSnapshot, counts: Counts, query: Mapping[str, str], definitions: Definitions
 ) -> dict[str, Any]:
     """Return the endpoint with this `method` and `path`. Raises `Problem` 404 if there is none."""
-    method, path = query.get("method", "GET"), query.get("path", "")
-    found = [item for item in snapshot.endpoints if (item.method, item.path) == (method, path)]
-    if not found:
-        raise Problem(404, f"there is no endpoint {method[:20]} {path[:200]}; /console/api/endpoints lists them")
+    found = named_endpoint(snapshot, query)
     item = found[0]
+    seconds, last_hour = counts.last_hour()
     return {
-        **_summary(item, traffic),
+        **_summary(item, counts.traffic(), last_hour),
+        "lastHourSeconds": seconds,
         "comment": item.routine.comment,
         "annotations": list(item.annotations),
         "sql": definitions.definition(item.routine.oid) if item.routine.source is None else None,
@@ -64,6 +73,15 @@ def endpoint(
     }
 
 
+def named_endpoint(snapshot: SchemaSnapshot, query: Mapping[str, str]) -> list[Endpoint]:
+    """Return the endpoint with this `method` and `path`, and its overloads. Raises `Problem` 404 if there is none."""
+    method, path = query.get("method", "GET"), query.get("path", "")
+    found = [item for item in snapshot.endpoints if (item.method, item.path) == (method, path)]
+    if not found:
+        raise Problem(404, f"there is no endpoint {method[:20]} {path[:200]}; /console/api/endpoints lists them")
+    return found
+
+
 def _matches(item: Endpoint, words: list[str]) -> bool:
     if not words:
         return True
@@ -71,7 +89,7 @@ def _matches(item: Endpoint, words: list[str]) -> bool:
     return all(word in text for word in words)
 
 
-def _summary(item: Endpoint, traffic: Traffic) -> dict[str, Any]:
+def _summary(item: Endpoint, traffic: Traffic, last_hour: Traffic) -> dict[str, Any]:
     return {
         "method": item.method,
         "path": item.path,
@@ -81,4 +99,5 @@ def _summary(item: Endpoint, traffic: Traffic) -> dict[str, Any]:
         "authentication": item.access.scheme,
         "internal": item.options.internal,
         "traffic": traffic.get((item.method, item.path)),
+        "lastHour": last_hour.get((item.method, item.path)),
     }

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from rowcall.core.operations.percentiles import percentile
 from rowcall.ext.driver.meter import bounds
 from rowcall.service.console.sources import Sources
+from rowcall.service.console.traffic import BUCKETS, Name, Traffic
 from rowcall.service.metrics.report import STATUSES, Process, Processes, gauges
 from rowcall.service.metrics.segments import Row, read
 
@@ -24,7 +25,6 @@ _FRESH = 0.9
 """Seconds for which a sample serves further requests."""
 _OLDEST = 30.0
 """Seconds after which a sample is too old for a rate."""
-_COLUMNS = (*(f"duration:{bound:g}" for bound in bounds), "duration:+Inf")
 _SUMMED = ("cache_hits", "cache_misses", "retries", "limited", "overloaded", "in_flight", "duration:sum")
 
 Result = TypeVar("Result")
@@ -48,6 +48,7 @@ class Load:
         self._last: _Sample | None = None
         self._overview: dict[str, Any] = {}
         self._processes = Processes()
+        self._traffic = Traffic()
 
     def overview(self) -> dict[str, Any]:
         """Return rates since the previous sample. If there is no recent one, wait a second for two."""
@@ -69,6 +70,10 @@ class Load:
         rows = (row for row in read(self._sources.folder) if row.label[0] == "endpoint")
         return {(row.label[1], row.label[2]): _counted(row.numbers) for row in rows}
 
+    def last_hour(self) -> tuple[float, dict[Name, dict[str, Any]]]:
+        """Return the traffic of at most the last hour by endpoint, with its duration in seconds."""
+        return self._traffic.since(read(self._sources.folder))
+
     def cache(self) -> dict[str, Any]:
         """Return hits and misses of each endpoint with cached responses."""
         rows = [row for row in read(self._sources.folder) if row.label[0] == "endpoint"]
@@ -78,6 +83,7 @@ class Load:
             "hits": hits,
             "misses": misses,
             "ratio": _ratio(hits, misses),
+            "profiles": sorted(self._sources.options.cache.names),
             "endpoints": [
                 {
                     "endpoint": f"{row.label[1]} {row.label[2]}",
@@ -91,12 +97,13 @@ class Load:
 
     def _take(self) -> _Sample:
         rows = read(self._sources.folder)
+        self._traffic.since(rows)
         return _Sample(time.monotonic(), rows, _totals(rows))
 
     def _described(self, before: _Sample, after: _Sample) -> dict[str, Any]:
         seconds = after.time - before.time
         changes = {name: value - before.totals[name] for name, value in after.totals.items()}
-        buckets = [changes[name] for name in _COLUMNS]
+        buckets = [changes[name] for name in BUCKETS]
         samples = self._sources.run(_awaited(self._sources.sample()))
         reported = {family.name: family for family in gauges(item for item in samples if item is not None)}
         requests = sum(changes[status] for status in STATUSES)
@@ -137,7 +144,7 @@ class Load:
 
 def _totals(rows: Iterable[Row]) -> dict[str, float]:
     """Return the sums of endpoints and of requests without an endpoint."""
-    totals = dict.fromkeys((*STATUSES, *_COLUMNS, *_SUMMED), 0.0)
+    totals = dict.fromkeys((*STATUSES, *BUCKETS, *_SUMMED), 0.0)
     for row in rows:
         if row.label[0] == "endpoint" or row.label == ("worker", "unrouted"):
             for name in totals:
@@ -146,7 +153,7 @@ def _totals(rows: Iterable[Row]) -> dict[str, float]:
 
 
 def _counted(numbers: Mapping[str, float]) -> dict[str, Any]:
-    buckets = [numbers[name] for name in _COLUMNS]
+    buckets = [numbers[name] for name in BUCKETS]
     requests = sum(numbers[status] for status in STATUSES)
     return {
         "requests": requests,

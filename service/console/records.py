@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
+from rowcall.core.catalogue.catalog import TypeInfo
+from rowcall.core.documents.contract import Contract, contract_of
+from rowcall.core.documents.contract_changes import changes
+from rowcall.core.documents.wire_types import as_wire_types
+from rowcall.core.endpoint.capabilities import NoticeLevel
+from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.service.console.query import whole
+from rowcall.service.console.sources import Sources
 from rowcall.service.log.entry import LEVELS, VERBOSE, level_name
 from rowcall.service.log.recent import RecentEntries
-from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot
+from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot, endpoints_by_name
 
 _RELOADS = 50
 _NAMES = 500
@@ -19,36 +26,87 @@ _NAMES = 500
 _ENTRIES = 500
 
 
+class _Side(NamedTuple):
+    """The endpoints of a reload before or after it, with the types of their databases."""
+
+    endpoints: Sequence[Endpoint]
+    types: Mapping[int, TypeInfo]
+    other_types: Mapping[str, Mapping[int, TypeInfo]]
+
+    @classmethod
+    def of(cls, snapshot: SchemaSnapshot, names: set[str]) -> _Side:
+        found = [item for items in endpoints_by_name(snapshot, names).values() for item in items]
+        return cls(found, snapshot.types, snapshot.other_types)
+
+
+class _Reload(NamedTuple):
+    described: dict[str, Any]
+    before: _Side
+    after: _Side
+
+
 class Reloads:
-    """The last reloads of the schema."""
+    """The last reloads of the schema. What they mean for clients is computed on request."""
 
-    def __init__(self) -> None:
-        self._reloads: deque[dict[str, Any]] = deque(maxlen=_RELOADS)
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._reloads: deque[_Reload] = deque(maxlen=_RELOADS)
 
-    def add(self, number: int, difference: Difference) -> None:
-        self._reloads.appendleft(
-            {
-                "snapshot": number,
-                "time": time.time(),
-                "counts": {
-                    "added": len(difference.added),
-                    "changed": len(difference.changed),
-                    "removed": len(difference.removed),
-                },
-                "added": difference.added[:_NAMES],
-                "changed": difference.changed[:_NAMES],
-                "removed": difference.removed[:_NAMES],
-            }
-        )
+    def add(self, before: SchemaSnapshot, after: SchemaSnapshot, difference: Difference) -> None:
+        listed = (difference.added[:_NAMES], difference.changed[:_NAMES], difference.removed[:_NAMES])
+        names = {name for part in listed for name in part}
+        described = {
+            "snapshot": after.number,
+            "time": time.time(),
+            "counts": {
+                "added": len(difference.added),
+                "changed": len(difference.changed),
+                "removed": len(difference.removed),
+            },
+            "added": listed[0],
+            "changed": listed[1],
+            "removed": listed[2],
+        }
+        self._reloads.appendleft(_Reload(described, _Side.of(before, names), _Side.of(after, names)))
 
-    def report(self, snapshot: SchemaSnapshot) -> dict[str, Any]:
-        """Return the last reloads, newest first, and the objects that the active snapshot leaves out."""
+    def report(self) -> dict[str, Any]:
+        """Return the last reloads, newest first, each with its changes of the contract, and the objects that the active
+        snapshot leaves out.
+        """
+        snapshot = self._sources.snapshot()
         return {
             "snapshot": snapshot.number,
             "endpoints": len(snapshot.endpoints),
             "leftOut": [str(reason) for reason in snapshot.left_out],
-            "reloads": list(self._reloads),
+            "reloads": [self._with_contract(reload) for reload in tuple(self._reloads)],
         }
+
+    def _with_contract(self, reload: _Reload) -> dict[str, Any]:
+        """Return a reload with what clients notice of it, the most severe first."""
+        if "contract" not in reload.described:
+            found = changes(self._contract(reload.before), self._contract(reload.after))
+            reload.described["contract"] = [
+                {"severity": change.severity.name.lower(), "endpoint": change.endpoint, "change": change.text}
+                for change in found[:_NAMES]
+            ]
+        return reload.described
+
+    def _contract(self, side: _Side) -> Contract:
+        settings, options = self._sources.settings, self._sources.options
+        endpoints, types_of = as_wire_types(
+            side.endpoints,
+            lambda item: side.other_types.get((item.options.connection or "").casefold(), side.types),
+            safe_numbers=options.safe_numbers,
+            resolve_nested=options.resolve_nested,
+        )
+        return contract_of(
+            endpoints,
+            types_of,
+            camel=settings.flag("Service:CamelCaseNames"),
+            level=NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper()),
+            exact=settings.flag("Service:ExactTypes"),
+            functions={},
+        )
 
 
 def log_entries(entries: RecentEntries, query: Mapping[str, str]) -> dict[str, Any]:

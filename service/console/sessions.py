@@ -7,14 +7,51 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 import secrets
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 _BYTES = 32
 _MOST = 100
 """Most sessions at a time; the oldest one ends for a further one."""
+
+Headers = tuple[tuple[str, str], ...]
+
+BY_LINK = "sign-in link"
+BY_TOKEN = "Admin:BearerToken"  # noqa: S105 (the name of a key)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session of an operator. id: names it to other operators, and is no secret. Times in seconds since 1970."""
+
+    id: str
+    operator: str
+    """Who has signed in: the name of a user, or by what."""
+    address: str
+    """From where; empty for a Unix socket."""
+    began: float
+    expires: float
+    credentials: Headers = field(default=(), repr=False)
+    """Request headers with the session of a user of the service, who is authenticated by them again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Expiring:
+    ends: float
+    """Seconds of the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Running(_Expiring):
+    session: Session
+
+
+Stored = TypeVar("Stored", bound=_Expiring)
 
 
 class Sessions:
@@ -27,29 +64,41 @@ class Sessions:
         self._session_seconds = session_seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._links: dict[bytes, float] = {}
-        self._sessions: dict[bytes, float] = {}
+        self._links: dict[bytes, _Expiring] = {}
+        self._sessions: dict[bytes, _Running] = {}
 
     def new_link(self) -> str:
         """Return a token of 256 bits with which `sign_in` succeeds once."""
-        return self._add(self._links, self._link_seconds)
+        return self._add(self._links, _Expiring(self._clock() + self._link_seconds))
 
-    def new_session(self) -> str:
-        """Return the secret of a new session."""
-        return self._add(self._sessions, self._session_seconds)
+    def new_session(
+        self, operator: str, address: str = "", credentials: Headers = (), longest: float = math.inf
+    ) -> str:
+        """Return the secret of a new session. longest: seconds after which it ends at the latest."""
+        began, seconds = time.time(), min(self._session_seconds, longest)
+        session = Session(secrets.token_hex(8), operator, address, began, began + seconds, credentials)
+        return self._add(self._sessions, _Running(self._clock() + seconds, session))
 
-    def sign_in(self, token: str) -> str | None:
+    def sign_in(self, token: str, address: str = "") -> str | None:
         """Use up the token of a link, and return the secret of a new session; None if it is not valid."""
         with self._lock:
             digest = self._find(self._links, token)
             if digest is None:
                 return None
             del self._links[digest]
-        return self.new_session()
+        return self.new_session(BY_LINK, address)
 
-    def is_valid(self, secret: str) -> bool:
+    def find(self, secret: str) -> Session | None:
+        """Return the session with this secret, or None."""
         with self._lock:
-            return self._find(self._sessions, secret) is not None
+            digest = self._find(self._sessions, secret)
+            return None if digest is None else self._sessions[digest].session
+
+    def running(self) -> list[Session]:
+        """Return all sessions, the oldest first."""
+        with self._lock:
+            self._remove_expired(self._sessions)
+            return [item.session for item in self._sessions.values()]
 
     def end(self, secret: str) -> None:
         """End a session, if there is one."""
@@ -58,19 +107,30 @@ class Sessions:
             if digest is not None:
                 del self._sessions[digest]
 
-    def _add(self, known: dict[bytes, float], seconds: float) -> str:
+    def end_named(self, name: str) -> bool:
+        """End the session with this id. Return whether there was one."""
+        with self._lock:
+            found = [digest for digest, item in self._sessions.items() if item.session.id == name]
+            for digest in found:
+                del self._sessions[digest]
+        return bool(found)
+
+    def _add(self, known: dict[bytes, Stored], item: Stored) -> str:
         secret = secrets.token_urlsafe(_BYTES)
         with self._lock:
             if len(known) >= _MOST:
                 del known[next(iter(known))]
-            known[_digest(secret)] = self._clock() + seconds
+            known[_digest(secret)] = item
         return secret
 
-    def _find(self, known: dict[bytes, float], secret: str) -> bytes | None:
-        """Return the digest of a secret that has not expired. Removes expired ones."""
+    def _remove_expired(self, known: dict[bytes, Stored]) -> None:
         now = self._clock()
-        for expired in [digest for digest, end in known.items() if end <= now]:
+        for expired in [digest for digest, item in known.items() if item.ends <= now]:
             del known[expired]
+
+    def _find(self, known: dict[bytes, Stored], secret: str) -> bytes | None:
+        """Return the digest of a secret that has not expired."""
+        self._remove_expired(known)
         searched = _digest(secret)
         found = [digest for digest in known if hmac.compare_digest(digest, searched)]
         return found[0] if found else None

@@ -1,15 +1,16 @@
-"""What the console reads: the parts of the supervisor that it shows, and nothing that changes them."""
+"""What the console uses of the supervisor: the parts that it shows, and those that its actions need."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rowcall.core.config import Settings
 from rowcall.core.errors.problems import Problem
+from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.database.connector import Connector
 from rowcall.service.log.recent import RecentEntries
 from rowcall.service.metrics.report import Gauge
@@ -22,10 +23,40 @@ _WITHIN = 15.0
 Result = TypeVar("Result")
 
 
+class Invalidation(Protocol):
+    """The answer of a worker. count: of the responses. error: why none is invalidated, or that is not confirmed."""
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def error(self) -> str | None: ...
+
+    @property
+    def status(self) -> int: ...
+
+
+class Caller(Protocol):
+    """A user of the service. name: None for an anonymous caller. expires: end of the session in seconds since 1970."""
+
+    @property
+    def name(self) -> str | None: ...
+
+    @property
+    def roles(self) -> frozenset[str]: ...
+
+    @property
+    def expires(self) -> float: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """folder: the shared state of the host. sample: the gauges of each worker, None for one that does not answer.
-    workers: their process ids by number. snapshot: the active one. loop: the event loop of the supervisor.
+    workers: their process ids by number. snapshot: the active one. loop: the event loop of the supervisor. keys: the
+    key ring. urls: of the public listeners. invalidate: makes a worker invalidate the cached responses with one of
+    these tags; None without an answer. invalidate_entry: the same for the response of an endpoint to a request with
+    these arguments. identify: returns which user of the service request headers authenticate, sent
+    from an address; None without an answer.
     """
 
     settings: Settings
@@ -37,6 +68,11 @@ class Sources:
     connector: Connector
     entries: RecentEntries
     loop: asyncio.AbstractEventLoop
+    keys: Callable[[], KeyRing]
+    urls: Callable[[], Sequence[str]]
+    invalidate: Callable[[tuple[str, ...]], Coroutine[Any, Any, Invalidation | None]]
+    invalidate_entry: Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, Invalidation | None]]
+    identify: Callable[[tuple[tuple[str, str], ...], str], Coroutine[Any, Any, Caller | None]]
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run in the event loop and wait for the result. Must be called in a thread. Raises `Problem` 503 if it takes

@@ -29,6 +29,7 @@ log = logging.getLogger("rowcall")
 
 _AT_ONCE = 16
 """Most simultaneous requests."""
+_LARGEST_BODY = 1_048_576
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"none", "same-origin"})
 _SECONDS = 10.0
@@ -59,12 +60,16 @@ Pages = Mapping[tuple[str, str], Page]
 
 @dataclass(frozen=True, slots=True)
 class MountRequest:
-    """A request below the path of a mount. headers: by name in lower case; several values of a name are joined."""
+    """A request below the path of a mount. headers: by name in lower case; several values of a name are joined.
+    address: of the client; empty for a Unix socket. body: reads the body, once; raises `Problem` if it is too large.
+    """
 
     method: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
+    address: str = ""
+    body: Callable[[], bytes] = bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def do_POST(self) -> None:
-        # The body of a request is not read, because no page has one, so the connection cannot be used again.
+        # The body of a request is not read, except by a mount that asks for it, so the connection is not used again.
         self.close_connection = True
         self._answer()
 
@@ -206,7 +211,19 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in self.headers.items():
             headers[name.lower()] = f"{headers[name.lower()]}, {value}" if name.lower() in headers else value
         method = "GET" if self.command == "HEAD" else self.command
-        return mount(MountRequest(method, parts.path, dict(parse_qsl(parts.query)), headers))
+        address = self.client_address[0] if isinstance(self.client_address, tuple) else ""
+        return mount(MountRequest(method, parts.path, dict(parse_qsl(parts.query)), headers, address, self._read_body))
+
+    def _read_body(self) -> bytes:
+        """Return the body of a request to a mount. Raises `Problem`."""
+        if "transfer-encoding" in self.headers:
+            raise Problem(411, "the admin listener requires Content-Length with a body")
+        length = self.headers.get("content-length", "0")
+        if not (length.isascii() and length.isdecimal() and len(length) <= 10):
+            raise Problem(400, "Content-Length is no number")
+        if int(length) > _LARGEST_BODY:
+            raise Problem(413, f"the body has more than {_LARGEST_BODY} bytes")
+        return self.rfile.read(int(length))
 
     def _page(self) -> MountResponse:
         """Return the response of the page. Raises `Problem`."""

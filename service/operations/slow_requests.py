@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from rowcall.service.database.database import Database
 
 log = logging.getLogger("rowcall.slow")
+
+Session = psycopg.AsyncConnection[tuple[object, ...]]
 
 _MOST_WAITING = 4
 """Maximum of concurrent plan requests of a worker; the plans of further slow endpoints are logged the next time."""
@@ -120,19 +123,25 @@ class Plans:
 
 
 async def _plan_of(statement: Statement, database: Database) -> str:
-    """Return the generic plan of a statement, with `$1` in place of values.
+    async with database.maintenance_connection() as session:
+        return await plan_on(session, statement.sql, statement.count, statement.types or ())
 
-    The statement is not run. Planning may call STABLE functions for estimates, so the transaction is read only.
+
+async def plan_on(session: Session, sql: bytes, count: int, oids: Sequence[int] = ()) -> str:
+    """Return the generic plan of a statement with `count` parameters, with `$1` in place of values.
+
+    The statement is not run. Planning may call STABLE functions for estimates, so the transaction is read only. oids:
+    the types of the parameters, empty if they follow from the statement.
     """
-    async with database.maintenance_connection() as session, session.transaction(force_rollback=True):
+    async with session.transaction(force_rollback=True):
         await session.execute("set transaction read only")
         await session.execute(
             "select set_config('statement_timeout', '5s', true),"
             " set_config('plan_cache_mode', 'force_generic_plan', true)"
         )
-        types = await _types_of(statement, session)
-        values = ", ".join(["null"] * statement.count)
-        await session.execute(b"prepare rowcall_slow" + types.encode() + b" as " + statement.sql)
+        types = await _types_of(oids, session)
+        values = ", ".join(["null"] * count)
+        await session.execute(b"prepare rowcall_slow" + types.encode() + b" as " + sql)
         try:
             explain = f"explain execute rowcall_slow{f'({values})' if values else ''}"
             rows = await (await session.execute(explain.encode())).fetchall()
@@ -142,9 +151,8 @@ async def _plan_of(statement: Statement, database: Database) -> str:
     return "\n".join(f"  {line}" for (line,) in rows)
 
 
-async def _types_of(statement: Statement, session: psycopg.AsyncConnection[tuple[object, ...]]) -> str:
+async def _types_of(oids: Sequence[int], session: Session) -> str:
     """Return the parameter types in the syntax of PREPARE; empty if the statement has none."""
-    oids = statement.types
     if not oids or not any(oids):
         return ""
     cursor = await session.execute(

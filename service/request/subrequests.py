@@ -103,6 +103,13 @@ class SubrequestScope:
         self.scheme = scheme
 
 
+class AbsentClient:
+    """Stands for the client of a request that the service makes for itself, and that nothing cancels."""
+
+    def client_disconnect(self) -> asyncio.Future[None]:
+        return asyncio.get_running_loop().create_future()
+
+
 class CapturedResponse:
     """Has the interface of the HTTP server's protocol, and converts the response into an `HttpResponse`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from rowcall.core.cache.entry import Entry
@@ -100,6 +100,19 @@ class CacheBackends:
                 "another process has replaced this one and has a cache of its own; "
                 "repeat the request on a new connection"
             )
+
+    async def invalidate_tags(self, tags: Sequence[str]) -> int:
+        """Invalidate all responses with one of these tags, and return their number. Raises `Problem` 503 if that is not
+        confirmed everywhere.
+        """
+        for place in self.options.places:
+            self.require_listener(place)
+        count = 0
+        for store in self.every():
+            for tag in tags:
+                result = store.invalidate_tag(tag)
+                count += await result if isinstance(result, Awaitable) else result
+        return count
 
     def _hear_tags(self, message: bytes) -> None:
         """Invalidate tags that the supervisor has received (`NOTIFY rowcall, 'forget orders, customer:5'`)."""

@@ -57,8 +57,8 @@ class Difference:
     @classmethod
     def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> Difference:
         names = {endpoint.name for moved in moved_endpoints(old, new) for endpoint in moved}
-        before = _by_name(old, names)
-        after = _by_name(new, names)
+        before = endpoints_by_name(old, names)
+        after = endpoints_by_name(new, names)
         return cls(
             added=tuple(sorted(after.keys() - before.keys())),
             changed=tuple(sorted(name for name in before.keys() & after.keys() if before[name] != after[name])),
@@ -77,7 +77,8 @@ def moved_endpoints(old: SchemaSnapshot, new: SchemaSnapshot) -> tuple[list[Endp
     ]
 
 
-def _by_name(snapshot: SchemaSnapshot, names: set[str]) -> dict[str, list[Endpoint]]:
+def endpoints_by_name(snapshot: SchemaSnapshot, names: set[str]) -> dict[str, list[Endpoint]]:
+    """Return the endpoints with these names, by name."""
     endpoints: dict[str, list[Endpoint]] = {}
     paths = {name.partition(" ")[2] for name in names}
     for endpoint in snapshot.endpoints if paths else ():

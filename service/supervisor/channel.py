@@ -10,8 +10,8 @@ import contextlib
 import pickle
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from rowcall.service.snapshot.garbage_collection import paused
 
@@ -211,6 +211,60 @@ class Sampled:
 
 
 @dataclass(frozen=True, slots=True)
+class InvalidateTags:
+    """Supervisor → one worker: invalidate the cached responses with one of these tags, for all workers. number: of the
+    question.
+    """
+
+    number: int
+    tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidateEntry:
+    """Supervisor → one worker: invalidate the cached response of an endpoint to a request with these arguments, for all
+    workers. number: of the question. endpoint: its method and path.
+    """
+
+    number: int
+    endpoint: str
+    arguments: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Invalidated:
+    """Worker → supervisor: the answer to `InvalidateTags` and `InvalidateEntry`. error: why it is not confirmed."""
+
+    number: int
+    count: int
+    error: str | None = None
+    status: int = 503
+
+
+@dataclass(frozen=True, slots=True)
+class Identify:
+    """Supervisor → one worker: asks which user these request headers authenticate. number: of the question. address: of
+    the client.
+    """
+
+    number: int
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Identified:
+    """Worker → supervisor: the answer to `Identify`. name: None for an anonymous caller. expires: in seconds since
+    1970.
+    """
+
+    number: int
+    name: str | None = None
+    roles: frozenset[str] = frozenset()
+    expires: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileWanted:
     """Worker → supervisor: a signal has requested a profile of it."""
 
@@ -257,6 +311,11 @@ Message = (
     | NoticeNotPublished
     | Sample
     | Sampled
+    | InvalidateTags
+    | InvalidateEntry
+    | Invalidated
+    | Identify
+    | Identified
     | ProfileWanted
     | TakeProfile
     | ProfileTaken

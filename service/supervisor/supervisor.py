@@ -70,8 +70,9 @@ from rowcall.service.supervisor.channel import (
 from rowcall.service.supervisor.graceful_shutdown import GracefulShutdown
 from rowcall.service.supervisor.notifications import Channel, Notified, listen, listen_on
 from rowcall.service.supervisor.processes.prefork import Template
+from rowcall.service.supervisor.processes.questions import Questions
 from rowcall.service.supervisor.processes.signal_handlers import SignalHandlers
-from rowcall.service.supervisor.processes.worker_process import SAMPLE_WITHIN, Gauges, WorkerProcess
+from rowcall.service.supervisor.processes.worker_process import WorkerProcess
 from rowcall.service.supervisor.processes.workers import Workers
 from rowcall.service.supervisor.profiling import Profiler, Subject
 from rowcall.service.supervisor.service_manager import ServiceManager
@@ -128,7 +129,6 @@ class Supervisor:
         self._admin: Admin | None = None
         self._console: Console | None = None
         self._postgrest_admin: PostgRestAdmin | None = None
-        self._questions = itertools.count()
         self._profiler = Profiler(profiling_options(settings), self._subjects)
         self._cores = [cores_of(settings, number) for number in range(self._count)]
         self._manager = ServiceManager(os.environ)
@@ -156,6 +156,7 @@ class Supervisor:
             hear=self._hear,
             on_gone=self._announce_exit,
         )
+        self._questions = Questions(self._workers)
         self._stop = asyncio.Event()
         self._departure = GracefulShutdown(self._shutdown, self._workers.send_all, lambda: self._listeners.stay)
         self._code = 0
@@ -312,7 +313,7 @@ class Supervisor:
         self._admin = Admin(
             self._admin_options,
             self._store.path,
-            self._sample,
+            self._questions.sample,
             lambda: self._workers.pids,
             self._profiler,
             {} if console is None else {"console": console},
@@ -332,12 +333,17 @@ class Supervisor:
             self._settings,
             self._options,
             self._store.path,
-            self._sample,
+            self._questions.sample,
             lambda: self._workers.pids,
             lambda: self._workers.snapshot,
             self._connector,
             current_log().keep_recent(),
             asyncio.get_running_loop(),
+            lambda: self._keeper.ring,
+            lambda: self._listeners.urls,
+            self._questions.invalidate_tags,
+            self._questions.invalidate_entry,
+            self._questions.identify,
         )
         self._console = Console(options.console, options.token, sources)
         return self._console
@@ -350,7 +356,7 @@ class Supervisor:
         from rowcall.service.supervisor.postgrest_admin import PostgRestAdmin
 
         self._postgrest_admin = PostgRestAdmin(
-            options, self._connector, lambda: self._workers.snapshot.postgrest, self._sample
+            options, self._connector, lambda: self._workers.snapshot.postgrest, self._questions.sample
         )
         log.info("the admin server of PostgREST's interface is at %s", self._postgrest_admin.url)
 
@@ -369,13 +375,9 @@ class Supervisor:
 
     def _subjects(self) -> dict[int, Subject]:
         return {
-            worker.number: Subject(worker.process.pid, partial(worker.profile, next(self._questions)))
+            worker.number: Subject(worker.process.pid, partial(worker.profile, self._questions.number()))
             for worker in self._workers.running
         }
-
-    async def _sample(self) -> list[Gauges | None]:
-        number = next(self._questions)
-        return await asyncio.gather(*(worker.sample(number, SAMPLE_WITHIN) for worker in self._workers.running))
 
     async def _take_place(self) -> None:
         """Take over from the previous process, and wait for a successor from now on."""
@@ -563,7 +565,7 @@ class Supervisor:
             return
         _log_difference(snapshot, difference)
         if self._console is not None:
-            self._console.note_reload(snapshot.number, difference)
+            self._console.note_reload(before, snapshot, difference)
         if snapshot.left_out != before.left_out:
             report_left_out(snapshot)
         if hidden_objects(snapshot) != hidden_objects(before):

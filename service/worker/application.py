@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,7 @@ from rowcall.service.handler.streams import offered_streams
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.introspected_sessions import IntrospectedSessions
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
+from rowcall.service.identity.sessions import Sessions
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
@@ -347,6 +348,25 @@ class Application:
         """End event streams that the new schema snapshot no longer offers, or with other access rules."""
         self.events.offers = self._table.still_offers
         self.events.end_streams(lambda stream: not self._table.still_offers(stream))
+
+    @property
+    def user_sessions(self) -> Sessions:
+        """The sessions of the users."""
+        return self._identity.sessions
+
+    async def invalidate_tags(self, tags: Sequence[str]) -> int:
+        """Invalidate the cached responses with one of these tags, for all workers and, with Redis, all hosts. Return
+        their number. Raises `Problem` if that is not confirmed.
+        """
+        return await self._answers.invalidate_tags(tags)
+
+    async def invalidate_entry(self, name: str, arguments: Mapping[str, Any]) -> int:
+        """Invalidate the cached response of an endpoint to a request with these arguments. Raises `Problem`."""
+        # Imported here, as it is rarely used.
+        from rowcall.service.cache.entry_invalidation import invalidate_entry
+
+        endpoints = [endpoint for endpoint in self.snapshot.endpoints if endpoint.name == name]
+        return await invalidate_entry(endpoints, arguments, self._for_all)
 
     def retire_answers(self) -> None:
         """Stop using cached responses in memory: a successor serves, and its invalidations do not arrive here."""

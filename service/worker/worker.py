@@ -19,6 +19,7 @@ from functools import partial
 
 import uvloop
 
+from rowcall.core.errors.problems import Problem
 from rowcall.service.background import Background
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
@@ -36,6 +37,10 @@ from rowcall.service.supervisor.channel import (
     EventsPublished,
     EventsSoFar,
     EventsWanted,
+    Identify,
+    Invalidated,
+    InvalidateEntry,
+    InvalidateTags,
     Keys,
     KeysWanted,
     Leave,
@@ -78,6 +83,7 @@ class Worker:
         self._unread = start.options.http.slow_client
         self._threads = start.options.http.blocking_threads
         self._application = Application(start.options)
+        self._identity_claims = start.options.auth.identity
         http = replace(start.options.http, connections=client_connections(start.options, len(start.listeners)))
         self._servers = [
             server_for(
@@ -161,6 +167,10 @@ class Worker:
                 self._feed.begin(message.packed)
             elif isinstance(message, TakeProfile):
                 self._background.start(self._profile(message))
+            elif isinstance(message, InvalidateTags | InvalidateEntry):
+                self._background.start(self._invalidate(message))
+            elif isinstance(message, Identify):
+                self._background.start(self._identify(message))
             elif isinstance(message, Sample):
                 self._channel.send(Sampled(message.number, self._application.gauges()))
             elif isinstance(message, ActivateSnapshot):
@@ -176,6 +186,23 @@ class Worker:
         from rowcall.service.metrics.sampling import sampled
 
         self._channel.send(ProfileTaken(message.number, await sampled(message.seconds)))
+
+    async def _invalidate(self, message: InvalidateTags | InvalidateEntry) -> None:
+        try:
+            if isinstance(message, InvalidateTags):
+                count = await self._application.invalidate_tags(message.tags)
+            else:
+                count = await self._application.invalidate_entry(message.endpoint, message.arguments)
+        except Problem as problem:
+            self._channel.send(Invalidated(message.number, 0, problem.detail, problem.status))
+        else:
+            self._channel.send(Invalidated(message.number, count))
+
+    async def _identify(self, message: Identify) -> None:
+        # Imported here, as it is rarely used.
+        from rowcall.service.worker.operator import identified
+
+        self._channel.send(await identified(message, self._application.user_sessions, self._identity_claims))
 
     def _take(self, part: Part) -> SchemaSnapshot | None:
         """Store a part of a schema snapshot, and return the snapshot with its last part. An error is reported with

@@ -7,10 +7,11 @@ caller, and returns what differs from the rules below. These are written by hand
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,9 @@ def settings(folder: Path, upstream: Upstream, provider: IdentityProvider) -> di
         "Admin:Url": f"http://127.0.0.1:{free_port()}",
         "Admin:BearerToken": _OPERATOR,
         "Metrics:Enabled": "true",
+        "Console:Enabled": "true",
+        "Console:AllowActions": "true",
+        "Console:Roles:0": "boss",
         "Service:CrudSource:Enabled": "true",
         "Service:UploadOptions:Enabled": "true",
         "Service:ProxyOptions:Enabled": "true",
@@ -236,6 +240,7 @@ _RULES: Mapping[str, Rule] = {
 }
 """Rules by the first word of the path of an endpoint."""
 _NO_USER = _rule(*_USERS)
+_CONSOLE_USERS = frozenset(("operator", "stale", "one factor", "boss", "boss by key"))
 _OPERATORS = {name: 401 for name in CALLERS if name != "operator"}
 _SINGLE: Mapping[str, Rule] = {
     "GET /api/open-twin public.twin(integer, integer)": _BOSS,
@@ -255,12 +260,15 @@ _SINGLE: Mapping[str, Rule] = {
     "tool boss_tool": _BOSS,
     "GET /metrics": _OPERATORS,
     "POST /profile": _OPERATORS,
+    # Users have to begin a session of the console, which only those with its role can.
+    "POST /console/api/session": {**dict.fromkeys(CALLERS - _CONSOLE_USERS, 401), "plain": 403},
 }
 _BELOW: Mapping[str, Rule] = {
     "/health": _SIGNED,
     "/stats/": _BOSS,
     "/api/passkey/add": _CAREFUL,
     "/api/second-factor": _CAREFUL,
+    "/console/": _OPERATORS,
 }
 
 OPEN: Mapping[str, int] = {
@@ -295,6 +303,8 @@ OPEN: Mapping[str, int] = {
     "GET /requests_sql.http": 200,
     "GET /tools/anthropic.json": 200,
     "GET /tools/openai.json": 200,
+    # The page to sign in to the console at, without data.
+    **{f"GET /console/{name}": 200 for name in ("sign-in", "sign-in.js", "style.css", "icon.svg")},
     "GET *": 200,
 }
 """The routes that are meant to be open, and the status that anonymous callers get there."""
@@ -307,6 +317,8 @@ def rule_of(name: str) -> Rule:
         return _SINGLE[name]
     if name in OPEN and OPEN[name] == 401:  # the refused credentials are those in the body
         return dict.fromkeys(CALLERS, 401)
+    if name in OPEN and path.startswith("/console/"):
+        return {}
     if (below := next((rule for start, rule in _BELOW.items() if path.startswith(start)), None)) is not None:
         return below
     if path.startswith("/api/") and (rule := _RULES.get(path.removeprefix("/api/").partition("-")[0])) is not None:
@@ -401,6 +413,7 @@ class Route:
         return f"{self.method} {path}{overload}"
 
 
+_CONSOLE_ENDPOINT = {"method": "GET", "path": "/api/open-get"}
 TOOL = Route("tool", "boss_tool", "", anonymous=False)
 """A tool call has the status of its refusal, as if it had a route."""
 
@@ -409,7 +422,27 @@ def routes_of(service: Service, **environment: str) -> list[Route]:
     """Return every route of a running service. environment: of the command that lists them."""
     done = rowcall(service.folder, "--audit", "--json", *service.arguments(), **environment)
     listed = json.loads(done.stdout)["routes"]
-    return [*(Route(item["method"], item["path"], item["part"], item["anonymous"]) for item in listed), TOOL]
+    routes = [Route(item["method"], item["path"], item["part"], item["anonymous"]) for item in listed]
+    return [*(single for route in routes for single in _single_routes(route)), TOOL]
+
+
+_CONSOLE = "/console/*"
+
+
+def _single_routes(route: Route) -> Iterator[Route]:
+    """Yield the route, but in place of all routes of the console each one that the console itself lists."""
+    if not route.path.endswith(_CONSOLE):
+        yield route
+        return
+    address = route.path.removesuffix(_CONSOLE)
+    with httpx.Client(base_url=address, headers=bearer(_OPERATOR), trust_env=False) as client:
+        paths = re.findall(r"/console/[a-z/-]*", client.get("/console/nothing").json()["detail"])
+        actions = [item["name"] for item in client.get("/console/api/actions").json()["actions"]]
+    assert len(paths) > 10
+    assert len(actions) > 3
+    yield from (replace(route, method="GET", path=address + path) for path in paths)
+    yield from (replace(route, method="POST", path=f"{address}/console/api/actions/{name}") for name in actions)
+    yield replace(route, method="DELETE", path=f"{address}/console/api/session")
 
 
 _TUS = {"Tus-Resumable": "1.0.0", "Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
@@ -443,6 +476,8 @@ def _request(route: Route, callers: Callers) -> tuple[str, str, dict[str, Any]]:
         "POST /api/boss-upload": {"files": [("file", b"x")]},
         "POST /mcp": {"json": _call("ping")},
         "POST /profile": {"params": {"seconds": "0"}},
+        "POST /console/api/session": {"headers": {"X-Rowcall-Console": "1"}},
+        **{f"GET /console/api/{name}": {"params": _CONSOLE_ENDPOINT} for name in ("endpoint", "plan")},
     }
     path = path.replace("{upload}", "0" * 32).replace("/private/*", "/private/page.txt")
     method = "GET" if route.method == "*" else route.method
@@ -467,7 +502,10 @@ def _status(client: httpx.Client, route: Route, callers: Callers, headers: Heade
         if response.headers.get("content-type", "").startswith("text/event-stream"):
             return response.status_code, ""
         response.read()
-        return response.status_code, response.text
+    for cookie in [item for item in client.cookies.jar if item.path == "/console"]:
+        # The session of the console is not that of the caller, whose other requests have only their own credentials.
+        client.cookies.jar.clear(cookie.domain, cookie.path, cookie.name)
+    return response.status_code, response.text
 
 
 def _tool_status(client: httpx.Client, headers: Headers) -> tuple[int, str]:

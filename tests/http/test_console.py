@@ -47,6 +47,10 @@ DATA = (
     "cache",
     "schema",
     "log",
+    "sessions",
+    "actions",
+    "plan",
+    "traffic",
 )
 HEADER = {"x-rowcall-console": "1"}
 
@@ -216,6 +220,32 @@ def test_an_endpoint_has_its_comment_sql_and_traffic(service: Service, console: 
     problem(console.get("/console/api/endpoint?path=/nothing"), 404)
 
 
+def test_the_traffic_of_the_last_hour_is_that_of_all_workers(service: Service, console: httpx.Client) -> None:
+    def seen() -> dict[str, float]:
+        listed = data(console, "traffic", limit="1000")["endpoints"]
+        assert isinstance(listed, list)
+        nothing = {"errors": 0.0}
+        return next((item for item in listed if item["path"] == "/wrong"), nothing)
+
+    before = seen()["errors"]
+    for _ in range(12):
+        service.request_once("GET", "/wrong")
+    wait_until(lambda: seen()["errors"] >= before + 12, "the errors of both workers are counted")
+    wrong = seen()
+    assert 0 < wrong["p50Seconds"] <= wrong["p99Seconds"]
+    last_hour = data(console, "endpoint", method="GET", path="/wrong")["lastHour"]
+    assert isinstance(last_hour, dict)
+    assert last_hour["errors"] >= before + 12
+    problem(console.get("/console/api/traffic?sort=color"), 400)
+
+
+def test_a_plan_is_explained_on_demand(console: httpx.Client) -> None:
+    plan = data(console, "plan", method="GET", path="/items/{_id}")
+    assert "Result" in str(plan["plan"])
+    assert "$1" in str(plan["statement"])
+    problem(console.get("/console/api/plan?method=GET&path=/nothing"), 404)
+
+
 def test_the_configuration_has_sources_and_no_secrets(console: httpx.Client) -> None:
     response = console.get("/console/api/configuration")
     assert "not-to-be-shown" not in response.text
@@ -289,6 +319,17 @@ def test_reloads_are_listed(own_database: Database, serve_once: Serve) -> None:
     with operator(service, TOKEN) as console:
         wait_until(
             lambda: "GET /new" in json.dumps(data(console, "schema")["reloads"]), "the console lists the new endpoint"
+        )
+        added = data(console, "schema")["reloads"]
+        assert isinstance(added, list)
+        assert added[0]["contract"] == [{"severity": "compatible", "endpoint": "GET /new", "change": "added"}]
+        own_database.execute(
+            "drop function item(int); create function item(_id text) returns int language sql as 'select 1'"
+        )
+        own_database.execute("comment on function item(text) is 'HTTP GET /items/{_id}'; notify rowcall")
+        wait_until(
+            lambda: "breaking" in json.dumps(data(console, "schema")["reloads"]),
+            "the console lists what clients break on",
         )
 
 

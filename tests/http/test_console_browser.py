@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.resources import files
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from rowcall.service.installation.script import install_sql
 from tests.harness.browser import TIMEOUT, browser, needs_browser
 from tests.harness.console import console_client, console_link
 from tests.harness.database import Database
@@ -46,10 +48,14 @@ SETTINGS = {
 PAGES = (
     "overview",
     "endpoints",
+    "traffic",
+    "slow",
     "requests",
     "database",
     "cache",
     "queues",
+    "sessions",
+    "sessions?subject=%3Cb%3E",
     "configuration",
     "diagnosis",
     "schema",
@@ -205,3 +211,156 @@ def test_the_page_is_small(service: Service) -> None:
             response = client.get(f"/console/{name}")
             assert (response.status_code, len(response.content)) == (200, size)
             assert "https://" not in response.text
+
+
+def test_actions_have_buttons_only_if_they_are_allowed(
+    own_database: Database, serve_once: Serve, opened: Browser
+) -> None:
+    settings = {**SETTINGS, "Console:AllowActions": "true", "CacheOptions:Enabled": "true"}
+    sql = """create function kept() returns int language sql stable as 'select 1';
+    comment on function kept() is 'HTTP GET
+    cached'"""
+    service = serve_once(own_database, sql, settings)
+    assert service.get("/api/kept").status_code == 200
+    address, _ = console_link(service)
+    with opened.new_context() as context:
+        page = context.new_page()
+        page.set_default_timeout(TIMEOUT)
+        page.goto(f"{address}/console/sign-in#{TOKEN}")
+        ready(page, "overview")
+        visit(page, "cache")
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.get_by_role("button", name="Invalidate all").click()
+        expect(page.get_by_text("Invalidate all: invalidated 1")).to_be_visible()
+        page.get_by_role("row", name="GET /api/kept").get_by_role("button", name="Invalidate").click()
+        expect(page.get_by_text("Invalidate: invalidated 0")).to_be_visible()
+        page.get_by_label("Tag", exact=True).fill("two words")
+        page.get_by_role("button", name="Invalidate tag").click()
+        expect(page.get_by_text("is no tag")).to_be_visible()
+        visit(page, "sessions")
+        page.get_by_role("button", name="End").first.click()
+        page.wait_for_url("**/console/sign-in")
+
+
+def test_a_console_without_actions_has_no_buttons_for_them(tab: Page) -> None:
+    for name in ("cache", "queues", "sessions"):
+        visit(tab, name)
+        expect(tab.locator("main button:not([type=submit])")).to_have_count(0)
+
+
+def test_users_of_the_service_sign_in_by_their_session(
+    own_database: Database, serve_once: Serve, opened: Browser
+) -> None:
+    sql = """create function enter() returns table (user_id int, user_roles text[]) language sql as
+        $$ select 1, array['operator'] $$;
+    comment on function enter() is 'HTTP POST /enter
+    login'"""
+    service = serve_once(own_database, sql, {**SETTINGS, "Auth:CookieAuth": "true", "Console:Roles:0": "operator"})
+    address, _ = console_link(service)
+    with opened.new_context() as context:
+        page = context.new_page()
+        page.set_default_timeout(TIMEOUT)
+        page.goto(f"{address}/console/sign-in")
+        page.get_by_role("button", name="Sign in with my session").click()
+        expect(page.get_by_role("alert")).not_to_be_empty()
+        assert context.request.post(f"{service.url}/enter").ok
+        page.get_by_role("button", name="Sign in with my session").click()
+        page.wait_for_url(f"{address}/console/")
+        ready(page, "overview")
+
+
+@pytest.mark.attack
+def test_texts_that_users_have_stored_are_never_markup(
+    own_database: Database, serve_once: Serve, opened: Browser
+) -> None:
+    """What clients and routines can write: names of users, jobs, subscribers, devices, and reasons of failures."""
+    own_database.execute(install_sql())
+    quoted = MARKUP.replace("'", "''")
+    own_database.execute(
+        f"""
+        create function enter() returns table (user_id text, user_name text, user_roles text[]) language sql as
+            $$ select '{quoted}', '{quoted}', array['operator'] $$;
+        comment on function enter() is 'HTTP POST /enter
+        login';
+        select rowcall.enqueue('{quoted}', '{{}}');
+        update rowcall.job set state = 'failed', error = '{quoted}', queue = '{quoted}';
+        select rowcall.issue_token('{quoted}', '{quoted}');
+        select rowcall.remember_device('{quoted}', sha256('x'), 3600, '{quoted}');
+        insert into rowcall.webhook_subscriber values ('{quoted}', '{quoted}', array['{quoted}'], 'whsec_x');
+        insert into rowcall.webhook_message (topic, payload, assigned) values ('{quoted}', '1', true);
+        insert into rowcall.webhook_delivery (message, subscriber, number, state, error)
+            select id, '{quoted}', number, 'dead', '{quoted}' from rowcall.webhook_message;
+        """
+    )
+    more = {
+        "Console:AllowActions": "true",
+        "Console:Roles:0": "operator",
+        "Auth:CookieAuth": "true",
+        "Jobs:Enabled": "true",
+        "Webhooks:Enabled": "true",
+    }
+    service = serve_once(own_database, "", {**SETTINGS, **more})
+    address, _ = console_link(service)
+    with opened.new_context() as context:
+        page = context.new_page()
+        page.set_default_timeout(TIMEOUT)
+        mistakes: list[str] = []
+        page.on("pageerror", lambda error: mistakes.append(str(error)))
+        assert context.request.post(f"{service.url}/enter").ok
+        page.goto(f"{address}/console/sign-in")
+        page.get_by_role("button", name="Sign in with my session").click()
+        ready(page, "overview")
+        for name in ("queues", "sessions", f"sessions?{urlencode({'subject': MARKUP})}"):
+            visit(page, name)
+            expect(page.locator("td", has_text="window.attacked").first).to_be_visible()
+            expect(page.locator("main :is(img, script)")).to_have_count(0)
+        # The text of the question before an action, and of its answer.
+        page.on("dialog", lambda dialog: dialog.accept())
+        visit(page, "queues")
+        page.get_by_role("button", name="Retry").last.click()
+        expect(page.locator("#result", has_text="window.attacked")).to_be_visible()
+        assert page.evaluate("window.attacked") is None
+        expect(page.locator("main :is(img, script)")).to_have_count(0)
+        assert mistakes == []
+
+
+def test_an_endpoint_is_tried_by_a_form(own_database: Database, serve_once: Serve, opened: Browser) -> None:
+    sql = """
+    create function greet(_name text, _times int default 1) returns text language sql stable as
+        $$ select repeat('<b>' || _name || '</b>', _times) $$;
+    comment on function greet(text, int) is 'HTTP GET /greet/{_name}';
+    create function sum_of(_values int[], _note text default null) returns table (total bigint, note text)
+        language sql as $$ select (select sum(value) from unnest(_values) value), _note $$;
+    comment on function sum_of(int[], text) is 'HTTP POST /sum';
+    create function closed() returns int language sql stable as 'select 1';
+    comment on function closed() is 'HTTP GET /closed
+    authorize';
+    """
+    service = serve_once(own_database, sql, {**SETTINGS, "Console:AllowActions": "true"})
+    address, _ = console_link(service)
+    with opened.new_context() as context:
+        page = context.new_page()
+        page.set_default_timeout(TIMEOUT)
+        page.goto(f"{address}/console/sign-in#{TOKEN}")
+        ready(page, "overview")
+        form = page.get_by_role("form", name="Try it")
+        visit(page, "endpoint?method=GET&path=/greet/{_name}")
+        form.get_by_role("textbox").nth(0).fill("a b%c")
+        form.get_by_role("textbox").nth(1).fill("2")
+        form.get_by_role("button", name="Send").click()
+        expect(page.locator("pre", has_text="<b>a b%c</b><b>a b%c</b>")).to_be_visible()
+        expect(page.locator("main b")).to_have_count(0)
+        visit(page, "endpoint?method=POST&path=/sum")
+        form.get_by_role("textbox").nth(0).fill("[1, 2, 4]")
+        form.get_by_role("textbox").nth(1).fill("12")
+        form.get_by_role("textbox").nth(1).press("Enter")
+        expect(page.locator("pre", has_text='"total": 7')).to_be_visible()
+        expect(page.locator("pre", has_text='"note": "12"')).to_be_visible()
+        visit(page, "endpoint?method=GET&path=/closed")
+        form.get_by_label("Authorization").fill("Bearer wrong")
+        form.get_by_role("button", name="Send").click()
+        expect(page.locator("strong", has_text="401")).to_be_visible()
+        page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
+        for colours in ("light", "dark"):
+            page.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+            assert page.evaluate("async () => (await axe.run()).violations.map(item => item.id)") == []

@@ -231,6 +231,24 @@ MUTATIONS = {
     "the token of the admin listener": Mutation(
         "service/metrics/admin.py", "if not matches or scheme", "if scheme", "GET /metrics, boss: 200"
     ),
+    "the session of the console": Mutation(
+        "service/console/console.py",
+        "operator = self._gate.require_session(request)",
+        'operator = ""',
+        "GET /console/api/overview, anonymous: 200",
+    ),
+    "the roles of the console": Mutation(
+        "service/console/access.py",
+        "        if self._options.roles.isdisjoint(caller.roles):",
+        "        if False:",
+        "POST /console/api/session, plain: 200",
+    ),
+    "impersonation in the console": Mutation(
+        "service/worker/operator.py",
+        "if user is None or user.impersonates:",
+        "if user is None:",
+        "POST /console/api/session, acting: 200",
+    ),
     # Credentials.
     "signatures": Mutation(
         "service/identity/signed_tokens.py",

@@ -9,6 +9,17 @@ export async function load(name, parameters = {}) {
   return result;
 }
 
+// Runs an action of an operator.
+export async function act(name, parameters) {
+  const body = JSON.stringify(Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== "")));
+  const headers = { "content-type": "application/json", "x-rowcall-console": "1" };
+  const response = await fetch(`/console/api/actions/${name}`, { method: "POST", headers, body });
+  if (response.status === 401) location.assign("/console/sign-in");
+  const result = await response.json();
+  if (!response.ok) throw new Error(result.detail);
+  return result;
+}
+
 // Calls `take` with each event until the returned function is called. `state` gets the words for whether the stream is open.
 export function live(name, parameters, take, state) {
   const source = new EventSource(`/console/api/${name}?${new URLSearchParams(parameters)}`);

@@ -1,7 +1,8 @@
 // The pages of the console. The address after # names the page and its parameters.
+import { cache, queues, sessions } from "./actions.js";
 import { live, load } from "./api.js";
 import { bytes, card, chart, duration, el, moment, number, percent, shown, table } from "./dom.js";
-import { endpoint, endpoints } from "./endpoints.js";
+import { endpoint, endpoints, link, traffic } from "./endpoints.js";
 
 const content = document.getElementById("content");
 const state = document.getElementById("state");
@@ -60,27 +61,6 @@ async function database(content) {
   );
 }
 
-async function queues(content) {
-  const report = await load("queues");
-  content.append(
-    el("h2", {}, "Queues"),
-    table("Jobs", [["Endpoint", (one) => one.endpoint], ["Queue", (one) => one.queue], ["State", (one) => one.state], ["Attempts", (one) => one.attempts, true], ["Created", (one) => one.created], ["Error", (one) => one.error], ["Id", (one) => one.id]], report.jobs ?? []),
-    table("Schedules", [["Endpoint", (one) => one.endpoint], ["Last time", (one) => one.due], ["State", (one) => one.state]], report.schedules ?? []),
-    table("Webhook deliveries", [["Subscriber", (one) => one.subscriber], ["State", (one) => one.state], ["Attempts", (one) => one.attempts, true], ["Status", (one) => one.status, true], ["Error", (one) => one.error], ["Message", (one) => one.message]], report.deliveries ?? []),
-    table("Webhook subscribers", [["Name", (one) => one.name], ["Topics", (one) => one.topics.join(", ")], ["Active", (one) => one.active], ["Failures", (one) => one.failures, true], ["Paused until", (one) => one.pausedUntil]], report.subscribers ?? []),
-    unavailable(report),
-  );
-}
-
-async function cache(content) {
-  const report = await load("cache");
-  content.append(
-    el("h2", {}, "Cache"),
-    el("dl", { class: "cards" }, card("Hits", number(report.hits)), card("Misses", number(report.misses)), card("Ratio", percent(report.ratio))),
-    table("Endpoints", [["Endpoint", (one) => one.endpoint], ["Hits", (one) => number(one.hits), true], ["Misses", (one) => number(one.misses), true], ["Ratio", (one) => percent(one.ratio), true]], report.endpoints),
-  );
-}
-
 async function configuration(content) {
   const search = el("input", { type: "search" });
   const changed = el("select", {}, el("option", { value: "true" }, "configured keys"), el("option", { value: "" }, "all keys"));
@@ -120,11 +100,12 @@ async function schema(content) {
     el("h2", {}, "Schema"),
     el("p", {}, `Snapshot ${report.snapshot} with ${report.endpoints} endpoints.`),
     table("Reloads", [["Time", (one) => moment(one.time)], ["Snapshot", (one) => one.snapshot, true], ["Added", (one) => names(one.added)], ["Changed", (one) => names(one.changed)], ["Removed", (one) => names(one.removed)]], report.reloads),
+    table("Changes for clients", [["Severity", (one) => el("span", { class: one.severity === "breaking" ? "bad" : one.severity === "doubtful" ? "warn" : null }, one.severity)], ["Endpoint", (one) => one.endpoint], ["Change", (one) => one.change], ["Snapshot", (one) => one.snapshot, true]], report.reloads.flatMap((reload) => reload.contract.map((one) => ({ ...one, snapshot: reload.snapshot })))),
     table("Left out", [["Reason", (reason) => reason]], report.leftOut),
   );
 }
 
-function log(content, parameters) {
+function log(content, parameters, title = "Log", more = []) {
   const search = el("input", { type: "search", value: parameters.search ?? "" });
   const level = el("select", {}, LEVELS.map((name) => el("option", { value: name, selected: name === (parameters.level ?? "Information") }, name)));
   const channel = el("input", { type: "search", value: parameters.channel ?? "" });
@@ -132,7 +113,7 @@ function log(content, parameters) {
   let entries = [];
   let stop = () => {};
   const mark = (name) => (name === "Error" || name === "Fatal" ? "bad" : name === "Warning" ? "warn" : null);
-  const draw = () => result.replaceChildren(table("Entries, newest first", [["Time", (one) => moment(one.time)], ["Level", (one) => el("span", { class: mark(one.level) }, one.level)], ["Channel", (one) => one.channel], ["Message", (one) => (one.exception ? el("div", {}, one.message, el("pre", {}, one.exception)) : one.message)]], entries));
+  const draw = () => result.replaceChildren(table("Entries, newest first", [["Time", (one) => moment(one.time)], ["Level", (one) => el("span", { class: mark(one.level) }, one.level)], ["Channel", (one) => one.channel], ["Message", (one) => (one.exception ? el("div", {}, one.message, el("pre", {}, one.exception)) : one.message)], ...more], entries));
   const start = () => {
     stop();
     entries = [];
@@ -144,14 +125,21 @@ function log(content, parameters) {
   };
   for (const input of [search, level, channel]) input.addEventListener("change", start);
   const filter = el("form", { class: "filter", submit: (event) => event.preventDefault() }, el("label", {}, "Search", search), el("label", {}, "From level", level), el("label", {}, "Channel", channel));
-  content.append(el("h2", {}, parameters.channel === "rowcall.http" ? "Requests" : "Log"), filter, result);
+  content.append(el("h2", {}, title), filter, result);
   start();
   return () => stop();
 }
 
-const requests = (content, parameters) => log(content, { channel: "rowcall.http", ...parameters });
+const requests = (content, parameters) => log(content, { channel: "rowcall.http", ...parameters }, "Requests");
 
-const PAGES = { overview, endpoints, requests, database, cache, queues, configuration, diagnosis, schema, log };
+// Slow requests, each with a link to its endpoint, where its plan can be asked for.
+const SLOW = /^slow request: (\S+) (\S+) /;
+const slow = (content, parameters) => log(content, { channel: "rowcall.slow", ...parameters }, "Slow requests", [["Plan", (one) => {
+  const found = SLOW.exec(one.message);
+  return found ? el("a", { href: link({ method: found[1], path: found[2] }) }, `Plan of ${found[1]} ${found[2]}`) : "";
+}]]);
+
+const PAGES = { overview, endpoints, traffic, requests, slow, database, cache, queues, sessions, configuration, diagnosis, schema, log };
 let leave = () => {};
 let visit = 0;
 

@@ -1,10 +1,11 @@
 // The list of endpoints, of which only the visible rows exist, and one endpoint in detail.
 import { load } from "./api.js";
 import { card, duration, el, number, percent, shown, table } from "./dom.js";
+import { tryIt } from "./try.js";
 
 const PAGE = 100;
 
-const link = (item) => `#endpoint?${new URLSearchParams({ method: item.method, path: item.path })}`;
+export const link = (item) => `#endpoint?${new URLSearchParams({ method: item.method, path: item.path })}`;
 
 export async function endpoints(content) {
   const rowHeight = 3.25 * parseFloat(getComputedStyle(document.documentElement).fontSize);
@@ -76,16 +77,42 @@ export async function endpoints(content) {
   await start();
 }
 
+const AGAIN = 5000;
+const span = (seconds) => (seconds >= 3540 ? "last hour" : `last ${duration(seconds)}`);
+
+// Calls `draw` again and again until the returned function is called.
+function repeatedly(draw) {
+  const timer = setInterval(() => draw().catch(() => {}), AGAIN);
+  return () => clearInterval(timer);
+}
+
+const hourCards = (hour) => [
+  card("Requests", number(hour.requests)),
+  card("Server errors", number(hour.errors), hour.errors ? "bad" : null),
+  card("Client errors", number(hour.statuses["4xx"] ?? 0)),
+  card("p50", duration(hour.p50Seconds)),
+  card("p90", duration(hour.p90Seconds)),
+  card("p99", duration(hour.p99Seconds)),
+];
+
+function lastHour(room, item) {
+  const heading = el("h3", {}, `Traffic of the ${span(item.lastHourSeconds)}`);
+  room.replaceChildren(heading, item.lastHour ? el("dl", { class: "cards" }, hourCards(item.lastHour)) : el("p", { class: "soft" }, "None."));
+}
+
 export async function endpoint(content, parameters) {
   const item = await load("endpoint", parameters);
   const traffic = item.traffic;
   const cards = [card("Access", item.access), card("Authentication", item.authentication)];
   if (traffic) {
-    cards.push(card("Requests", number(traffic.requests)), card("Errors", percent(traffic.requests ? traffic.errors / traffic.requests : null)), card("Mean", duration(traffic.meanSeconds)), card("p99", duration(traffic.p99Seconds)));
+    cards.push(card("Requests since the start", number(traffic.requests)), card("Errors", percent(traffic.requests ? traffic.errors / traffic.requests : null)), card("Mean", duration(traffic.meanSeconds)), card("p99", duration(traffic.p99Seconds)));
   }
+  const hour = el("div");
+  lastHour(hour, item);
   content.append(
     el("h2", {}, `${item.method} ${item.path}`),
     el("dl", { class: "cards" }, cards),
+    hour,
     item.conditions.length ? table("Conditions", [["Condition", (text) => text]], item.conditions) : "",
     el("h3", {}, "Comment"),
     el("pre", {}, shown(item.comment)),
@@ -93,5 +120,39 @@ export async function endpoint(content, parameters) {
     table("Columns", [["Name", (one) => one.name], ["Type", (one) => one.type]], item.description.returnColumns ?? []),
     el("h3", {}, "SQL"),
     el("pre", {}, shown(item.sql ?? item.description.routine.definition)),
+    el("h3", {}, "Plan"),
+    explain(parameters),
+    await tryIt(item),
   );
+  return repeatedly(async () => lastHour(hour, await load("endpoint", parameters)));
+}
+
+// A button that shows the plan of the statement, which is not run.
+function explain(parameters) {
+  const result = el("div", { role: "status" });
+  const button = el("button", { type: "button", click: async () => {
+    button.disabled = true;
+    try {
+      const { statement, plan } = await load("plan", parameters);
+      result.replaceChildren(el("pre", {}, statement), el("pre", {}, plan));
+    } catch (error) {
+      result.replaceChildren(el("p", { class: "warn" }, error.message));
+    } finally {
+      button.disabled = false;
+    }
+  } }, "Explain");
+  return el("div", {}, button, result);
+}
+
+export async function traffic(content) {
+  const sort = el("select", {}, [["requests", "requests"], ["errors", "errors"], ["p99Seconds", "p99"], ["totalSeconds", "total time"]].map(([value, label]) => el("option", { value }, label)));
+  const result = el("div");
+  const draw = async () => {
+    const report = await load("traffic", { sort: sort.value, limit: 200 });
+    result.replaceChildren(table(`Endpoints with requests in the ${span(report.seconds)}: ${number(report.total)}`, [["Endpoint", (one) => el("a", { href: link(one) }, `${one.method} ${one.path}`)], ["Requests", (one) => number(one.requests), true], ["Server errors", (one) => number(one.errors), true], ["Client errors", (one) => number(one.statuses["4xx"] ?? 0), true], ["p50", (one) => duration(one.p50Seconds), true], ["p90", (one) => duration(one.p90Seconds), true], ["p99", (one) => duration(one.p99Seconds), true], ["Total time", (one) => duration(one.totalSeconds), true]], report.endpoints));
+  };
+  sort.addEventListener("change", draw);
+  content.append(el("h2", {}, "Traffic"), el("form", { class: "filter", submit: (event) => event.preventDefault() }, el("label", {}, "Sort by", sort)), result);
+  await draw();
+  return repeatedly(draw);
 }

@@ -4,7 +4,7 @@ const message = document.getElementById("message");
 async function signIn(token) {
   const response = await fetch("/console/api/session", {
     method: "POST",
-    headers: { authorization: `Bearer ${token}`, "x-rowcall-console": "1" },
+    headers: { ...(token && { authorization: `Bearer ${token}` }), "x-rowcall-console": "1" },
   });
   if (response.ok) {
     location.replace("/console/");
@@ -17,6 +17,7 @@ document.getElementById("form").addEventListener("submit", (event) => {
   event.preventDefault();
   signIn(document.getElementById("token").value.trim());
 });
+document.getElementById("own-session").addEventListener("click", () => signIn(""));
 const token = decodeURIComponent(location.hash.slice(1));
 history.replaceState(null, "", location.pathname);
 if (token) signIn(token);

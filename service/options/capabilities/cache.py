@@ -60,6 +60,7 @@ def cache_options(settings: Settings) -> CacheOptions:
             local_seconds=settings.seconds_or_none(_P + "HybridCacheLocalCacheExpiration"),
         ),
         profiles=profiles,
+        operator_tags=settings.flag("Console:Enabled") and settings.flag("Console:AllowActions"),
     )
 
 

@@ -30,15 +30,24 @@ class ConsoleOptions:
 
     link_expires: float
     session_expires: float
+    allow_actions: bool = False
+    """Whether operators may change something, and not only look."""
+    roles: frozenset[str] = frozenset()
+    """Users of the service with one of these roles may sign in."""
 
     @property
     def routes(self) -> tuple[tuple[str, str, Access], ...]:
         """Method, path and access of its routes: without a session only the page to sign in at."""
         return (
             *(("GET", f"/console/{name}", ANYONE) for name in OPEN_FILES),
-            ("POST", "/console/api/session", Access(credential_key="the sign-in link in the log")),
+            ("POST", "/console/api/session", Access(credential_key=self._credentials)),
             ("*", "/console/*", Access(credential_key="a session of the console")),
         )
+
+    @property
+    def _credentials(self) -> str:
+        by_role = f", or a session of a user with a role of {', '.join(sorted(self.roles))}" if self.roles else ""
+        return f"the sign-in link in the log{by_role}"
 
 
 OPEN_FILES = ("sign-in", "sign-in.js", "style.css", "icon.svg")
@@ -136,7 +145,12 @@ def _url(settings: Settings) -> tuple[str, str]:
 def _console(settings: Settings) -> ConsoleOptions | None:
     if not settings.flag("Console:Enabled"):
         return None
-    return ConsoleOptions(settings.seconds("Console:LinkExpires"), settings.seconds("Console:SessionExpires"))
+    return ConsoleOptions(
+        settings.seconds("Console:LinkExpires"),
+        settings.seconds("Console:SessionExpires"),
+        settings.flag("Console:AllowActions"),
+        frozenset(settings.texts("Console:Roles") or ()),
+    )
 
 
 SHORTEST_TOKEN = 16

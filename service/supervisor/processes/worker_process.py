@@ -18,6 +18,11 @@ from rowcall.service.sockets.listeners import Listener
 from rowcall.service.supervisor.channel import (
     ActivateSnapshot,
     Channel,
+    Identified,
+    Identify,
+    Invalidated,
+    InvalidateEntry,
+    InvalidateTags,
     Logged,
     PrepareSnapshot,
     PrepareSnapshotChange,
@@ -35,9 +40,15 @@ log = logging.getLogger("rowcall")
 
 SAMPLE_WITHIN = 1.0
 """Seconds within which a worker must send its gauges; one that is busy for longer is left out."""
+INVALIDATE_WITHIN = 10.0
+"""Seconds within which a worker must have invalidated cached responses."""
+IDENTIFY_WITHIN = 10.0
+"""Seconds within which a worker must have authenticated a user, for which it may ask the database."""
 PREPARE_WITHIN = 60.0
 """Seconds that a worker may take to build a schema snapshot."""
 
+_Question = Sample | TakeProfile | InvalidateTags | InvalidateEntry | Identify
+Headers = tuple[tuple[str, str], ...]
 Gauges = list[tuple[str, Mapping[str, str], float]]
 
 
@@ -59,6 +70,14 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
         # A Ctrl-C is for the supervisor, which stops the workers in order.
         start_new_session=True,
     )
+
+
+def _result_of(
+    answer: Sampled | ProfileTaken | Invalidated | Identified,
+) -> Gauges | str | Invalidated | Identified:
+    if isinstance(answer, Sampled):
+        return answer.gauges
+    return answer.text if isinstance(answer, ProfileTaken) else answer
 
 
 class WorkerProcess:
@@ -124,7 +143,17 @@ class WorkerProcess:
         result: str | None = await self._reply_to(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
         return result
 
-    async def _reply_to(self, question: Sample | TakeProfile, seconds: float) -> Any:
+    async def invalidate(self, question: InvalidateTags | InvalidateEntry) -> Invalidated | None:
+        """Make the worker invalidate cached responses for all workers; None without an answer."""
+        result: Invalidated | None = await self._reply_to(question, INVALIDATE_WITHIN)
+        return result
+
+    async def identify(self, number: int, headers: Headers, address: str) -> Identified | None:
+        """Return which user the headers authenticate; None without an answer."""
+        result: Identified | None = await self._reply_to(Identify(number, headers, address), IDENTIFY_WITHIN)
+        return result
+
+    async def _reply_to(self, question: _Question, seconds: float) -> Any:
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
         self.channel.send(question)
         try:
@@ -153,10 +182,10 @@ class WorkerProcess:
                 if isinstance(message, Logged):
                     self._remember_error(message.entries)
                     current_log().take(message.entries)
-                elif isinstance(message, Sampled | ProfileTaken):
+                elif isinstance(message, Sampled | ProfileTaken | Invalidated | Identified):
                     response = self._questions.get(message.number)
                     if response is not None and not response.done():
-                        response.set_result(message.gauges if isinstance(message, Sampled) else message.text)
+                        response.set_result(_result_of(message))
                 elif isinstance(message, SnapshotPrepared | Serving):
                     error = message.error if isinstance(message, SnapshotPrepared) else None
                     future = self._answers.get((type(message), message.number))

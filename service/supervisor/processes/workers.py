@@ -70,6 +70,10 @@ class Workers:
     def running(self) -> list[WorkerProcess]:
         return [worker for worker in self if not worker.gone]
 
+    def any_serving(self) -> WorkerProcess | None:
+        """Return a worker that serves, or None."""
+        return next((worker for worker in self.running if worker.serving), None)
+
     @property
     def pids(self) -> list[int | None]:
         """The process id for each number; None while the worker is being replaced."""

@@ -1,0 +1,55 @@
+"""Invalidate one cached response of an endpoint, given the arguments of its request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from rowcall.core.binding.binding import Binder
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.resolved_parameters import bound_parameters
+from rowcall.core.errors.binding_error import BindingError
+from rowcall.core.errors.problems import Problem
+from rowcall.service.cache.keys import changes_values, key_of
+from rowcall.service.cache.response_cache import plan_of
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request.subrequests import AbsentClient, CapturedResponse, SubrequestScope
+from rowcall.service.request_context.request_context import RequestContext
+
+
+async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: Mapping[str, Any], services: Services) -> int:
+    """Invalidate the response to a request with these arguments, and return 1, or 0 if there was none.
+
+    endpoints: the overloads of one endpoint; the first one that takes the arguments counts. arguments: by their names
+    in requests. Raises `Problem`: 400 if no overload takes them, 409 if the key depends on more than them, 503 if it is
+    not confirmed that the entry is removed everywhere.
+    """
+    refusal = "the endpoint does not exist (any more)"
+    for endpoint in endpoints:
+        plan = plan_of(endpoint, services)
+        if plan is None:
+            refusal = "its responses are not cached"
+            continue
+        if endpoint.options.proxy is not None or plan.per_user or plan.surroundings or plan.before or plan.everything:
+            raise Problem(409, "its key depends on the caller or on the whole request: invalidate all of the endpoint")
+        if changes_values(endpoint):
+            raise Problem(409, "its key has digests of secret values: invalidate all of the endpoint")
+        context = RequestContext(
+            SubrequestScope(endpoint.method, endpoint.path, "", [], 1), CapturedResponse(AbsentClient())
+        )
+        binder = Binder(
+            bound_parameters(endpoint), Transport.BODY, endpoint.options.query_null, refusals=endpoint.refusals
+        )
+        try:
+            context.mask, context.arguments, context.has_null = binder.bind_body(orjson.dumps(arguments))
+        except BindingError as error:
+            refusal = error.detail
+            continue
+        services.answers.require_listener(plan.place)
+        key = key_of(endpoint, plan, services)(context)
+        existed = False if key is None else services.answers.of(plan.place).invalidate(key)
+        return int(await existed if isinstance(existed, Awaitable) else existed)
+    raise Problem(400, refusal)

@@ -1,0 +1,168 @@
+"""Who may use the console: sign in and out, and the check of each request.
+
+A session is begun by the link of the log, by the token of the admin listener, or by a session of a user of the service
+who has one of the roles. Pages send it as a cookie, programs as a bearer token.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import time
+
+import orjson
+
+from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.service.console.sessions import BY_TOKEN, Headers, Session, Sessions
+from rowcall.service.console.sources import Sources
+from rowcall.service.metrics.admin import MountRequest
+from rowcall.service.options.server.metrics import ConsoleOptions
+
+log = logging.getLogger("rowcall.client")
+
+HEADER = "x-rowcall-console"
+API = "/console/api/"
+SESSION = f"{API}session"
+RECHECK = 60.0
+"""Seconds after which the session of a user of the service is checked again; before an action it is always checked."""
+
+
+class Gate:
+    """Thread-safe: what it stores is in `Sessions`, except times of checks."""
+
+    def __init__(self, options: ConsoleOptions, token: str | None, sessions: Sessions, sources: Sources) -> None:
+        """token: bearer token of the admin listener, None if it has none."""
+        self._options = options
+        self._token = token
+        self._sessions = sessions
+        self._sources = sources
+        self._checked: dict[str, float] = {}
+        """When the user of a session was authenticated, by id of the session."""
+        api_keys = sources.options.auth.api_keys
+        self._credentials = ("authorization", "cookie", *(() if api_keys is None else (api_keys.header.lower(),)))
+        self.cookie = "rowcall_console"
+
+    def sign_in(self, request: MountRequest) -> tuple[bytes, Headers]:
+        """Begin a session, and return the body and headers of the response. Raises `Problem` 401 and 403."""
+        token = _bearer(request)
+        if self._is_admin_token(token):
+            secret: str | None = self._sessions.new_session(BY_TOKEN, request.address)
+        else:
+            secret = self._sessions.sign_in(token, request.address)
+        if secret is None and self._options.roles:
+            secret = self._by_role(request)
+        if secret is None:
+            raise _unauthorized("the token of this link was used or has expired; a restart logs another one")
+        session = self._sessions.find(secret)
+        seconds = self._options.session_expires if session is None else session.expires - session.began
+        log.info("An operator has signed in to the console")
+        cookie = f"{self.cookie}={secret}; Path=/console; HttpOnly; SameSite=Strict"
+        return orjson.dumps({"token": secret, "expiresIn": seconds}), (("set-cookie", cookie),)
+
+    def sign_out(self, request: MountRequest) -> Headers:
+        """End the session, and return headers that remove its cookie."""
+        self._sessions.end(_bearer(request) or self._cookie_of(request))
+        return (("set-cookie", f"{self.cookie}=; Path=/console; HttpOnly; SameSite=Strict; Max-Age=0"),)
+
+    def require_session(self, request: MountRequest) -> str:
+        """Return the name of the operator. Raises `Problem`: 401 without a session, 403 for pages of other origins and
+        for changes without the header that only pages of this origin can send."""
+        token = _bearer(request)
+        if token and self._is_admin_token(token):
+            return BY_TOKEN
+        session = self._sessions.find(token) if token else None
+        if session is None:
+            session = self._by_cookie(request)
+        self._check_user(session, always=request.method != "GET")
+        return session.operator
+
+    def holds(self, request: MountRequest) -> bool:
+        """Return whether the session of an open stream is still valid."""
+        try:
+            self.require_session(request)
+        except Problem:
+            return False
+        return True
+
+    def _by_cookie(self, request: MountRequest) -> Session:
+        session = self._sessions.find(self._cookie_of(request))
+        if session is None:
+            raise _unauthorized(
+                "the console requires a session: open the link in the log of the service, or send Authorization: "
+                f"Bearer with a token from POST {SESSION}"
+            )
+        # A navigation from another site has no cookie (SameSite). Other ports of this host are the same site.
+        site = request.headers.get("sec-fetch-site", "none")
+        navigates = request.headers.get("sec-fetch-mode") == "navigate" and not request.path.startswith(API)
+        if site not in ("none", "same-origin") and not navigates:
+            raise Problem(403, "pages of other origins cannot use the console")
+        if request.method != "GET":
+            _require_header(request)
+        return session
+
+    def _by_role(self, request: MountRequest) -> str | None:
+        """Begin a session for a user of the service. Return None for an anonymous caller. Raises `Problem` 403 for a
+        user without the roles, and 503 if no worker answers.
+        """
+        credentials = tuple((name, request.headers[name]) for name in self._credentials if name in request.headers)
+        if not credentials:
+            return None
+        if [name for name, _ in credentials] == ["cookie"]:
+            _require_header(request)  # browsers send no other credentials by themselves
+        caller = self._sources.run(self._sources.identify(credentials, request.address))
+        if caller is None:
+            raise unavailable("no worker has answered in time")
+        if caller.name is None:
+            return None
+        if self._options.roles.isdisjoint(caller.roles):
+            raise Problem(403, f"the console requires one of these roles: {', '.join(sorted(self._options.roles))}")
+        longest = max(0.0, caller.expires - time.time())
+        secret = self._sessions.new_session(caller.name, request.address, credentials, longest)
+        session = self._sessions.find(secret)
+        if session is not None:
+            self._note_check(session)
+        return secret
+
+    def _check_user(self, session: Session, *, always: bool) -> None:
+        """End the session if its user has lost the role or the session at the service. Raises `Problem` 401 then, and
+        503 if that is not known before an action.
+        """
+        if not session.credentials:
+            return
+        if not always and time.monotonic() - self._checked.get(session.id, 0.0) < RECHECK:
+            return
+        caller = self._sources.run(self._sources.identify(session.credentials, session.address))
+        if caller is None:
+            raise unavailable("no worker has answered in time")
+        if caller.name is None or self._options.roles.isdisjoint(caller.roles):
+            self._sessions.end_named(session.id)
+            raise _unauthorized(
+                "the session at the service has ended, or its user has no role of Console:Roles any more"
+            )
+        self._note_check(session)
+
+    def _note_check(self, session: Session) -> None:
+        running = {item.id for item in self._sessions.running()}
+        self._checked = {name: at for name, at in self._checked.copy().items() if name in running}
+        self._checked[session.id] = time.monotonic()
+
+    def _is_admin_token(self, token: str) -> bool:
+        return self._token is not None and hmac.compare_digest(token.encode(), self._token.encode())
+
+    def _cookie_of(self, request: MountRequest) -> str:
+        pairs = (pair.strip().partition("=") for pair in request.headers.get("cookie", "").split(";"))
+        return next((value for name, _, value in pairs if name == self.cookie), "")
+
+
+def _require_header(request: MountRequest) -> None:
+    if HEADER not in request.headers:
+        raise Problem(403, f"requests that change something need the header {HEADER}, or a bearer token")
+
+
+def _bearer(request: MountRequest) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""  # RFC 9110, 11.1
+
+
+def _unauthorized(detail: str) -> Problem:
+    return Problem(401, detail, headers=(("www-authenticate", 'Bearer realm="rowcall console"'),))

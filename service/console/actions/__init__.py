@@ -1,0 +1,1 @@
+"""What operators may change with `Console:AllowActions`."""

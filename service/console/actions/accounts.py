@@ -1,0 +1,74 @@
+"""Sessions of operators, and what the schema `rowcall` stores about a user's sign-in: list, revoke and end them.
+
+Sessions of users are cookies and tokens; what a database stores about them (`Auth:SessionCheckCommand`) is its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from rowcall.core.errors.problems import Problem
+from rowcall.core.protection.key_ring import KeyRing
+from rowcall.service.console.actions.action import Action, Result, Values, uuid_of
+from rowcall.service.console.database import Database
+from rowcall.service.console.sessions import Sessions
+
+_TOKENS = "select purpose, created, expires, used from rowcall.list_tokens(%s) limit 200"
+_DEVICES = "select id::text, description, created, expires from rowcall.list_devices(%s)"
+
+
+def sign_ins(sessions: Sessions, ring: KeyRing, database: Database, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the sessions of operators and the keys of the key ring; with `subject` also one-time tokens and remembered
+    devices of this user. Nothing of it is secret. A part that cannot be read has its reason in `unavailable`.
+    """
+    report: dict[str, Any] = {
+        "operators": [
+            {
+                "id": item.id,
+                "operator": item.operator,
+                "address": item.address,
+                "began": item.began,
+                "expires": item.expires,
+            }
+            for item in sessions.running()
+        ],
+        "keys": [
+            {"id": key.name, "created": key.created, "activated": key.activated, "expires": key.expires}
+            for key in ring.keys
+        ],
+    }
+    subject = query.get("subject", "")
+    if not subject:
+        return {**report, "unavailable": {}}
+    if "\0" in subject:
+        raise Problem(400, "subject: a NUL is not possible")
+    return {**report, **database.about(subject, {"tokens": _TOKENS, "devices": _DEVICES})}
+
+
+def account_actions(sessions: Sessions, database: Database) -> Iterator[Action]:
+    """Yield the actions."""
+    end = partial(_end_session, sessions)
+    yield Action("end-session", "Ends a session of an operator.", end, ("id",))
+    meaning = "Revokes unused one-time tokens of a user, of one purpose or all."
+    yield Action("revoke-tokens", meaning, partial(_revoke_tokens, database), ("subject",), ("purpose",))
+    meaning = "Revokes a remembered device of a user, or all: the next sign-in requires the second factor."
+    yield Action("revoke-devices", meaning, partial(_revoke_devices, database), ("subject",), ("id",))
+
+
+def _end_session(sessions: Sessions, values: Values) -> Result:
+    if not sessions.end_named(values["id"]):
+        raise Problem(404, "there is no such session (any more)")
+    return {"ended": values["id"]}
+
+
+def _revoke_tokens(database: Database, values: Values) -> Result:
+    count = database.change("select rowcall.revoke_tokens(%s, %s)", values["subject"], values.get("purpose") or None)
+    return {"revoked": count}
+
+
+def _revoke_devices(database: Database, values: Values) -> Result:
+    device = uuid_of(values, "id") if values.get("id") else None
+    count = database.change("select rowcall.revoke_devices(%s, %s::uuid)", values["subject"], device)
+    return {"revoked": count}

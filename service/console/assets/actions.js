@@ -1,0 +1,96 @@
+// Pages with actions: cache, queues, sessions. Without Console:AllowActions they have no buttons.
+import { act, load } from "./api.js";
+import { card, duration, el, moment, number, percent, table } from "./dom.js";
+
+// Returns whether actions are allowed, and the function that makes the button of an action, or "" if that is not possible.
+// After success, `again` runs.
+async function buttons(again) {
+  const { actions, allowed } = await load("actions");
+  const names = new Set(actions.map((one) => one.name));
+  const button = (label, name, values, question) => {
+    if (!names.has(name)) return "";
+    return el("button", { type: "button", click: async (event) => {
+      const chosen = typeof values === "function" ? values() : values;
+      if (chosen === null || !confirm(question)) return;
+      const button = event.currentTarget;
+      button.disabled = true;
+      const result = document.getElementById("result");
+      try {
+        const answer = await act(name, chosen);
+        await again();
+        result.textContent = `${label}: ${Object.entries(answer).map(([key, value]) => `${key} ${value}`).join(", ")}`;
+      } catch (error) {
+        result.textContent = error.message;
+        button.disabled = false;
+      }
+    } }, label);
+  };
+  return { allowed, button };
+}
+
+const ACTION = "Action";
+
+// Makes a page that is drawn anew after each action; `draw(button)` returns its elements.
+async function page(content, title, draw) {
+  const room = el("div");
+  content.append(el("h2", {}, title), el("p", { id: "result", role: "status" }), room);
+  const again = async () => room.replaceChildren(...(await draw(button, listed)).filter((part) => part !== ""));
+  const { allowed, button } = await buttons(again);
+  const listed = (heading, columns, rows) => table(heading, allowed ? columns : columns.filter(([name]) => name !== ACTION), rows);
+  await again();
+}
+
+const unavailable = (report) => table("Not available", [["Part", ([name]) => name], ["Reason", ([, reason]) => reason]], Object.entries(report.unavailable));
+
+// A form of text inputs with one button; `make(values)` returns the button of the action.
+function form(title, fields, make) {
+  const inputs = fields.map(([name, label, attributes]) => [name, label, el("input", { type: "text", ...attributes })]);
+  const values = () => (inputs.every(([, , input]) => input.reportValidity()) ? Object.fromEntries(inputs.map(([name, , input]) => [name, input.value])) : null);
+  const button = make(values);
+  if (button === "") return "";
+  return el("form", { class: "filter", "aria-label": title, submit: (event) => { event.preventDefault(); button.click(); } }, inputs.map(([, label, input]) => el("label", {}, label, input)), button);
+}
+
+export const cache = (content) => page(content, "Cache", async (button, listed) => {
+  const report = await load("cache");
+  return [
+    el("dl", { class: "cards" }, card("Hits", number(report.hits)), card("Misses", number(report.misses)), card("Ratio", percent(report.ratio))),
+    form("Invalidate by tag", [["tag", "Tag", { required: true }]], (values) => button("Invalidate tag", "invalidate-cache", values, "Invalidate all cached responses with this tag?")),
+    button("Invalidate all", "invalidate-cache", { all: "true" }, "Invalidate all cached responses?"),
+    listed("Endpoints", [["Endpoint", (one) => one.endpoint], ["Hits", (one) => number(one.hits), true], ["Misses", (one) => number(one.misses), true], ["Ratio", (one) => percent(one.ratio), true], [ACTION, (one) => button("Invalidate", "invalidate-cache", { endpoint: one.endpoint }, `Invalidate the cached responses of ${one.endpoint}?`)]], report.endpoints),
+    listed("Profiles", [["Profile", (name) => name], [ACTION, (name) => button("Invalidate", "invalidate-cache", { profile: name }, `Invalidate the cached responses of profile ${name}?`)]], report.profiles),
+  ];
+});
+
+export const queues = (content) => page(content, "Queues", async (button, listed) => {
+  const report = await load("queues");
+  const job = (one) => (one.state === "failed" || one.state === "cancelled" ? button("Retry", "retry-job", { id: one.id }, `Run job ${one.id} of ${one.endpoint} again?`) : one.state === "done" ? "" : button("Cancel", "cancel-job", { id: one.id }, `Cancel job ${one.id} of ${one.endpoint}?`));
+  return [
+    listed("Jobs", [["Endpoint", (one) => one.endpoint], ["Queue", (one) => one.queue], ["State", (one) => one.state], ["Attempts", (one) => one.attempts, true], ["Created", (one) => one.created], ["Error", (one) => one.error], ["Id", (one) => one.id], [ACTION, job]], report.jobs ?? []),
+    listed("Schedules", [["Endpoint", (one) => one.endpoint], ["Last time", (one) => one.due], ["State", (one) => one.state], [ACTION, (one) => button("Run now", "run-schedule", { endpoint: one.endpoint }, `Run ${one.endpoint} now?`)]], report.schedules ?? []),
+    form("Replay webhooks", [["topic", "Topic", { required: true, placeholder: "order.*" }], ["since", "Published since (UTC)", { required: true, type: "datetime-local" }], ["subscriber", "Subscriber, or empty", {}]], (values) => button("Replay", "replay-webhooks", values, "Deliver all of these messages again?")),
+    listed("Webhook deliveries", [["Subscriber", (one) => one.subscriber], ["State", (one) => one.state], ["Attempts", (one) => one.attempts, true], ["Status", (one) => one.status, true], ["Error", (one) => one.error], ["Message", (one) => one.message], [ACTION, (one) => (one.state === "dead" ? button("Retry", "retry-delivery", { message: one.message, subscriber: one.subscriber }, `Deliver ${one.message} to ${one.subscriber} again?`) : "")]], report.deliveries ?? []),
+    table("Webhook subscribers", [["Name", (one) => one.name], ["Topics", (one) => one.topics.join(", ")], ["Active", (one) => one.active], ["Failures", (one) => one.failures, true], ["Paused until", (one) => one.pausedUntil]], report.subscribers ?? []),
+    unavailable(report),
+  ];
+});
+
+export async function sessions(content, parameters) {
+  const subject = parameters.subject ?? "";
+  const input = el("input", { type: "search", value: subject });
+  const search = el("form", { class: "filter", submit: (event) => { event.preventDefault(); location.hash = `sessions?${new URLSearchParams({ subject: input.value })}`; } }, el("label", {}, "User id", input), el("button", { type: "submit" }, "Show"));
+  await page(content, "Sessions and keys", async (button, listed) => {
+    const report = await load("sessions", { subject });
+    const found = subject === "" ? [] : [
+      listed(`One-time tokens of ${subject}`, [["Purpose", (one) => one.purpose], ["Created", (one) => one.created], ["Expires", (one) => one.expires], ["Used", (one) => one.used], [ACTION, (one) => (one.used ? "" : button("Revoke", "revoke-tokens", { subject, purpose: one.purpose }, `Revoke the tokens of ${subject} for ${one.purpose}?`))]], report.tokens ?? []),
+      listed(`Remembered devices of ${subject}`, [["Device", (one) => one.description], ["Created", (one) => one.created], ["Expires", (one) => one.expires], [ACTION, (one) => button("Revoke", "revoke-devices", { subject, id: one.id }, `Revoke this device of ${subject}?`)]], report.devices ?? []),
+      unavailable(report),
+    ];
+    return [
+      listed("Operators", [["Signed in by", (one) => one.operator], ["Address", (one) => one.address], ["Since", (one) => moment(one.began)], ["Ends in", (one) => duration(Math.max(0, one.expires - Date.now() / 1000))], [ACTION, (one) => button("End", "end-session", { id: one.id }, "End this session?")]], report.operators),
+      table("Key ring", [["Key", (one) => one.id], ["Active from", (one) => moment(one.activated)], ["Expires", (one) => moment(one.expires)]], report.keys),
+      search,
+      ...found,
+    ];
+  });
+}

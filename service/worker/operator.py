@@ -1,0 +1,30 @@
+"""Authenticate users of the service who sign in to the console of the supervisor."""
+
+from __future__ import annotations
+
+from rowcall.core.auth.claims import IdentityClaims
+from rowcall.core.errors.problems import Problem
+from rowcall.service.identity.sessions import Sessions
+from rowcall.service.request.subrequests import AbsentClient, CapturedResponse, SubrequestScope
+from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.supervisor.channel import Identified, Identify
+
+
+async def identified(question: Identify, sessions: Sessions, claims: IdentityClaims) -> Identified:
+    """Return the user whose session, token or API key the headers contain.
+
+    Anonymous is also a user who acts as another one: the rights of the other user are not lent for the console.
+    """
+    scope = SubrequestScope("POST", "/console", "", [*question.headers], 1, client=question.address)
+    context = RequestContext(scope, CapturedResponse(AbsentClient()))
+    try:
+        waiting = sessions.authenticate(context)
+        if waiting is not None:
+            await waiting
+    except Problem:
+        context.user = None
+    user = context.user
+    if user is None or user.impersonates:
+        return Identified(question.number)
+    name = user.first(claims.user_name) or user.first(claims.user_id) or "a user without a name"
+    return Identified(question.number, name, user.roles, user.expires)
