@@ -3,6 +3,7 @@ and no other thread (docs/internals/http-engine.md)."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -34,6 +35,7 @@ SETTINGS = {"HttpServer:Engine": "Auto", "CacheOptions:Enabled": "true"}
 GET = b"GET /answer?v=a HTTP/1.1\r\nHost: x\r\n\r\n"
 POST = b'POST /keep HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"v":"a"}'
 HIT = b"GET /cached?v=a HTTP/1.1\r\nHost: x\r\n\r\n"
+LARGE = b"GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n"
 FILE = b"GET /file.txt HTTP/1.1\r\nHost: x\r\n\r\n"
 
 CALLED = ["receive", "send", "wait", "receive", "send", "wait"]
@@ -62,6 +64,7 @@ def with_files(service: Service, database: Database, serve: Serve, tmp_path_fact
     """A service on the same database."""
     root = tmp_path_factory.mktemp("files")
     (root / "file.txt").write_text("a file")
+    (root / "large.bin").write_bytes(b"a" * 2_000_000)
     return serve(database, "", {**SETTINGS, "StaticFiles:Enabled": "true", "StaticFiles:RootPath": str(root)})
 
 
@@ -135,3 +138,20 @@ def test_static_file_is_looked_at_once(with_files: Service, tmp_path: Path) -> N
 
 def test_route_beside_static_files_costs_one_look(with_files: Service, tmp_path: Path) -> None:
     assert system_calls(with_files, GET, tmp_path) == ["receive", "stat", *CALLED[1:]]
+
+
+def test_large_file_that_is_in_memory_is_read_without_another_thread(with_files: Service, tmp_path: Path) -> None:
+    if not can_read_without_waiting(tmp_path):
+        pytest.skip("the file system of temporary files cannot say what is in memory")
+    calls = system_calls(with_files, LARGE, tmp_path)
+    assert {"preadv2", "pread64!"} & {*calls} == {"preadv2"}
+
+
+def can_read_without_waiting(folder: Path) -> bool:
+    file = folder / "part"
+    file.write_bytes(b"a")
+    with file.open("rb") as opened:
+        try:
+            return os.preadv(opened.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT) == 1
+        except (AttributeError, OSError):
+            return False
