@@ -2,8 +2,8 @@
 
     python -m tests.engines --numbers 100000 --seed 1 --progress FILE
 
-With `--progress`, a run goes on where the former one has ended. SIGTERM ends a run and its services. Ends with 1 if a
-difference is not explained by a class of `tests/engines/differences.py`.
+With `--progress`, a run goes on where the former one has ended, and sends its unexplained streams again. SIGTERM ends a
+run and its services. Ends with 1 if a difference is not explained by a class of `tests/engines/differences.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.engines.comparison import Progress, advance
+from tests.engines.comparison import Progress, advance, recheck
 from tests.engines.services import both_engines
 from tests.harness.database import create_database
 from tests.harness.postgres import PostgresServer, clean_up, installations
@@ -39,6 +39,7 @@ def main() -> int:
         server.create()
         server.start()
         with both_engines(create_database(server), folder) as (auto, granian):
+            recheck((auto.port, granian.port), progress)
             while progress.next_number < end:
                 advance((auto.port, granian.port), progress, min(STEP, end - progress.next_number))
                 if options.progress:

@@ -68,6 +68,14 @@ class Progress:
         )
 
 
+def recheck(ports: tuple[int, int], progress: Progress) -> None:
+    """Send the streams of unexplained differences again: a class may have been added, or a fault removed."""
+    former, progress.unexplained = progress.unexplained, []
+    for text in former:
+        number, part = map(int, text.partition(" ")[0].split("."))
+        _look_again(ports, progress, next(islice(numbered(progress.seed, number), part, None)))
+
+
 def advance(ports: tuple[int, int], progress: Progress, numbers: int) -> None:
     """Send the next streams, this many and their splits. ports: of the event loop's server and of granian."""
     last = progress.next_number + numbers

@@ -147,7 +147,7 @@ CLASSES: dict[str, Callable[[Difference], bool]] = {
     "unreadable Connection": lambda difference: (
         difference.auto is not None
         and difference.granian is not None
-        and (difference.auto.stays, difference.granian.stays) == (False, True)
+        and difference.auto.stays != difference.granian.stays
         and _UNREADABLE_CONNECTION.search(difference.data) is not None
     ),
     "interim response": lambda difference: difference.places == ("interim", "interim"),
