@@ -14,6 +14,7 @@ from bench.measure import Figures
 from bench.report import Result, markdown
 from bench.run import main
 from bench.scenarios import BY_NAME
+from bench.summary import ordinary
 
 LOADS = ("0.1", "0.5", "0.8")
 PEAK = Figures(
@@ -75,3 +76,17 @@ def test_a_service_that_fails_has_a_row_that_says_why() -> None:
         ["rowcall", "1,000", "1.00×"],
         ["fastify", "failed: node is not installed", ""],
     ]
+
+
+def test_the_summary_has_the_rates_of_ordinary_load() -> None:
+    levels = [Level("rowcall", PEAK, {0.5: PEAK}), Level("fastify", failure="no node"), Level("pgbench", PEAK)]
+    stored = {"minimal": {number: {level.service: level.as_json() for level in levels} for number in ("1", "8")}}
+    assert [*ordinary(stored)] == [
+        "| requests/s, 8 connections (p50, p99 at half) | rowcall | pgbench -M prepared |",
+        "|---|--:|--:|",
+        "| one row, two columns | 1,000 (0.50, 1.50) | 1,000 |",
+    ]
+
+
+def test_a_run_without_numbers_of_connections_has_no_such_table() -> None:
+    assert [*ordinary({})] == []
