@@ -1,4 +1,4 @@
-"""Drives a service with 64 connections, as fast as it responds or at a fixed rate; every response is compared.
+"""Drives a service with many connections, as fast as it responds or at a fixed rate; every response is compared.
 
 The generator is a C program (`generator.c` explains why), compiled at its first use.
 """
@@ -76,10 +76,17 @@ def raw_request(method: str, path: str, host: str, body: bytes, headers: Iterabl
     return head.encode() + b"\r\n" + body
 
 
-def load(scenario: Scenario, port: int, expected: bytes, seconds: float, rate: float = 0.0) -> Load:
+def load(
+    scenario: Scenario,
+    port: int,
+    expected: bytes,
+    seconds: float,
+    rate: float = 0.0,
+    connections: int = CONNECTIONS,
+) -> Load:
     """Run a load. rate: requests per second over all connections, 0 for the maximum."""
     request = raw_request(scenario.method, scenario.path, f"127.0.0.1:{port}", scenario.body, scenario.headers)
-    tally = generate(Target("127.0.0.1", port, request, expected), CONNECTIONS, seconds, rate)
+    tally = generate(Target("127.0.0.1", port, request, expected), connections, seconds, rate)
     errors = tally.wrong + tally.lost
     detail = f"{tally.wrong} wrong, {tally.lost} lost" if errors else ""
     return Load(tally.answered, tally.seconds, tally.p50 / 1000, tally.p99 / 1000, errors, detail, tally.cpu)

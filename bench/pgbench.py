@@ -19,16 +19,28 @@ CLIENTS = 8
 THREADS = min(2, os.cpu_count() or 1)
 PLANS = MappingProxyType({"pgbench": "auto", "pgbench-generic": "force_generic_plan"})
 SAMPLED = 0.05
+CONNECTED_A_SECOND = 100
 
 
-def run(server: Server, scenario: Scenario, plan_cache_mode: str, seconds: float) -> Load:
+def run(
+    server: Server,
+    scenario: Scenario,
+    plan_cache_mode: str,
+    seconds: float,
+    rate: float = 0.0,
+    clients: int = CLIENTS,
+) -> Load:
+    """Run pgbench. rate: calls per second at random moments, 0 for the maximum; a latency runs from its moment."""
     with tempfile.TemporaryDirectory(prefix="rowcall-bench-pgbench-") as folder:
         script = Path(folder, "call.sql")
         keys = "".join(f"\\set {key} random({KEYS[0]}, {KEYS[1]})\n" for key in scenario.keys)
         script.write_text(f"{keys}{scenario.sql};\n", "utf-8")
-        command = [str(server.programs / "pgbench"), "-n", "-M", "prepared", "-c", str(CLIENTS), "-j", str(THREADS)]
-        command += ["-T", str(max(1, round(seconds))), "-f", str(script)]
-        command += ["--log", f"--sampling-rate={SAMPLED}", f"--log-prefix={folder}/log"]
+        command = [str(server.programs / "pgbench"), "-n", "-M", "prepared", "-c", str(clients)]
+        # The time runs from before the clients connect, each to a new process; the rate does not count that.
+        duration = max(1, round(seconds)) + clients // CONNECTED_A_SECOND
+        command += ["-j", str(min(THREADS, clients)), "-T", str(duration), "-f", str(script)]
+        command += ["--log", f"--sampling-rate={1.0 if rate else SAMPLED}", f"--log-prefix={folder}/log"]
+        command += [f"--rate={rate:g}"] if rate else []
         command += [part for pair in scenario.variables.items() for part in ("-D", "=".join(pair))]
         environment = os.environ | library_path(server.programs) | server.environment()
         environment["PGOPTIONS"] = f"-c plan_cache_mode={plan_cache_mode}"

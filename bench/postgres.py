@@ -17,7 +17,7 @@ from pathlib import Path
 
 SYSTEM = Path("/usr/lib/postgresql")
 PORT = 5432
-SETTINGS = ("max_connections=300", "listen_addresses=", "timezone=UTC", "logging_collector=off")
+SETTINGS = ("max_connections=500", "listen_addresses=", "timezone=UTC", "logging_collector=off")
 
 
 @dataclass(frozen=True, slots=True)

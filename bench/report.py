@@ -4,11 +4,12 @@ import json
 import platform
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.by_connections import HELD, SHARES, Level
 from bench.endurance import Finding
 from bench.measure import Cell, Figures, cores
 from bench.scenarios import DATABASE_CPU_LIMIT, Scenario
@@ -26,6 +27,8 @@ class Result:
     scenarios: dict[Scenario, list[Cell]]
     findings: list[Finding]
     absent: dict[str, str]
+    connections: dict[Scenario, dict[int, list[Level]]] = field(default_factory=dict)
+    """What each service reaches, by scenario and number of connections."""
 
 
 def machine() -> dict[str, str]:
@@ -100,7 +103,7 @@ def markdown(result: Result) -> str:
     parts = [f"# Benchmark of {result.setting['date']}", ""]
     parts += [f"- {key}: {value}" for key, value in result.setting.items()]
     parts += [f"- **not measured**: {name}: {one_line(reason)}" for name, reason in result.absent.items()]
-    parts += ["", *summary(result), *details(result), *findings(result.findings)]
+    parts += ["", *summary(result), *details(result), *by_connections(result), *findings(result.findings)]
     return "\n".join(parts) + "\n"
 
 
@@ -166,6 +169,57 @@ def row(scenario: Scenario, cell: Cell, ours: Figures | None, limit: Figures | N
     )
 
 
+LOADS = ("peak", *(f"{share:.0%}" for share in SHARES))
+LEVEL_HEADINGS = (
+    *("scenario", "connections", "service", "peak, requests/s", "rowcall is"),
+    *(f"p50 / p99 ms, {load}" for load in LOADS),
+    *(f"CPU µs {part}, {', '.join(LOADS)}" for part in ("PostgreSQL", "service")),
+    "errors",
+)
+
+
+def by_connections(result: Result) -> list[str]:
+    """Return a table with a row for each service with each number of connections."""
+    if not result.connections:
+        return []
+    dashes = "|---|--:|---" + "|--:" * (len(LEVEL_HEADINGS) - 3) + "|"
+    lines = ["## By connections", "", table_row(LEVEL_HEADINGS), dashes]
+    for scenario, levels_of in result.connections.items():
+        for connections, levels in levels_of.items():
+            ours = next((level.peak for level in levels if level.service == SUBJECT), None)
+            lines += [level_row(scenario, connections, level, ours) for level in levels]
+    notes = [
+        f"- {scenario.name}, {connections} connections, {level.service}: {level.held(share):.0%} of the rate at "
+        f"{share:.0%} of the peak was held"
+        for scenario, levels_of in result.connections.items()
+        for connections, levels in levels_of.items()
+        for level in levels
+        for share in level.shares
+        if level.held(share) < HELD
+    ]
+    return [*lines, "", *notes, *([""] if notes else [])]
+
+
+def level_row(scenario: Scenario, connections: int, level: Level, ours: Figures | None) -> str:
+    start = [scenario.name, str(connections), level.service]
+    peak = level.peak
+    if level.failure or peak is None:
+        return table_row([*start, f"failed: {one_line(level.failure)}", *[""] * (len(LEVEL_HEADINGS) - 4)])
+    loads = [peak, *level.shares.values()]
+    return table_row(
+        [
+            *start,
+            f"{peak.rate:,.0f}",
+            f"{ours.rate / peak.rate:.2f}×" if ours and peak.rate else "–",
+            *(f"{item.p50:.2f} / {item.p99:.2f}" for item in loads),
+            *[""] * (len(LOADS) - len(loads)),
+            " / ".join(f"{item.database_cpu:.1f}" for item in loads),
+            " / ".join(f"{item.service_cpu:.1f}" for item in loads),
+            f"**{level.errors}**" if level.errors else "0",
+        ]
+    )
+
+
 def table_row(values: Iterable[str]) -> str:
     return "| " + " | ".join(values) + " |"
 
@@ -206,6 +260,13 @@ def as_json(result: Result) -> str:
                 },
             }
             for scenario, cells in result.scenarios.items()
+        },
+        "connections": {
+            scenario.name: {
+                str(connections): {level.service: level.as_json() for level in levels}
+                for connections, levels in levels_of.items()
+            }
+            for scenario, levels_of in result.connections.items()
         },
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench import endurance, report, services
+from bench import by_connections, endurance, report, services
+from bench.by_connections import SHARES, Level
 from bench.measure import Cell, constant_answers, cores, first_answers, measure, prepare
 from bench.pgbench import PLANS
 from bench.postgres import Server, throw_away
@@ -24,6 +25,10 @@ RESULTS = Path(__file__).with_name("results")
 CHECKS = ("hold", "half-load", "stream", "start-up", "variants")
 VARIANT_SCENARIOS = ("minimal", "types-10")
 NOISE = 0.95
+CONNECTIONS = (1, 2, 4, 8, 16, 64, 256)
+BY_CONNECTIONS = ("minimal", "one", "pay", "types-10")
+"""Scenarios that are measured with several numbers of connections."""
+QUICK_CONNECTIONS = (1, 8)
 BESIDE = ("constant", "fastapi", "fastify")
 """Services whose latency at half load is shown beside that of rowcall."""
 
@@ -36,6 +41,11 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--checks", type=names, default=list(CHECKS), metavar="A,B", help=", ".join(CHECKS) + ", none")
     parser.add_argument("--seconds", type=float, default=3.0, help="length of one run (default 3)")
     parser.add_argument("--runs", type=int, default=3, help="runs of each, median taken (default 3)")
+    parser.add_argument(
+        "--connections", type=counts, default=CONNECTIONS, metavar="N,M", help="numbers of connections, or none"
+    )
+    parser.add_argument("--by-connections", type=names, default=list(BY_CONNECTIONS), metavar="A,B", help="scenarios")
+    parser.add_argument("--connection-seconds", type=float, default=2.0, help="length of one such run (default 2)")
     parser.add_argument("--workers", type=int, default=1, help="rowcall's workers (default 1)")
     parser.add_argument("--hold-seconds", type=float, default=60.0)
     parser.add_argument("--stream-rows", type=int, default=1_000_000)
@@ -49,6 +59,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     check_names(parser, options)
     if options.quick:
         options.seconds, options.runs, options.hold_seconds, options.slow_seconds = 1.0, 1, 3.0, 2.0
+        options.connections, options.connection_seconds = QUICK_CONNECTIONS, 0.3
     return options
 
 
@@ -57,12 +68,21 @@ def names(text: str) -> list[str]:
     return [scenario.name for scenario in CACHE_SCENARIOS] if chosen == ["cache"] else chosen
 
 
+def counts(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split(",") if number and number != "none")
+
+
 def check_names(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    allowed_names = {"scenarios": BY_NAME.keys(), "peers": services.BY_NAME.keys() | PLANS.keys(), "checks": CHECKS}
+    allowed_names = {
+        "scenarios": BY_NAME.keys(),
+        "by_connections": BY_NAME.keys(),
+        "peers": services.BY_NAME.keys() | PLANS.keys(),
+        "checks": CHECKS,
+    }
     for option, allowed in allowed_names.items():
         for name in getattr(options, option):
             if name not in allowed:
-                parser.error(f"--{option}: unknown {name!r}, known: {', '.join(sorted(allowed))}")
+                parser.error(f"--{option.replace('_', '-')}: unknown {name!r}, known: {', '.join(sorted(allowed))}")
 
 
 def say(text: str) -> None:
@@ -103,22 +123,24 @@ class Bench:
     def scenarios(self) -> list[Scenario]:
         return [BY_NAME[name] for name in self.options.scenarios]
 
+    def scenarios_by_connections(self) -> list[Scenario]:
+        return [BY_NAME[name] for name in self.options.by_connections if self.options.connections]
+
     def start_all(self, stack: ExitStack) -> dict[Scenario, dict[str, bytes | str]]:
-        """Start the services and return the first responses. The constant service is last, because it repeats the
-        others."""
+        """Start the services and return the first responses. Those that repeat the others are the last."""
         chosen = [name for name in self.options.peers if name in services.BY_NAME]
         if "variants" in self.options.checks and "rowcall" in chosen:
-            chosen += [service.name for service in services.VARIANTS]
+            chosen += [service.name for service in services.VARIANTS if service.name not in chosen]
+        scenarios = dict.fromkeys([SCENARIOS[0], *self.scenarios(), *self.scenarios_by_connections()])
+        repeating = [name for name in chosen if services.BY_NAME[name].repeats]
         for name in chosen:
-            if name != "constant" and any(map(services.BY_NAME[name].answers, self.scenarios())):
+            if name not in repeating and any(map(services.BY_NAME[name].answers, scenarios)):
                 self.start(name, stack)
-        answers = {
-            scenario: first_answers(self.server, self.running, scenario)
-            for scenario in {SCENARIOS[0], *self.scenarios()}
-        }
-        if "constant" in chosen:
+        answers = {scenario: first_answers(self.server, self.running, scenario) for scenario in scenarios}
+        if repeating:
             self.answers.write_text(constant_answers(answers), "utf-8")
-            self.start("constant", stack)
+            for name in repeating:
+                self.start(name, stack)
             answers = {scenario: first_answers(self.server, self.running, scenario) for scenario in answers}
         return answers
 
@@ -138,6 +160,19 @@ class Bench:
             measure(cells, self.options.runs, self.options.seconds, say)
             missing = [Cell("rowcall", failure=self.absent["rowcall"])] if "rowcall" in self.absent else []
             table[scenario] = missing + cells
+        return table
+
+    def measure_by_connections(
+        self, answers: dict[Scenario, dict[str, bytes | str]]
+    ) -> dict[Scenario, dict[int, list[Level]]]:
+        limits = [name for name in ("pgbench",) if name in self.options.peers]
+        table = {}
+        for scenario in self.scenarios_by_connections():
+            subjects = by_connections.subjects(self.server, self.running, answers[scenario], scenario, limits)
+            table[scenario] = {
+                connections: by_connections.measure(subjects, connections, self.options.connection_seconds, say)
+                for connections in self.options.connections
+            }
         return table
 
     def check(self, table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
@@ -200,8 +235,11 @@ def two_workers(table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
 def setting(options: argparse.Namespace, server: Server) -> dict[str, str]:
     return report.machine() | {
         "PostgreSQL": f"{server.version}, over a unix socket, pool of {services.POOL} for each peer",
-        "load": "64 connections (generator.c), every response compared with the first",
+        "load": "64 connections (generator.c) if nothing else is said, every response compared with the first",
         "runs": f"median of {options.runs} runs of {options.seconds:g} s each, interleaved",
+        "by connections": f"one run of {options.connection_seconds:g} s for each load: as fast as it goes, and at "
+        + ", ".join(f"{share:.0%}" for share in SHARES)
+        + " of that rate",
         "rowcall": f"{options.workers} worker(s)",
         "fsync": "on" if options.fsync else "off",
     }
@@ -217,9 +255,11 @@ def main(given: Sequence[str] | None = None) -> int:
         keeps = any(BY_NAME[name] in CACHE_SCENARIOS for name in options.scenarios)
         redis = stack.enter_context(throw_away_redis(services.free_port())) if keeps else None
         bench = Bench(options, server, folder, redis)
-        table = bench.measure(bench.start_all(stack))
+        answers = bench.start_all(stack)
+        table = bench.measure(answers)
+        levels = bench.measure_by_connections(answers)
         findings = bench.check(table)
-        result = report.Result(setting(options, server), table, findings, bench.absent)
+        result = report.Result(setting(options, server), table, findings, bench.absent, levels)
     page = report.keep(result, options.results)
     print(page.read_text("utf-8"))
     say(f"kept as {page} and {page.with_suffix('.json').name}")

@@ -57,6 +57,8 @@ class Service:
     """Scenarios that it does not support."""
     keyed: bool = True
     """It supports requests with random keys."""
+    repeats: bool = False
+    """It answers with the first responses of the others, and is started after them."""
 
     def answers(self, scenario: Scenario) -> bool:
         supported = scenario.name not in self.lacks and (self.scenarios is None or scenario.name in self.scenarios)
@@ -76,6 +78,10 @@ def granian(application: str) -> Callable[[Setting], list[str]]:
         return [str(PROGRAMS / "granian"), *listen, *quiet, application]
 
     return command
+
+
+def loop_constant(setting: Setting) -> list[str]:
+    return [sys.executable, str(PEERS / "loop_constant.py")]
 
 
 def fastify(setting: Setting) -> list[str]:
@@ -170,10 +176,19 @@ SERVICES = (
         "limit: granian answering a constant of the same bytes",
         granian("granian_constant:app"),
         keyed=False,
+        repeats=True,
+    ),
+    Service(
+        "constant-loop",
+        "limit: rowcall's HTTP/1.1 server answering a constant of the same bytes, without the rest of rowcall",
+        loop_constant,
+        keyed=False,
+        repeats=True,
     ),
 )
 # Other configurations of rowcall, measured beside the default.
 VARIANTS = (
+    Service("rowcall-granian", "granian serves HTTP", rowcall("--HttpServer:Engine=Granian")),
     Service("rowcall-2-workers", "two workers", rowcall(workers=2)),
     Service(
         "rowcall-unshared",

@@ -11,8 +11,13 @@ SERVICES = {
     "fastify": "Fastify + pg",
     "pgbench": "pgbench -M prepared",
     "constant": "granian, constant answer",
+    "constant-loop": "own HTTP server, constant answer",
 }
 PLANS = ("pgbench", "pgbench-generic")
+ORDINARY = "8"
+"""Connections of a service at ordinary load."""
+SHARE = "0.5"
+"""Of the peak, at which latencies are shown."""
 ABOUT = {
     "minimal": "one row, two columns",
     "types-1": "23 types, 1 row",
@@ -56,11 +61,42 @@ def table(scenarios: Mapping[str, Any]) -> Iterator[str]:
         yield f"| {ABOUT[name]} | **{own:,.0f}** | {' | '.join(others)} |"
 
 
+def ordinary(connections: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the table of rates with few connections, each with p50 and p99 in milliseconds at half of the rate."""
+    measured = {name: connections[name][ORDINARY] for name in ABOUT if ORDINARY in connections.get(name, {})}
+    names = {"rowcall": "rowcall", **SERVICES}
+    columns = [name for name in names if any(_has_peak(levels, name) for levels in measured.values())]
+    if not columns:
+        return
+    yield (
+        f"| requests/s, {ORDINARY} connections (p50, p99 at half) | "
+        + " | ".join(names[column] for column in columns)
+        + " |"
+    )
+    yield "|---|" + "--:|" * len(columns)
+    for name, levels in measured.items():
+        cells = (_level(levels[column]) if _has_peak(levels, column) else "–" for column in columns)
+        yield f"| {ABOUT[name]} | {' | '.join(cells)} |"
+
+
+def _has_peak(levels: Mapping[str, Any], name: str) -> bool:
+    return bool(levels.get(name, {}).get("peak"))
+
+
+def _level(level: Mapping[str, Any]) -> str:
+    half = level["shares"].get(SHARE)
+    latencies = f" ({half['p50']:.2f}, {half['p99']:.2f})" if half else ""
+    return f"{level['peak']['rate']:,.0f}{latencies}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.summary", description=__doc__)
     parser.add_argument("result", type=Path)
     result = json.loads(parser.parse_args().result.read_text("utf-8"))
     print("\n".join(table(result["scenarios"])))
+    lines = [*ordinary(result.get("connections", {}))]
+    if lines:
+        print("\n" + "\n".join(lines))
 
 
 if __name__ == "__main__":

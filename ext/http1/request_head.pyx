@@ -332,6 +332,10 @@ cdef bint _is_utf8(const unsigned char *text, Py_ssize_t length) noexcept nogil:
     return True
 
 
+cdef inline bint _is_hexadecimal(unsigned char byte) noexcept nogil:
+    return 48 <= byte <= 57 or 97 <= (byte | 32) <= 102
+
+
 cdef bint _is_host(const unsigned char *text, Py_ssize_t length) noexcept nogil:
     """Whether the text can be `uri-host [":" port]` of an http URI, whose host is never empty (RFC 9110, 4.2.1)."""
     cdef Py_ssize_t place = 0
@@ -339,6 +343,10 @@ cdef bint _is_host(const unsigned char *text, Py_ssize_t length) noexcept nogil:
         return False
     for place in range(length):
         if not KINDS[text[place]] & IS_HOST:
+            return False
+        # A percent sign begins an encoded byte (RFC 3986, 2.1).
+        if text[place] == 37 and (length - place < 3 or not _is_hexadecimal(text[place + 1])
+                                  or not _is_hexadecimal(text[place + 2])):
             return False
     place = 0
     if text[0] == 91:

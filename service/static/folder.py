@@ -71,13 +71,18 @@ class Folder:
         target = os.path.join(self._root, inner)
         if not inner or inner.endswith("/"):
             return self._default_document(path, target)
-        if os.path.isdir(target):
+        # Most requests are for a route: what is not there costs one system call.
+        status = _status(target)
+        if status is None:
+            return None
+        if stat.S_ISDIR(status.st_mode):
             return f"{path}/" if self._is_inside(target) and self._has_default(target) else None
-        return self._read(path, path, target)
+        return self._read(path, path, target, _regular(status))
 
     def _default_document(self, path: str, folder: str) -> StaticFile | None:
         for name in DEFAULT_DOCUMENTS:
-            file = self._read(path, path + name, os.path.join(folder, name))
+            target = os.path.join(folder, name)
+            file = self._read(path, path + name, target, _state(target))
             if file is not None:
                 return file
         return None
@@ -90,8 +95,8 @@ class Folder:
         plain = os.path.normpath(target)
         return os.path.realpath(plain) == plain and (plain == self._root or plain.startswith(self._root + os.sep))
 
-    def _read(self, path: str, url: str, target: str) -> StaticFile | None:
-        state = _state(target)
+    def _read(self, path: str, url: str, target: str, state: tuple[int, int, int, int] | None) -> StaticFile | None:
+        """Read the file and cache it. state: of the target; None: it is no regular file."""
         if state is None or not self._is_inside(target):
             return None
         body = _content(target, state)
@@ -126,12 +131,22 @@ class Folder:
         self._bytes -= len(file.body or b"")
 
 
-def _state(path: str) -> tuple[int, int, int, int] | None:
-    """Return the state of a regular file, else None."""
+def _status(path: str) -> os.stat_result | None:
+    """Return what is at a path, which may be a symbolic link; None: nothing."""
     try:
-        status = os.stat(path, follow_symlinks=False)
+        return os.stat(path, follow_symlinks=False)
     except (OSError, ValueError):
         return None
+
+
+def _state(path: str) -> tuple[int, int, int, int] | None:
+    """Return the state of a regular file, else None."""
+    status = _status(path)
+    return None if status is None else _regular(status)
+
+
+def _regular(status: os.stat_result) -> tuple[int, int, int, int] | None:
+    """Return the state of a regular file, else None."""
     if not stat.S_ISREG(status.st_mode):
         return None
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

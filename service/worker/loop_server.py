@@ -192,7 +192,7 @@ class LoopServer:
     async def _sent(
         self, protocol: RequestProtocol, status: int, headers: Headers, path: str, start: int, end: int | None
     ) -> None:
-        """Answer with a file, read in a thread: what is not in memory yet takes its time."""
+        """Answer with a file. What the system does not have in memory takes its time, and is read in a thread."""
         try:
             file = await self._loop.run_in_executor(None, _opened, path)
         except OSError:
@@ -210,10 +210,14 @@ class LoopServer:
         place = start
         while place < start + length and writer.open:
             size = min(READ_BYTES, start + length - place)
-            data = await self._loop.run_in_executor(None, os.pread, file.fileno(), size, place)
+            data: bytes | bytearray | None = _cached_part(file.fileno(), size, place)
+            if data is None:
+                data = await self._loop.run_in_executor(None, os.pread, file.fileno(), size, place)
             if not data or not writer.send_bytes(data):
                 break
             place += len(data)
+            # Other requests have their turn between two parts.
+            await asyncio.sleep(0)
             # A client that reads nothing at all is ended by the check of its connection.
             while writer.full():
                 await writer.room()
@@ -234,6 +238,23 @@ def guarded(handle: Handle) -> Handle:
             protocol.fail()
 
     return handle_guarded
+
+
+def _cached_part(descriptor: int, size: int, place: int) -> bytearray | None:
+    """Return what the system has in memory of a part of a file, at least one byte; None: nothing, or it cannot say."""
+    if _WITHOUT_WAITING is None:
+        return None
+    part = bytearray(size)
+    try:
+        count = os.preadv(descriptor, [part], place, _WITHOUT_WAITING)
+    except OSError:
+        return None
+    del part[count:]
+    return part or None
+
+
+_WITHOUT_WAITING: int | None = getattr(os, "RWF_NOWAIT", None)
+"""Flag of Linux: a read that would wait for the disk fails."""
 
 
 def _opened(path: str) -> Any:

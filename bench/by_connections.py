@@ -1,0 +1,128 @@
+"""Measures each service with several numbers of connections: as fast as it goes, and at shares of that rate.
+
+At a share of the peak, requests are sent by the clock: a latency runs from the moment at which the request was due,
+even if no connection was free then (no coordinated omission). `held` is the part of the rate that was answered; if it
+is below 1, requests were due that could not be sent before the end, and the latencies are lower bounds.
+"""
+
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+from bench import pgbench
+from bench.load import Load, load
+from bench.measure import Figures, observed
+from bench.postgres import Server
+from bench.scenarios import Scenario
+from bench.services import Running
+
+SHARES = (0.1, 0.5, 0.8)
+WARM_UP = 1.0
+HELD = 0.98
+"""A lower part of a rate is reported."""
+
+SERVICES = ("rowcall", "rowcall-granian", "fastify", "fastapi", "constant", "constant-loop")
+Drive = Callable[[float, float, int], Load]
+"""Runs a load for seconds, with requests per second (0: the maximum) and a number of connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A service, or pgbench (without a process of its own), in one scenario. failure: why it cannot be measured."""
+
+    service: str
+    drive: Drive | None
+    server: Server
+    process: int | None
+    failure: str = ""
+
+
+@dataclass(slots=True)
+class Level:
+    """What a service reaches with one number of connections."""
+
+    service: str
+    peak: Figures | None = None
+    shares: dict[float, Figures] = field(default_factory=dict)
+    failure: str = ""
+
+    @property
+    def errors(self) -> int:
+        return sum(figures.errors for figures in self._all())
+
+    def held(self, share: float) -> float:
+        """Return the part of the requests of an open loop that were answered until its end."""
+        return self.shares[share].rate / (self.peak.rate * share) if self.peak and self.peak.rate else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "peak": asdict(self.peak) if self.peak else None,
+            "shares": {f"{share:g}": asdict(item) | {"held": self.held(share)} for share, item in self.shares.items()},
+            "failure": self.failure,
+        }
+
+    def _all(self) -> list[Figures]:
+        return [*([self.peak] if self.peak else []), *self.shares.values()]
+
+
+def subjects(
+    server: Server,
+    running: Sequence[Running],
+    answers: dict[str, bytes | str],
+    scenario: Scenario,
+    limits: Sequence[str],
+) -> list[Subject]:
+    """Return what is measured in a scenario. limits: plan modes of pgbench."""
+    found = []
+    for service in running:
+        if service.name not in SERVICES or not service.service.answers(scenario):
+            continue
+        answer = answers[service.name]
+        if isinstance(answer, str):
+            found.append(Subject(service.name, None, server, None, answer))
+        else:
+            drive = partial(_load, scenario, service.port, answer)
+            found.append(Subject(service.name, drive, server, service.process.pid))
+    for name in limits:
+        drive = partial(_pgbench, server, scenario, pgbench.PLANS[name])
+        found.append(Subject(name, drive, server, None))
+    return found
+
+
+def _load(scenario: Scenario, port: int, answer: bytes, seconds: float, rate: float, connections: int) -> Load:
+    return load(scenario, port, answer, seconds, rate, connections)
+
+
+def _pgbench(server: Server, scenario: Scenario, plans: str, seconds: float, rate: float, connections: int) -> Load:
+    return pgbench.run(server, scenario, plans, seconds, rate, connections)
+
+
+def measure(subjects: Sequence[Subject], connections: int, seconds: float, say: Callable[[str], None]) -> list[Level]:
+    """Measure all services with this number of connections, one after another at each load."""
+    levels = {subject.service: Level(subject.service, failure=subject.failure) for subject in subjects}
+    for share in (0.0, *SHARES):
+        for subject in subjects:
+            level = levels[subject.service]
+            if subject.drive is None or level.failure:
+                continue
+            try:
+                if not share:
+                    if subject.process is not None:
+                        subject.drive(min(WARM_UP, seconds), 0.0, connections)
+                    level.peak = _figures(subject, seconds, 0.0, connections)
+                elif level.peak and level.peak.rate:
+                    level.shares[share] = _figures(subject, seconds, level.peak.rate * share, connections)
+            except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+                level.failure = str(error)
+    for level in levels.values():
+        rate = f"{level.peak.rate:10,.0f}/s" if level.peak else level.failure
+        say(f"  {connections:3} connections  {level.service:18} {rate}")
+    return list(levels.values())
+
+
+def _figures(subject: Subject, seconds: float, rate: float, connections: int) -> Figures:
+    assert subject.drive is not None
+    drive = subject.drive
+    return observed(subject.server, subject.process, lambda length: drive(length, rate, connections), seconds)[1]
