@@ -751,8 +751,8 @@ cdef class Connection:
         return False
 
     cdef bint _lose_out_of_order(self) except -1:
-        """Close the connection, as another segment of the head would be sent behind the executions that wait: each would
-        get the results of another one. Only code that shares the connection of a script gets here.
+        """Close the connection, as another segment of the head would be sent behind the executions that wait, and each
+        of them would get the results of another one. A script has its connection to itself, so this is a fault.
         """
         self._lose("a script continues behind other requests")
         return True

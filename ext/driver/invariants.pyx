@@ -67,10 +67,10 @@ cdef int _state(Connection connection, list broken) except -1:
     if connection.cancelling and state == ConnectionState.READY:
         broken.append("connection-6: the connection accepts executions while a cancel request is being sent")
     if state == ConnectionState.CANCELLING and not connection.cancelling:
-        broken.append("connection-6: the connection waits for a cancel request that nobody has sent")
+        broken.append("connection-6: the connection waits for a cancel request that was not sent")
     if state == ConnectionState.READY and connection.head is None and not connection.owned \
             and pq.transactionStatus(connection.conn) != PQTRANS_IDLE:
-        broken.append("connection-7: the connection accepts executions within a transaction that nobody owns")
+        broken.append("connection-7: the connection accepts executions within a transaction without an owner")
     return 0
 
 

@@ -1,19 +1,19 @@
 """Check the contents of a shard against the invariants of docs/internals/response-cache.md.
 
-Nothing in the service calls this. It visits every block, and trusts no link: each loop ends after as many turns as there
-are blocks.
+Nothing in the service calls this. It visits every block, and trusts no link: each loop ends after as many turns as
+there are blocks.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
 
 from rowcall.ext.response_cache.entries cimport is_whole, tick_of
 from rowcall.ext.response_cache.layout cimport (
-    ANSWER, NODE_BITS, NODES, PLACES, SLOTS, TAG, Answer, Lease, Node, Nodes, Region, Tag, answer_at, link_of, node_at,
-    nodes_at, tag_at,
+    ANSWER, NODE_BITS, NODES, PLACES, SLOTS, TAG, Answer, Lease, Nodes, Region, answer_at, link_of, node_at, nodes_at,
+    tag_at,
 )
 
 
-cdef list broken_invariants(Region *region):
+cdef list broken_invariants_of(Region *region):
     return _Check().run(region)
 
 
@@ -56,12 +56,12 @@ cdef class _Check:
 
     cdef int _buckets(self) except -1:
         """Each response and each tag is in the bucket of its name, once (shard-2)."""
-        cdef uint32_t bucket, index, turn
+        cdef uint32_t bucket, index, _turn
         cdef Answer *item
         cdef set names = set()
         for bucket in range(self.region.mask + 1):
             index = self.region.buckets[bucket]
-            for turn in range(self.region.count):
+            for _turn in range(self.region.count):
                 if index == 0:
                     break
                 item = answer_at(self.region, index)
@@ -126,7 +126,7 @@ cdef class _Check:
         while index and count < self.region.count:
             seen.add(index)
             if answer_at(self.region, index).older != older:
-                self._wrong(f"shard-3: response {index} has the wrong predecessor")
+                self._wrong(f"shard-3: response {index} follows the wrong one")
             older, index = index, answer_at(self.region, index).newer
             count += 1
         if self.region.head.newest != older:
@@ -139,12 +139,12 @@ cdef class _Check:
 
     cdef int _wheel(self) except -1:
         """Each response with an end is in one slot, which the wheel visits when the response ends (shard-4)."""
-        cdef uint32_t slot, index, before, turn
+        cdef uint32_t slot, index, before, _turn
         cdef Answer *item
         cdef set seen = set()
         for slot in range(SLOTS):
             index, before = self.region.wheel[slot], 0
-            for turn in range(self.region.count):
+            for _turn in range(self.region.count):
                 if index == 0:
                     break
                 item = answer_at(self.region, index)
@@ -162,7 +162,7 @@ cdef class _Check:
 
     cdef int _nodes(self) except -1:
         """Each node of a response is in the list of its tag, once (shard-5)."""
-        cdef uint32_t index, block, place, turn, node, before
+        cdef uint32_t index, block, place, turn, _turn, node, before
         cdef Nodes *nodes
         cdef set tied = set()
         cdef set listed = set()
@@ -180,7 +180,7 @@ cdef class _Check:
                 turn += 1
         for index in self.tags:
             node, before = tag_at(self.region, index).first, 0
-            for turn in range(self.region.count * <uint32_t>NODES):
+            for _turn in range(self.region.count * <uint32_t>NODES):
                 if node == 0:
                     break
                 listed.add((node, node_at(self.region, node).tag, node_at(self.region, node).answer))
@@ -205,7 +205,7 @@ cdef class _Check:
         while index and count < self.region.count:
             seen.add(index)
             if tag_at(self.region, index).earlier != earlier:
-                self._wrong(f"shard-6: mark {index} has the wrong predecessor")
+                self._wrong(f"shard-6: mark {index} follows the wrong one")
             earlier, index = index, tag_at(self.region, index).later
             count += 1
         if self.region.head.last_mark != earlier or seen != marked or count != len(seen):
