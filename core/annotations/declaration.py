@@ -224,8 +224,6 @@ class Annotation:
     """A shorter line is prose."""
     maximum_words: int | None = None
     """A longer line is prose."""
-    in_effect: bool = True
-    """False: understood and checked, but without effect yet; each use gives a warning."""
     everywhere: bool = False
     """Also applies in muted blocks (comments-10: plugins see every line)."""
     colon_names: bool = False

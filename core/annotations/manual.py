@@ -34,7 +34,6 @@ forms of `HTTP`.
   reason. A sentence that begins with the same word is prose: it has an article or a preposition, ends with a period, or
   begins with a capital letter and contains no known name.
 - If the column `=` has a mark, `word = value` has the same meaning; the values of flags are then `true` and `false`.
-- Annotations marked with ○ are recognized and checked, but have no effect yet. The log reports them at the start.
 
 `rowcall --annotations` prints the list as JSON.
 """
@@ -79,8 +78,7 @@ def _section(annotation: Annotation, example: str) -> str:
 
 
 def _cells(annotation: Annotation) -> Iterator[str]:
-    mark = "" if annotation.in_effect else " ○"
-    yield f"[`{annotation.name}`](#{annotation.name}){mark}"
+    yield f"[`{annotation.name}`](#{annotation.name})"
     yield ", ".join(f"`{word}`" for word in annotation.aliases) or "none: by its form"
     yield "yes" if annotation.assignable else ""
     yield annotation.description

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from rowcall.core.annotations import BY_NAME
 from rowcall.core.binding.written_values import read_value
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
@@ -29,10 +28,6 @@ Check = Callable[[Endpoint, Used], Iterator[Diagnostic]]
 
 
 def check_endpoint(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    for name, line in used.items():
-        if not BY_NAME[name].in_effect:
-            message = f"{endpoint.name}: the annotation {name} is understood but not in effect yet"
-            yield Diagnostic(endpoint.routine.identity, line, message)
     for check in CHECKS:
         yield from check(endpoint, used)
     for name, check in OF_ANNOTATIONS.items():

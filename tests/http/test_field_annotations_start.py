@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.core.annotations import BY_WORD
 from tests.harness.database import Database
 from tests.harness.expect import JSON, answer, problem
 from tests.harness.service import Service
@@ -229,12 +228,9 @@ def test_a_word_that_has_its_effect_says_nothing(service: Service, name: str) ->
     assert answer(service.get(f"/api/silent-{name.replace('_', '-')}")) == ROWS
 
 
-@pytest.mark.parametrize(("name", "line"), _rows(MCP), ids=[row[0] for row in _rows(MCP)])
-def test_a_word_warns_once_until_its_capability_is_there(service: Service, name: str, line: str) -> None:
-    """The declaration determines which of the two applies; nothing else about the endpoint changes."""
-    warnings = _warnings(service, f"later_{name}")
-    assert len(warnings) == (0 if BY_WORD[line.split()[0]].in_effect else 1)
-    assert all("is understood but not in effect yet" in warning for warning in warnings)
+@pytest.mark.parametrize("name", [row[0] for row in _rows(MCP)])
+def test_a_word_for_tools_changes_nothing_else(service: Service, name: str) -> None:
+    assert _warnings(service, f"later_{name}") == []
     assert answer(service.get(f"/api/later-{name.replace('_', '-')}")) == ROWS
 
 

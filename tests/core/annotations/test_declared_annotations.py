@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rowcall.core.annotations import CATALOGUE
 from rowcall.core.annotations.declaration import Draft
 from rowcall.core.building.comments import read_comment
-from rowcall.core.building.endpoint_builder import build_endpoint
 from rowcall.core.endpoint.capabilities import (
     Audience,
     BasicAuth,
@@ -22,7 +20,6 @@ from rowcall.core.endpoint.capabilities import (
     Upload,
 )
 from rowcall.core.endpoint.endpoint import Options
-from tests.core.routines import EVERYTHING, catalog, parameter, routine
 
 
 def read(comment: str) -> Draft:
@@ -167,16 +164,3 @@ def test_a_setting_for_one_handler_yields_to_the_one_for_all() -> None:
 def test_no_shown_text_contains_a_password(line: str) -> None:
     draft = read(line)
     assert "s3cret" not in repr((draft.applied, draft.prose, draft.used, draft.diagnostics))
-
-
-def test_an_ineffective_annotation_is_reported_once_for_an_endpoint() -> None:
-    made = routine(parameter("_a"), comment="HTTP GET /x\ncached\ncached _a\nsingle\nsse")
-    diagnostics = build_endpoint(made, catalog(made), EVERYTHING).diagnostics
-    messages = [(item.line, item.message) for item in diagnostics if not item.informational]
-    message = "is understood but not in effect yet"
-    expected = {"cached": "cached", "sse": "sse"}
-    assert messages == [
-        (line, f"GET /x: the annotation {name} {message}")
-        for line, name in expected.items()
-        if name in {annotation.name for annotation in CATALOGUE if not annotation.in_effect}
-    ]
