@@ -1,4 +1,4 @@
-"""Steps between binding and the call: refusals, and parameters that get their values from SQL or other services."""
+"""Steps ahead of the call: the name for the log, refusals, and parameters with values from SQL or other services."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rowcall.service.cache.response_cache import invalidating, plan_of
 from rowcall.service.encryption.parameters import encrypt_parameters
 from rowcall.service.handler.command_log import log_cached_forward, log_invalidation
 from rowcall.service.handler.endpoint_call import is_procedure, may_commit, preamble_of
-from rowcall.service.handler.request_log import name_endpoint
 from rowcall.service.metrics.meters import cache_counter
 from rowcall.service.outgoing.proxy import proxy
 from rowcall.service.outgoing.type_calls import call_types
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.resolved_parameters import resolve
+from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response import responses
 from rowcall.service.response.headers import CommentHeaders
@@ -26,8 +26,23 @@ log = logging.getLogger("rowcall")
 
 
 def request_log(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that names the endpoint in the request log."""
-    return name_endpoint(endpoint, services.options)
+    """Return the first step if requests are logged: it records the name of the endpoint."""
+    if not services.options.request_log:
+        return None
+    name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"
+
+    def record_name(context: RequestContext) -> None:
+        protocol = context.protocol
+        (protocol.inner if type(protocol) is HeadProtocol else protocol).endpoint = name
+
+    def record_name_alone(context: RequestContext) -> None:
+        """Record name and path template, as the real path contains values."""
+        protocol = context.protocol
+        result = protocol.inner if type(protocol) is HeadProtocol else protocol
+        result.endpoint = name
+        result.path = endpoint.path
+
+    return record_name_alone if endpoint.redacted else record_name
 
 
 def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | None:
