@@ -1,11 +1,15 @@
-"""Writes the generated pages of docs/."""
+"""Writes the generated pages of docs/, and the table of capabilities in CONTRIBUTING.md."""
 
 from pathlib import Path
+
+from capabilities import with_table
 
 from rowcall.core.annotations import manual as annotations
 from rowcall.core.config.output import manual as configuration
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 EXAMPLES = DOCS / "examples"
 
 
@@ -17,3 +21,4 @@ def annotations_page() -> str:
 if __name__ == "__main__":
     (DOCS / "annotations.md").write_text(annotations_page(), encoding="utf-8")
     (DOCS / "configuration.md").write_text(configuration.manual(), encoding="utf-8")
+    CONTRIBUTING.write_text(with_table(CONTRIBUTING.read_text(encoding="utf-8")), encoding="utf-8")

@@ -146,7 +146,6 @@ class Function:
     returns_void: bool = False
     return_type: str = ""
     relation: tuple[str, str] | None = None
-    out_columns: tuple[str, ...] = ()
     settings: tuple[tuple[str, str], ...] = ()
     media_type: str | None = None
     comment: str | None = None

@@ -76,6 +76,7 @@ cdef class Connection:
     cdef int _segment(self, Execution execution) except -1
     cdef int _end_of_part(self, Execution execution, PGresult *result) except -1
     cdef bint _goes_on(self, Execution execution) except -1
+    cdef bint _lose_out_of_order(self) except -1
     cdef int _place_more(self, Execution execution) except -1
     cdef int _roll_back(self, Execution execution) except -1
     cdef int _send_more(self, Execution execution) except -1

@@ -738,6 +738,8 @@ cdef class Connection:
             if execution.error is None and execution.failure is None and execution.state != ExecutionState.DISCARDING \
                     and execution.placed < len(execution.script.parts):
                 execution.committed = True
+                if self.queue:
+                    return self._lose_out_of_order()
                 if execution.notice_listener is not None and pq.transactionStatus(self.conn) == PQTRANS_IDLE:
                     execution.notice_listener.end(True)
                 return self._place_more(execution)
@@ -747,6 +749,13 @@ cdef class Connection:
             self._lose("a script could not be continued")
             raise
         return False
+
+    cdef bint _lose_out_of_order(self) except -1:
+        """Close the connection, as another segment of the head would be sent behind the executions that wait, and each
+        of them would get the results of another one. A script has its connection to itself, so this is a fault.
+        """
+        self._lose("a script continues behind other requests")
+        return True
 
     cdef int _place_more(self, Execution execution) except -1:
         self._segment(execution)

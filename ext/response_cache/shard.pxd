@@ -46,4 +46,5 @@ cdef class Shard:
     cdef int prune(self, double now) except -1
     cdef int retire(self) except -1
     cdef int release_process(self, int process) except -1
+    cdef list broken_invariants(self)
     cdef void _invalidate_bucket(self, uint32_t bucket, bytes prefix) noexcept

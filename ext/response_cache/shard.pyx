@@ -16,6 +16,7 @@ from libc.string cimport memcpy, memset
 from rowcall.ext.response_cache.blocks cimport Place, is_there, read, skip
 from rowcall.ext.response_cache.buckets cimport OF_KEY, OF_MARK, OF_TAG, find_answer, find_block, name_of
 from rowcall.ext.response_cache.entries cimport insert, is_whole, make_room, remove, remove_ended, tick_of
+from rowcall.ext.response_cache.invariants cimport broken_invariants_of
 from rowcall.ext.response_cache.layout cimport (
     ANSWER, BLOCK, HEAD, NODE_BITS, PLACES, SLOTS, TAG, Answer, Head, Lease, Region, answer_at, is_over, node_at,
     rowcall_lock, tag_at,
@@ -386,6 +387,13 @@ cdef class Shard:
         release_leases_of(&self.region, process)
         self._unlock()
         return 0
+
+    cdef list broken_invariants(self):
+        self._lock()
+        try:
+            return broken_invariants_of(&self.region)
+        finally:
+            self._unlock()
 
 
 cdef tuple _values(entry):

@@ -140,6 +140,14 @@ cdef class ResponseTable:
         for shard in self._shards:
             shard.release_process(process)
 
+    def broken_invariants(self):
+        """Return a sentence for each invariant that does not hold (docs/internals/response-cache.md), for tests."""
+        cdef Shard shard
+        cdef list broken = []
+        for shard in self._shards:
+            broken += shard.broken_invariants()
+        return broken
+
     @property
     def retired(self):
         """Whether a process has called `retire`."""

@@ -5,23 +5,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 
 import psycopg
 
-from rowcall.core.codegen.comments import Definitions
+from rowcall.core.catalogue.catalog import RoutineKind
+from rowcall.core.codegen.comments import Definition, Definitions
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.descriptions import Descriptions
 from rowcall.core.documents.http_files import http_files
 from rowcall.core.documents.wire_types import as_wire_types
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.codegen.definitions import read_definitions
 from rowcall.service.codegen.documents import write_documents
 from rowcall.service.codegen.rendering import rendered
 from rowcall.service.codegen.writing import clients_of, write_client
 from rowcall.service.database.connector import Connector
 
 log = logging.getLogger("rowcall")
+
+_DEFINITIONS = """
+select p.oid, case when %s and p.prokind in ('f', 'p') then pg_get_functiondef(p.oid) else '' end,
+       array(select pg_get_function_arg_default(p.oid, n) from generate_series(1, array_length(
+           coalesce(p.proallargtypes, p.proargtypes::oid[]), 1)) n
+           where p.proargmodes is null or p.proargmodes[n] in ('i', 'b', 'v') order by n)
+from pg_proc p where p.oid = any(%s)"""
 
 
 class Describer:
@@ -70,7 +77,7 @@ class Describer:
 
     async def _definitions(self, endpoints: Sequence[Endpoint], forms: set[str]) -> Definitions | None:
         try:
-            return await read_definitions(self._connector, endpoints, forms)
+            return await _read_definitions(self._connector, endpoints, forms)
         except (OSError, psycopg.Error) as error:
             log.error("clients and descriptions cannot be written: %s", str(error).strip())
             return None
@@ -80,3 +87,19 @@ class Describer:
         requests = self._descriptions.http_files
         result = {requests.comment} if requests is not None else set()
         return {client.options.comment for client in self._clients} | result
+
+
+async def _read_definitions(connector: Connector, endpoints: Iterable[Endpoint], forms: Set[str]) -> Definitions:
+    """Return the definitions of routines by oid. forms: the forms of the comments, `None`, `Simple` or `Full`; only
+    `Full` needs the sources. Raises `psycopg.Error` and `OSError`."""
+    if forms <= {"None"}:
+        return {}
+    called = (RoutineKind.FUNCTION, RoutineKind.PROCEDURE)
+    oids = list({item.routine.oid for item in endpoints if item.routine.kind in called})
+    connection = await connector.open_plain()
+    try:
+        cursor = await connection.execute(_DEFINITIONS, ("Full" in forms, oids))
+        rows = await cursor.fetchall()
+    finally:
+        await connection.close()
+    return {oid: Definition(str(text or ""), tuple(defaults)) for oid, text, defaults in rows}  # type: ignore[misc,arg-type]

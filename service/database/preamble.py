@@ -1,6 +1,6 @@
 """Preambles: settings and commands that a request sends to the server in front of its call.
 
-A capability declares its part at compile time, with a factory in `service.handler.step_order.CONTEXT`:
+A capability declares its part at compile time, with a factory in `service.handler.endpoint_call.PREAMBLE`:
 
     def client_address(endpoint: Endpoint, services: Services) -> Preamble | None:
         if not endpoint.options.user_context:

@@ -11,16 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
 import psycopg
 
-from rowcall.core.errors.binding_error import BindingError
-from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
-from rowcall.core.http.router import MalformedPathError, Route
+from rowcall.core.http.router import Route
 from rowcall.core.http.routing import Routing
 from rowcall.core.operations.exposition import FORMER_GAUGES
 from rowcall.core.uploads.options import ObjectStore
-from rowcall.ext.base.response_guard import InvalidResponseError
 from rowcall.ext.driver.request_context import StepRunner
 from rowcall.service.auth.access import anonymous_refusal
 from rowcall.service.auth.session_introspection import connect_sessions
@@ -38,9 +34,7 @@ from rowcall.service.identity.introspected_sessions import IntrospectedSessions
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.limits.rate_limiting import limit_named
-from rowcall.service.log.entry import one_line
 from rowcall.service.log.notices import NoticeLog
-from rowcall.service.log.request_log import logged, trace_id
 from rowcall.service.metrics.meters import (
     counted,
     counting,
@@ -53,12 +47,11 @@ from rowcall.service.operations.audit_trail import trail_of
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
-from rowcall.service.request.body import BODIES, REFUSED_BEFORE_BODY, arriving, may_be_closed_behind_body
+from rowcall.service.request.body import BODIES, arriving
 from rowcall.service.request.subrequests import Subrequests, call_further
 from rowcall.service.request_context.deadline import DeadlineError, is_past
 from rowcall.service.request_context.drain_state import DrainState
-from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
-from rowcall.service.response.headers import Headers, problem_headers
+from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.shared_state.bounded_cache import BoundedCache
 from rowcall.service.shared_state.cache_backends import CacheBackends
 from rowcall.service.shared_state.host_state import HostState
@@ -67,6 +60,7 @@ from rowcall.service.sockets.unused_connections import Clients
 from rowcall.service.static.serving import StaticFiles
 from rowcall.service.uploads.orphaned_files import tidy
 from rowcall.service.worker.codecs import codecs_for, safe_codecs_for
+from rowcall.service.worker.failure_responses import FailureResponses, status_of
 from rowcall.service.worker.fixed_routes import CompiledRoute, compiled, service_routes, snapshot_routes
 from rowcall.service.worker.route_table import CompiledRoutes, RouteTable, empty_table, runnable
 
@@ -101,6 +95,7 @@ class Application:
         self._watching: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._background = Background()
+        self._fail = FailureResponses(options, lambda scope: self._table.shown_path(scope)).respond
         self._runner = StepRunner(self._await, self._fail)
         self.drain_state = DrainState()
         self.keys = Keys(options.application)
@@ -473,40 +468,6 @@ class Application:
             return
         self._runner.advance(context)
 
-    def _fail(self, context: RequestContext, error: Exception) -> None:
-        """Convert an error into a response; this is the only place that does so."""
-        scope = context.scope
-        if isinstance(error, ClientDisconnectedError):
-            if (request := logged(context.protocol)) is not None:
-                request.abandoned()
-            return
-        if isinstance(error, Problem):
-            problem = error
-        elif isinstance(error, BindingError):
-            problem = unbound(error)
-        elif isinstance(error, MalformedPathError):
-            problem = Problem(400, str(error))
-            if (request := logged(context.protocol)) is not None:
-                request.path = self._table.shown_path(scope)
-        elif isinstance(error, InvalidResponseError):
-            log.error("%s: the response was rejected: %s", self._shown(scope), error)
-            problem = Problem(500, "an unexpected error; the log of the service has it")
-            problem.logged = True
-        else:
-            log.error("%s failed", self._shown(scope), exc_info=error)
-            problem = Problem(500, "an unexpected error; the log of the service has it")
-            problem.logged = True
-        if problem.status == 500 and not problem.logged:
-            # The log must contain such an error, whatever the settings of the request log are.
-            log.error("%s: %s", self._shown(scope), problem.detail or problem.title)
-        headers = problem_headers(context, problem)
-        if problem.status in REFUSED_BEFORE_BODY and context.body is None and may_be_closed_behind_body(scope):
-            headers = [*(item for item in headers if item[0].lower() != "connection"), ("connection", "close")]
-        self._respond(context.protocol, scope, problem, headers)
-
-    def _shown(self, scope: Any) -> str:
-        return f"{one_line(scope.method)} {one_line(self._table.shown_path(scope))}"
-
     def _find_for_user(self, context: RequestContext) -> None:
         """Find HEAD, OPTIONS and error responses for signed-in callers only, as existing paths are hidden from others.
         HEAD of an existing path continues with the steps of GET, which check access themselves.
@@ -520,23 +481,6 @@ class Application:
             return
         context.values = match.values
         context.follow(self._table.steps[id(match.route)])
-
-    def _respond(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
-        headers = [("content-type", CONTENT_TYPE), *others]
-        members = problem.members(with_type=self._options.problem_types)
-        if problem.status == 401 and not self._options.explains_unauthorized:
-            # Anonymous callers learn neither how an endpoint can be accessed nor what was wrong with a token.
-            log.info("%s: 401: %s", self._shown(scope), problem.detail)
-            members.pop("detail", None)
-        if self._options.problem_traces:
-            members["traceId"] = trace_id(scope, protocol)
-        body = orjson.dumps(members)
-        if problem.status in (204, 205, 304):
-            protocol.response_empty(problem.status, others)
-        elif scope.method == "HEAD":
-            protocol.response_empty(problem.status, [*headers, ("content-length", str(len(body)))])
-        else:
-            protocol.response_bytes(problem.status, headers, body)
 
 
 def client_of(options: WorkerOptions, host: HostState) -> Client | None:
@@ -558,10 +502,3 @@ def client_of(options: WorkerOptions, host: HostState) -> Client | None:
         host.environment("circuits", SIZE), client.breaker_failures, client.breaker_seconds
     )
     return Client(client, circuit_breakers, meters)
-
-
-def status_of(error: Exception) -> int:
-    """Return the status of the response to an error."""
-    if isinstance(error, Problem):
-        return error.status
-    return 400 if isinstance(error, BindingError | MalformedPathError) else 500

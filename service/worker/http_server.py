@@ -59,6 +59,10 @@ class _Scheduler(CallbackScheduler):
                     # For handlers that respond without the application's steps; those report errors themselves.
                     log.error("a response was rejected: %s", error)
                     protocol.fail()
+                except Exception:
+                    # Raised from here, it would leave the others in `arrived`, and no later request wakes the loop.
+                    log.exception("a request failed outside of its steps")
+                    protocol.fail()
             if arrived:
                 loop.call_soon(start_arrived)
 
@@ -89,7 +93,7 @@ class HttpServer:
             None,
             options.threads,  # of granian's runtime
             512,  # threads for reading files, that is, for streamed results
-            1,
+            1,  # thread that passes requests on: `_Scheduler` loses wake-ups with several
             30,
             options.connections or BACKLOG,
             listener.protocols,

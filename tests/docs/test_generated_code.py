@@ -12,7 +12,7 @@ from tests.harness.database import Database
 from tests.http.conftest import Serve
 
 EXAMPLES = examples((FOLDER / "examples" / "client_code.md").read_text(encoding="utf-8"))
-ANNOTATIONS = [one.name for one in GROUPS["client_code"]]
+NAMES = [one.name for one in GROUPS["client_code"]]
 P = "Service:ClientCodeGen:"
 D = "Service:DartClientCodeGen:"
 SETTINGS = {
@@ -37,15 +37,15 @@ def test_the_code_shown_is_generated_because_of_the_annotation(
     database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:
     """With the annotations there is what ```ts or ```dart shows, and not what is left out; without them the reverse."""
-    sql = "".join(text for name in ANNOTATIONS for text in _SQL.findall(EXAMPLES[name]))
+    sql = "".join(text for name in NAMES for text in _SQL.findall(EXAMPLES[name]))
     without, count = _ANNOTATION.subn("", sql)
-    assert count == len(ANNOTATIONS)
+    assert count == len(NAMES)
     plain = _generated(database, serve_once, without, tmp_path / "plain")
     annotated = _generated(
         database, serve_once, sql.replace("create function", "create or replace function"), tmp_path / "annotated"
     )
     wrong = []
-    for name in ANNOTATIONS:
+    for name in NAMES:
         shown = list(_CODE.finditer(EXAMPLES[name]))
         assert shown, name
         for block in shown:

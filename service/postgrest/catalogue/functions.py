@@ -15,7 +15,6 @@ from rowcall.core.postgrest.schema import (
     Cardinality,
     Function,
     MediaHandler,
-    Relation,
     Relationship,
 )
 from rowcall.service.postgrest.catalogue import queries
@@ -61,7 +60,6 @@ async def read_functions(
     connection: psycopg.AsyncConnection[Any],
     values: Mapping[str, Any],
     types: Types,
-    relations: Mapping[Name, Relation],
     exposed: Sequence[str],
 ) -> Read:
     """Return callable functions by name, computed relationships and media handlers."""
@@ -78,13 +76,13 @@ async def read_functions(
         relationship = _computed(row, types)
         if relationship is not None:
             computed.append(relationship)
-        function = _function(row, types, relations)
+        function = _function(row, types)
         if function is not None:
             functions[function.schema, function.name].append(function)
     return {name: tuple(items) for name, items in functions.items()}, computed, tuple(handlers)
 
 
-def _function(row: tuple[Any, ...], types: Types, relations: Mapping[Name, Relation]) -> Function | None:
+def _function(row: tuple[Any, ...], types: Types) -> Function | None:
     """Return a function; None: its parameters cannot be passed by name nor as a whole body."""
     (_, schema, name, _, volatility, is_set, _, names, modes, count, defaults, variadic, type_names, _) = row[:14]
     oid, kind, _, result_name, settings, comment, base_kind, _ = row[14:]
@@ -107,17 +105,11 @@ def _function(row: tuple[Any, ...], types: Types, relations: Mapping[Name, Relat
         result_name == "void",
         result_name,
         relation,
-        outputs or _columns_of(relation, relations),
         tuple((item.partition("=")[0], item.partition("=")[2]) for item in settings or ()),
         media_type,
         comment,
         media_type is not None and types.base_of(oid, "")[1] == "bytea",
     )
-
-
-def _columns_of(relation: Name | None, relations: Mapping[Name, Relation]) -> tuple[str, ...]:
-    known = None if relation is None else relations.get(relation)
-    return () if known is None else tuple(column.name for column in known.columns)
 
 
 def _arguments(

@@ -66,7 +66,7 @@ async def read_schema(connection: Connection, schemas: Sequence[str], extra_sear
     keys, uniques = _keys(constraints, numbers)
     view_columns = _view_columns(shown, names, numbers)
     relations = _relations(rows, columns, keys, view_columns, names)
-    functions, computed, handlers = await read_functions(connection, values, types, relations, exposed)
+    functions, computed, handlers = await read_functions(connection, values, types, exposed)
     return Schema(
         relations,
         relationships(relations, _foreign_keys(constraints, names, numbers, uniques), view_columns, computed, exposed),

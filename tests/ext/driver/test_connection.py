@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
-from rowcall.ext.driver.execution import Execution, Part, Script, Statement
+from rowcall.ext.driver.execution import Execution, Loss, Part, Script, Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from tests.ext.wire import answer, connected, execution, outcome, run, statement, until
@@ -327,6 +327,25 @@ def test_a_script_behind_a_failed_parse_keeps_the_connection(server: Database) -
             connection.flush()
             await outcome(item)
             assert item.succeeded
+
+    run(work())
+
+
+def test_a_script_that_continues_behind_others_swaps_no_results(server: Database) -> None:
+    """A script has its connection to itself. If it does not, its next segment would be sent behind the others, and each
+    of them would get the results of another one."""
+
+    async def work() -> None:
+        first, second = (statement(f"select {number} as n", rows=False) for number in (1, 2))
+        both = Script(statement("").id, 0, (Part(first, True, True), Part(second, True, False)), b"{}")
+        async with connected(server) as connection:
+            requests = [execution(both), execution("select 3 as n"), execution("select 4 as n")]
+            for item in requests:
+                connection.submit(item)
+            for item in requests:
+                await outcome(item)
+            assert [item.loss for item in requests] == [Loss.IN_DOUBT] * 3
+            assert connection.close_reason == "a script continues behind other requests"
 
     run(work())
 

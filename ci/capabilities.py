@@ -1,0 +1,197 @@
+"""The table of capabilities in CONTRIBUTING.md, read from the declarations of the code.
+
+A declaration belongs to the capability that its module or its folder is named after. `NAMES` has the modules that have
+another name than their capability; nothing else is written by hand.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from rowcall.core.annotations import GROUPS
+from rowcall.core.config import table
+from rowcall.core.config.keys import Key
+from rowcall.service.handler.step_order import STEPS
+
+ROOT = Path(__file__).parents[1]
+SERVICE = ROOT / "service"
+BEGIN = "<!-- capabilities: written by ci/write_docs.py -->\n"
+END = "<!-- end of capabilities -->"
+
+NAMES = {
+    "access": "auth",
+    "antiforgery": "auth",
+    "auth_external": "auth",
+    "auth_lockout": "auth",
+    "auth_passkeys": "auth",
+    "auth_passwords": "auth",
+    "auth_second_factor": "auth",
+    "authentication_options": "auth",
+    "caching": "cache",
+    "client_code": "codegen",
+    "connections": "database",
+    "crud": "tables",
+    "dart_client_code": "codegen",
+    "data_protection": "protection",
+    "docs": "codegen",
+    "documents": "codegen",
+    "handler": "execution",
+    "health_checks": "operations",
+    "http_files": "codegen",
+    "identity": "auth",
+    "mail": "accounts",
+    "openapi": "codegen",
+    "proxy": "outgoing",
+    "proxying": "outgoing",
+    "http_client": "outgoing",
+    "python_client_code": "codegen",
+    "querying": "queryable",
+    "rate_limiter": "limits",
+    "replicas": "database",
+    "sql_files": "sqlfiles",
+    "static_files": "static",
+    "stats": "operations",
+    "test_runner": "testing",
+}
+"""Module of declarations, or folder of `service` → capability."""
+
+
+@dataclass
+class Capability:
+    name: str
+    annotations: list[str] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+    routes: list[str] = field(default_factory=list)
+    metrics: list[str] = field(default_factory=list)
+    pages: list[str] = field(default_factory=list)
+    extras: list[str] = field(default_factory=list)
+
+
+def capability_of(name: str) -> str:
+    return NAMES.get(name, name)
+
+
+def config_modules() -> dict[str, tuple[Key, ...]]:
+    return {name: item.ROWS for name, item in vars(table).items() if isinstance(item, ModuleType)}
+
+
+@cache
+def capabilities() -> tuple[Capability, ...]:
+    """Return all capabilities with what is declared for them, by name."""
+    rows: dict[str, Capability] = {}
+
+    def row(name: str) -> Capability:
+        return rows.setdefault(capability_of(name), Capability(capability_of(name)))
+
+    for module, group in GROUPS.items():
+        row(module).annotations += [item.name for item in group]
+    for module, section in sections():
+        row(module).sections.append(section)
+    known = {*rows, *GROUPS, *config_modules()}
+    for step in STEPS:
+        row(_name_in(step.__module__.split("."), known)).steps.append(step.__name__)
+    for name, function in routes():
+        row(_name_in(name.split("."), known)).routes.append(function)
+    for metric in metrics():
+        row(_of_metric(metric, rows)).metrics.append(metric)
+    for name, extra in extras():
+        row(name).extras.append(extra)
+    names = {*GROUPS, *config_modules(), *rows}
+    for name in sorted(names):
+        page = f"docs/{name.replace('_', '-')}.md"
+        if (ROOT / page).exists():
+            row(name).pages.append(page)
+    return tuple(rows[name] for name in sorted(rows))
+
+
+def _name_in(module: list[str], known: set[str]) -> str:
+    """Return the module if it is named after a capability or one of its parts, otherwise its folder in `service`."""
+    return module[-1] if module[-1] in known else module[2]
+
+
+def sections() -> Iterator[tuple[str, str]]:
+    """Iterate over modules and sections.
+
+    A section that several capabilities share is divided into its parts; the rest belongs to the module with its name.
+    """
+    modules = config_modules()
+    owners: dict[str, set[str]] = {}
+    for module, keys in modules.items():
+        for key in keys:
+            owners.setdefault(key.path.split(":")[0], set()).add(capability_of(module))
+    seen: set[str] = set()
+    for module, keys in modules.items():
+        for section in (_section(key.path.split(":"), owners) for key in keys):
+            shared = len(owners.get(section, ())) > 1
+            if section not in seen and (not shared or module == section.lower()):
+                seen.add(section)
+                yield module, section
+
+
+def _section(path: list[str], owners: dict[str, set[str]]) -> str:
+    return path[0] if len(owners[path[0]]) == 1 or len(path) < 3 else ":".join(path[:2])
+
+
+def routes() -> Iterator[tuple[str, str]]:
+    """Iterate over modules and functions that return the routes of the service."""
+    for path in sorted(SERVICE.rglob("*.py")):
+        name = ".".join(("rowcall", *path.relative_to(ROOT).with_suffix("").parts))
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            public = isinstance(node, ast.FunctionDef) and node.name.endswith("_routes")
+            if public and node.returns is not None and "FixedRoute" in ast.unparse(node.returns):
+                yield name, node.name
+
+
+def metrics() -> Iterator[str]:
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted((SERVICE / "metrics").glob("*.py")))
+    yield from dict.fromkeys(re.findall(r'"(rowcall_[a-z_]+)"', text))
+
+
+def _of_metric(metric: str, rows: dict[str, Capability]) -> str:
+    words = metric.removeprefix("rowcall_").split("_")
+    return next((name for word in words for name in (word, f"{word}s", *_known(word)) if name in rows), "metrics")
+
+
+def _known(word: str) -> tuple[str, ...]:
+    return (NAMES[word],) if word in NAMES else ()
+
+
+def extras() -> Iterator[tuple[str, str]]:
+    """Iterate over folders of `service` and the extras of the package whose modules they import."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    found: set[tuple[str, str]] = set()
+    for path in SERVICE.rglob("*.py"):
+        imported = set(re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
+        for extra, requirements in project["optional-dependencies"].items():
+            names = {re.split(r"[<>=\[]", item)[0].replace("-", "_") for item in requirements}
+            if any(name.startswith(module) for name in names for module in imported if len(module) > 3):
+                found.add((path.relative_to(SERVICE).parts[0].removesuffix(".py"), extra))
+    yield from sorted(found)
+
+
+def markdown() -> str:
+    """Return the table."""
+    columns = [item.name for item in fields(Capability)]
+    lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
+    for item in capabilities():
+        cells = [f"`{item.name}`"]
+        for column in columns[1:]:
+            values = getattr(item, column)
+            shown = [f"[{Path(value).stem}]({value})" if column == "pages" else f"`{value}`" for value in values]
+            cells.append(", ".join(shown))
+        lines.append(" | ".join(cells))
+    return "".join(f"| {line} |\n" for line in lines)
+
+
+def with_table(text: str) -> str:
+    """Return the text of CONTRIBUTING.md with the present table."""
+    before, rest = text.split(BEGIN)
+    return f"{before}{BEGIN}\n{markdown()}\n{END}{rest.split(END)[1]}"

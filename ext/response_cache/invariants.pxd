@@ -1,0 +1,7 @@
+"""Check the contents of a shard for contradictions, for tests."""
+
+from rowcall.ext.response_cache.layout cimport Region
+
+# Returns a sentence for each invariant of docs/internals/response-cache.md that does not hold. The caller holds the
+# lock.
+cdef list broken_invariants_of(Region *region)

@@ -1,0 +1,91 @@
+"""The responses to requests that fail: each error becomes a problem document here, and nowhere else (errors-1)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from rowcall.core.errors.binding_error import BindingError
+from rowcall.core.errors.problems import CONTENT_TYPE, Problem, unbound
+from rowcall.core.http.router import MalformedPathError
+from rowcall.ext.base.response_guard import InvalidResponseError
+from rowcall.service.log.entry import one_line
+from rowcall.service.log.request_log import logged, trace_id
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.request.body import REFUSED_BEFORE_BODY, may_be_closed_behind_body
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
+from rowcall.service.response.headers import Headers, problem_headers
+
+log = logging.getLogger("rowcall")
+
+
+class FailureResponses:
+    """Converts errors into responses.
+
+    shown_path: returns the path of a scope as logs show it, without secrets.
+    """
+
+    def __init__(self, options: WorkerOptions, shown_path: Callable[[Any], str]) -> None:
+        self._options = options
+        self._shown_path = shown_path
+
+    def respond(self, context: RequestContext, error: Exception) -> None:
+        """Convert an error into a response; this is the only place that does so."""
+        scope = context.scope
+        if isinstance(error, ClientDisconnectedError):
+            if (request := logged(context.protocol)) is not None:
+                request.abandoned()
+            return
+        if isinstance(error, Problem):
+            problem = error
+        elif isinstance(error, BindingError):
+            problem = unbound(error)
+        elif isinstance(error, MalformedPathError):
+            problem = Problem(400, str(error))
+            if (request := logged(context.protocol)) is not None:
+                request.path = self._shown_path(scope)
+        elif isinstance(error, InvalidResponseError):
+            log.error("%s: the response was rejected: %s", self._shown(scope), error)
+            problem = Problem(500, "an unexpected error; the log of the service has it")
+            problem.logged = True
+        else:
+            log.error("%s failed", self._shown(scope), exc_info=error)
+            problem = Problem(500, "an unexpected error; the log of the service has it")
+            problem.logged = True
+        if problem.status == 500 and not problem.logged:
+            # The log must contain such an error, whatever the settings of the request log are.
+            log.error("%s: %s", self._shown(scope), problem.detail or problem.title)
+        headers = problem_headers(context, problem)
+        if problem.status in REFUSED_BEFORE_BODY and context.body is None and may_be_closed_behind_body(scope):
+            headers = [*(item for item in headers if item[0].lower() != "connection"), ("connection", "close")]
+        self._send(context.protocol, scope, problem, headers)
+
+    def _send(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
+        headers = [("content-type", CONTENT_TYPE), *others]
+        members = problem.members(with_type=self._options.problem_types)
+        if problem.status == 401 and not self._options.explains_unauthorized:
+            # Anonymous callers learn neither how an endpoint can be accessed nor what was wrong with a token.
+            log.info("%s: 401: %s", self._shown(scope), problem.detail)
+            members.pop("detail", None)
+        if self._options.problem_traces:
+            members["traceId"] = trace_id(scope, protocol)
+        body = orjson.dumps(members)
+        if problem.status in (204, 205, 304):
+            protocol.response_empty(problem.status, others)
+        elif scope.method == "HEAD":
+            protocol.response_empty(problem.status, [*headers, ("content-length", str(len(body)))])
+        else:
+            protocol.response_bytes(problem.status, headers, body)
+
+    def _shown(self, scope: Any) -> str:
+        return f"{one_line(scope.method)} {one_line(self._shown_path(scope))}"
+
+
+def status_of(error: Exception) -> int:
+    """Return the status of the response to an error."""
+    if isinstance(error, Problem):
+        return error.status
+    return 400 if isinstance(error, BindingError | MalformedPathError) else 500
