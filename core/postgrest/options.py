@@ -60,7 +60,9 @@ class PostgRestOptions:
     app_settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     admin_host: str = "127.0.0.1"
     admin_port: int | None = None
-    """None: there is no admin server."""
+    """None: there is no admin server, unless it has a socket."""
+    admin_socket: str | None = None
+    """Path of the socket of the admin server. It has precedence over the port."""
     texts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """The texts by key that these options were made of."""
 
@@ -121,6 +123,7 @@ def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
         ),
         admin_host=read.text("admin-server-host") or "127.0.0.1",
         admin_port=read.number("admin-server-port"),
+        admin_socket=read.text("admin-server-unix-socket"),
         texts=tuple(texts.items()),
     )
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.request.tree import (
@@ -63,6 +62,21 @@ class Node:
     def single(self) -> bool:
         """Whether the level is at most one row of the level above."""
         return self.relationship is None or self.relationship.single
+
+    @property
+    def empty(self) -> bool:
+        """Whether the level adds nothing to the result: it selects nothing, or only embeds that add nothing."""
+        return not self.columns and all(child.empty for child in self.children)
+
+    @property
+    def hoisted(self) -> dict[str, SelectColumn]:
+        """Aggregates by key that the level above computes: those of a spread, and of the spreads within it."""
+        if not self.spread:
+            return {}
+        result = {column.output_name: column for column in self.columns if column.aggregate is not None}
+        for child in self.children:
+            result |= child.hoisted
+        return result
 
     def child(self, name: str) -> Node | None:
         """Return the embed with a key, or with an alias that equals it."""
@@ -217,13 +231,34 @@ def _described(item: Relationship) -> dict[str, str]:
 
 
 def similar(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar of some names; None if none is similar enough."""
+    """Return the most similar of some names, whatever their case; None if none is similar enough.
+
+    Similarity is 1 minus the Levenshtein distance as a part of the longer length, as in PostgREST.
+    """
     best: tuple[float, str] | None = None
+    wanted = name.lower()
     for candidate in names:
-        ratio = SequenceMatcher(None, name, candidate).ratio()
+        longest = max(len(wanted), len(candidate))
+        least = longest * (1 - SIMILAR)
+        if abs(len(wanted) - len(candidate)) > least:
+            continue
+        ratio = 1 - _distance(wanted, candidate.lower()) / longest if longest else 1.0
         if ratio >= SIMILAR and (best is None or ratio > best[0]):
             best = (ratio, candidate)
     return best[1] if best is not None else None
+
+
+def _distance(first: str, second: str) -> int:
+    """Return the Levenshtein distance: insertions, deletions and substitutions that make one text of the other."""
+    row = list(range(len(second) + 1))
+    for place, character in enumerate(first, 1):
+        diagonal, row[0] = row[0], place
+        for column, other in enumerate(second, 1):
+            diagonal, row[column] = (
+                row[column],
+                min(row[column] + 1, row[column - 1] + 1, diagonal + (character != other)),
+            )
+    return row[-1]
 
 
 def _similar_target(schema: Schema, origin: tuple[str, str], target: str) -> str | None:
@@ -244,16 +279,27 @@ def find_relation(schema: Schema, name: tuple[str, str]) -> Relation:
 def _level(root: Node, path: Path, legacy_names: bool, renamed: list[str]) -> Node:
     node = root
     for name in path:
-        child = node.child(name)
-        if child is None:
-            child = next((item for item in node.children if item.item is not None and item.item.target == name), None)
-            if child is None:
-                raise errors.not_embedded(name)
-            if not legacy_names:
-                raise errors.target_has_alias(name, child.name)
+        child = _addressed(node, name, legacy_names)
+        if child.name != name:
             renamed.append(name)
         node = child
     return node
+
+
+def _addressed(node: Node, name: str, legacy_names: bool) -> Node:
+    """Return the embed that a part of a path means: with legacy names, the first one with this key or target.
+
+    Raises `ApiError` (`PGRST108`).
+    """
+    child = None if legacy_names else node.child(name)
+    if child is not None:
+        return child
+    child = next((item for item in node.children if item.item and name in (item.name, item.item.target)), None)
+    if child is None:
+        raise errors.not_embedded(name)
+    if not legacy_names:
+        raise errors.target_has_alias(name, child.name)
+    return child
 
 
 def _check_related_order(node: Node, relation: str) -> None:
@@ -266,11 +312,10 @@ def _check_related_order(node: Node, relation: str) -> None:
 
 def _check_aggregates(node: Node, enabled: bool) -> None:
     for level in nodes(node):
-        if any(column.aggregate is not None for column in level.columns):
-            if not enabled:
-                raise errors.aggregates_disabled()
-            if level.spread and not level.single:
-                raise errors.not_implemented("Aggregates are not implemented for one-to-many or many-to-many spreads.")
+        if not enabled and any(column.aggregate is not None for column in level.columns):
+            raise errors.aggregates_disabled()
+    if any(level.hoisted for level in nodes(node) if not level.single):
+        raise errors.not_implemented("Aggregates are not implemented for one-to-many or many-to-many spreads.")
 
 
 def embed_conditions(node: Node, members: Sequence[LogicNode]) -> Iterator[tuple[Condition, Node]]:

@@ -14,7 +14,13 @@ from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.negotiation import Negotiated
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.request.preferences import applied
-from rowcall.core.postgrest.response_headers import VARY, renamed_warning, set_by_sql, status_by_sql
+from rowcall.core.postgrest.response_headers import (
+    VARY,
+    is_sendable,
+    renamed_warning,
+    set_by_sql,
+    status_by_sql,
+)
 from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.database.pools.overload import ConnectionTimeoutError
 from rowcall.service.postgrest.authentication import TokenError
@@ -122,7 +128,10 @@ class Responder:
     def error_with_headers(self, error: ApiError, headers: Headers) -> Response:
         """Return the body of an error with these headers and its type."""
         body = error.body(minimal=self._options.minimal_errors)
-        return Response(error.status, [("Content-Type", JSON_TYPE), *headers], body)
+        # SQL can raise any number as a status (`PT999`).
+        return Response(
+            error.status if is_sendable(error.status) else 500, [("Content-Type", JSON_TYPE), *headers], body
+        )
 
     @staticmethod
     def token_error(error: TokenError) -> ApiError:

@@ -122,7 +122,10 @@ def test_admin_server(ports: tuple[int, int]) -> None:
 def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, anonymous: str) -> None:
     port = free_port()
 
+    admin = httpx.Client(transport=httpx.HTTPTransport(uds=str(tmp_path / "admin.sock")))
+
     def write(*lines: str) -> None:
+        lines = (*lines, f'admin-server-unix-socket = "{tmp_path}/admin.sock"')
         uri = database.conninfo.replace('"', "")
         fixed = (f'db-uri = "{uri}"', 'db-schemas = "api"', f'db-anon-role = "{anonymous}"', f"server-port = {port}")
         (tmp_path / "api.conf").write_text("\n".join((*fixed, 'server-host = "127.0.0.1"', *lines)))
@@ -133,6 +136,7 @@ def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, 
     write()
     with _started(tmp_path, port, dict(os.environ)) as process:
         assert count() == 3
+        assert admin.get("http://admin/ready").status_code == 200
         write("db-max-rows = 1")
         process.send_signal(signal.SIGUSR2)
         wait_until(lambda: count() == 1, "the new limit")
@@ -143,6 +147,7 @@ def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, 
         write()
         process.send_signal(signal.SIGUSR1)
         wait_until(lambda: count() == 3, "the first limit")
+    admin.close()
 
 
 @pytest.mark.parametrize(
