@@ -25,6 +25,8 @@ class PostgRestOptions:
     """Options of PostgREST's interface. Times in seconds."""
 
     path: str = "/"
+    rate_limiter: str | None = None
+    """Name of the policy that limits all requests."""
     schemas: tuple[str, ...] = ("public",)
     extra_search_path: tuple[str, ...] = ("public",)
     anonymous_role: str | None = None
@@ -87,6 +89,7 @@ def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
     origins = read.names("server-cors-allowed-origins", ())
     return PostgRestOptions(
         path=read.text("path") or "/",
+        rate_limiter=read.text("rate-limiter-policy"),
         schemas=schemas,
         extra_search_path=read.names("db-extra-search-path", ("public",), empty=True),
         anonymous_role=read.text("db-anon-role"),

@@ -171,7 +171,9 @@ def problem_error(problem: Problem) -> ApiError:
         return ApiError(504, "PGRST003", "Timed out acquiring connection from connection pool.")
     if problem.status == 503:
         return ApiError(503, "PGRST000", "Database connection error.", problem.detail, headers=headers)
-    return ApiError(problem.status, "PGRST102", problem.detail or problem.title, headers=headers)
+    # A refused body is PostgREST's PGRST102; other refusals have the code of a status that SQL raises.
+    code = "PGRST102" if problem.status in (400, 413) else f"PT{problem.status}"
+    return ApiError(problem.status, code, problem.detail or problem.title, headers=headers)
 
 
 def connection_error(execution: Execution) -> Exception:

@@ -267,3 +267,37 @@ def _requests(numbers: Numbers, labels: Iterable[tuple[str, str, str]]) -> dict[
         (method, route, status): numbers.of("rowcall_requests_total", method=method, route=route, status=status)
         for method, route, status in labels
     }
+
+
+def test_a_rate_limit_counts_all_requests_below_the_path(serve_once: Serve, own_database: Database) -> None:
+    own_database.execute(SQL)
+    (role,) = create_roles(own_database, "anon")
+    own_database.execute(f"grant usage on schema api to {role}; grant select on api.item to {role}")
+    policy = "RateLimiterOptions:Policies:twice:"
+    limits = {
+        "RateLimiterOptions:Enabled": "true",
+        policy + "Enabled": "true",
+        policy + "Type": "FixedWindow",
+        policy + "PermitLimit": "2",
+        policy + "WindowSeconds": "3600",
+        policy + "QueueLimit": "0",
+        policy + "Partition:Sources:0:Type": "Header",
+        policy + "Partition:Sources:0:Name": "X-Client",
+        "PostgRest:RateLimiterPolicy": "twice",
+    }
+    service = serve_once(own_database, settings={**PLAIN, **limits, "PostgRest:AnonymousRole": role}, workers=2)
+    statuses = [
+        service.request_once("GET", path, headers={"x-client": "a"}).status_code for path in ("/item", "/rpc/root")
+    ]
+    assert statuses == [200, 200]
+    refused = service.request_once("POST", "/item", headers={"x-client": "a"}, content="{}")
+    assert refused.status_code == 429
+    assert refused.json() == {
+        "code": "PT429",
+        "details": None,
+        "hint": None,
+        "message": "Too many requests. Please try again later.",
+    }
+    assert int(refused.headers["retry-after"]) > 0
+    assert refused.headers["proxy-status"] == "PostgREST; error=PT429"
+    assert service.request_once("GET", "/item", headers={"x-client": "b"}).status_code == 200

@@ -22,11 +22,14 @@ select a.attrelid, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), fo
             when d.adbin is not null then pg_get_expr(d.adbin, d.adrelid)
        end,
        a.attgenerated <> '' or a.attidentity = 'a',
-       information_schema._pg_char_max_length(a.atttypid, a.atttypmod),
+       information_schema._pg_char_max_length(
+         case when t.typtype = 'd' then t.typbasetype else a.atttypid end,
+         case when t.typtype = 'd' then t.typtypmod else a.atttypmod end),
        col_description(a.attrelid, a.attnum)
 from pg_attribute a
      join pg_class c on c.oid = a.attrelid and c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition
      join pg_namespace n on n.oid = c.relnamespace and n.nspname = any(%(searched)s)
+     join pg_type t on t.oid = a.atttypid
      left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
 where a.attnum > 0 and not a.attisdropped
 order by a.attrelid, a.attnum
