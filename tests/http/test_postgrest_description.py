@@ -28,6 +28,8 @@ create view api.shown as select id, title from api.harbour;
 create view api.fixed as select 1 as one; create materialized view api.stored as select id, mood from api.harbour;
 create extension postgres_fdw; create server nowhere foreign data wrapper postgres_fdw;
 create foreign table api.far (id int) server nowhere;
+create foreign data wrapper broken; create server lost foreign data wrapper broken;
+create foreign table api.farther (id int) server lost;
 create function api.plain(a int, b text default 'x', c json default null, d int[] default '{}') returns int stable
   language sql as 'select a'; comment on function api.plain is E'Summary\\nDescription';
 create function api.many(variadic parts text[]) returns setof text immutable language sql as 'select unnest(parts)';
@@ -62,7 +64,7 @@ def test_the_document_is_valid(document: Any) -> None:
 
 def test_it_has_every_object_that_is_served(service: Service, document: Any) -> None:
     assert service.get("/bare").json() == []
-    relations = {"harbour", "berth", "A b/c~d%e", "bare", "parted", "shown", "fixed", "stored", "far"}
+    relations = {"harbour", "berth", "A b/c~d%e", "bare", "parted", "shown", "fixed", "stored", "far", "farther"}
     functions = {"plain", "many", "writes", "body", "odd name/x", "over", "rows_of"}
     assert document["definitions"].keys() == relations
     assert document["paths"].keys() == {
