@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 from rowcall.core.postgrest.options import PostgRestOptions
-from rowcall.core.postgrest.schema import Schema
+from rowcall.core.postgrest.schema import Function, Relation, Relationship, Schema
+
+Value = TypeVar("Value")
+Name = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +36,58 @@ class PostgRestCatalogue:
             name, known = name.removeprefix("rpc/"), self.schema.functions
         schema = next((schema for schema in self.options.schemas if (schema, name) in known), None)
         return None if schema is None else f"{schema}.{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class MappingChange(Generic[Value]):
+    """New and changed members of a mapping, and the names of members that are gone."""
+
+    changed: dict[Name, Value]
+    removed: frozenset[Name]
+
+    @classmethod
+    def between(cls, old: Mapping[Name, Value], new: Mapping[Name, Value]) -> MappingChange[Value]:
+        changed = {name: value for name, value in new.items() if old.get(name) != value}
+        return cls(changed, frozenset(old.keys() - new.keys()))
+
+    def applied(self, old: Mapping[Name, Value]) -> dict[Name, Value]:
+        return {name: value for name, value in old.items() if name not in self.removed} | self.changed
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueChange:
+    """The change from one reading to the next, for processes that have the former: reading 25 MB of 60,000 tables again
+    would stop a worker for seconds.
+
+    rest: the next reading without relations, relationships and functions.
+    """
+
+    rest: PostgRestCatalogue
+    relations: MappingChange[Relation]
+    relationships: MappingChange[tuple[Relationship, ...]]
+    functions: MappingChange[tuple[Function, ...]]
+
+    @classmethod
+    def between(cls, old: PostgRestCatalogue | None, new: PostgRestCatalogue) -> CatalogueChange:
+        former = _NO_SCHEMA if old is None else old.schema
+        schema = new.schema
+        return cls(
+            replace(new, schema=replace(schema, relations={}, relationships={}, functions={})),
+            MappingChange.between(former.relations, schema.relations),
+            MappingChange.between(former.relationships, schema.relationships),
+            MappingChange.between(former.functions, schema.functions),
+        )
+
+    def applied(self, old: PostgRestCatalogue | None) -> PostgRestCatalogue:
+        """Return the next reading. old: the one that this change is based on."""
+        former = _NO_SCHEMA if old is None else old.schema
+        schema = replace(
+            self.rest.schema,
+            relations=self.relations.applied(former.relations),
+            relationships=self.relationships.applied(former.relationships),
+            functions=self.functions.applied(former.functions),
+        )
+        return replace(self.rest, schema=schema)
+
+
+_NO_SCHEMA = Schema({}, {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from itertools import islice
 
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.errors import ApiError
@@ -10,6 +11,8 @@ from rowcall.core.postgrest.plan import similar
 from rowcall.core.postgrest.request.payload import Payload, PayloadKind
 from rowcall.core.postgrest.schema import Function, Schema
 
+MOST_COMPARED = 1000
+"""Functions that a hint is chosen from: each request of an unknown name compares them all."""
 _JSON_TYPES = ("json", "jsonb")
 
 
@@ -104,4 +107,5 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _names(schema: Schema, namespace: str) -> Iterable[str]:
-    return (function for other, function in schema.functions if other == namespace)
+    """Return the names of functions of a schema that are compared for a hint."""
+    return islice((function for other, function in schema.functions if other == namespace), MOST_COMPARED)

@@ -25,6 +25,8 @@ class PostgRestOptions:
     """Options of PostgREST's interface. Times in seconds."""
 
     path: str = "/"
+    rate_limiter: str | None = None
+    """Name of the policy that limits all requests."""
     schemas: tuple[str, ...] = ("public",)
     extra_search_path: tuple[str, ...] = ("public",)
     anonymous_role: str | None = None
@@ -60,7 +62,9 @@ class PostgRestOptions:
     app_settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     admin_host: str = "127.0.0.1"
     admin_port: int | None = None
-    """None: there is no admin server."""
+    """None: there is no admin server, unless it has a socket."""
+    admin_socket: str | None = None
+    """Path of the socket of the admin server. It has precedence over the port."""
     texts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """The texts by key that these options were made of."""
 
@@ -85,6 +89,7 @@ def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
     origins = read.names("server-cors-allowed-origins", ())
     return PostgRestOptions(
         path=read.text("path") or "/",
+        rate_limiter=read.text("rate-limiter-policy"),
         schemas=schemas,
         extra_search_path=read.names("db-extra-search-path", ("public",), empty=True),
         anonymous_role=read.text("db-anon-role"),
@@ -121,6 +126,7 @@ def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
         ),
         admin_host=read.text("admin-server-host") or "127.0.0.1",
         admin_port=read.number("admin-server-port"),
+        admin_socket=read.text("admin-server-unix-socket"),
         texts=tuple(texts.items()),
     )
 

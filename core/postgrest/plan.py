@@ -6,9 +6,9 @@ ones (42703).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
+from itertools import islice
 
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.request.tree import (
@@ -63,6 +63,21 @@ class Node:
     def single(self) -> bool:
         """Whether the level is at most one row of the level above."""
         return self.relationship is None or self.relationship.single
+
+    @property
+    def empty(self) -> bool:
+        """Whether the level adds nothing to the result: it selects nothing, or only embeds that add nothing."""
+        return not self.columns and all(child.empty for child in self.children)
+
+    @property
+    def hoisted(self) -> dict[str, SelectColumn]:
+        """Aggregates by key that the level above computes: those of a spread, and of the spreads within it."""
+        if not self.spread:
+            return {}
+        result = {column.output_name: column for column in self.columns if column.aggregate is not None}
+        for child in self.children:
+            result |= child.hoisted
+        return result
 
     def child(self, name: str) -> Node | None:
         """Return the embed with a key, or with an alias that equals it."""
@@ -217,13 +232,45 @@ def _described(item: Relationship) -> dict[str, str]:
 
 
 def similar(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar of some names; None if none is similar enough."""
+    """Return the most similar of some names, whatever their case; None if none is similar enough.
+
+    Similarity is 1 minus the Levenshtein distance as a part of the longer length, as in PostgREST.
+    """
     best: tuple[float, str] | None = None
+    wanted = name.lower()
+    places: dict[str, int] = {}
+    for place, character in enumerate(wanted):
+        places[character] = places.get(character, 0) | 1 << place
     for candidate in names:
-        ratio = SequenceMatcher(None, name, candidate).ratio()
+        longest = max(len(wanted), len(candidate)) or 1
+        if abs(len(wanted) - len(candidate)) > longest * (1 - SIMILAR):
+            continue
+        ratio = 1 - _distance(len(wanted), places, candidate.lower()) / longest
         if ratio >= SIMILAR and (best is None or ratio > best[0]):
             best = (ratio, candidate)
     return best[1] if best is not None else None
+
+
+def _distance(length: int, places: Mapping[str, int], other: str) -> int:
+    """Return the Levenshtein distance of a text to another: insertions, deletions and substitutions between them.
+
+    length, places: of the text, the latter as bits by character. The columns of the matrix of distances are the bits of
+    integers (Myers 1999), so that the names of a large schema are compared within milliseconds.
+    """
+    every = (1 << length) - 1
+    last = 1 << length >> 1
+    up, down, distance = every, 0, length
+    for character in other:
+        equal = places.get(character, 0)
+        vertical = equal | down
+        horizontal = (((equal & up) + up) ^ up) | equal
+        plus = down | ~(horizontal | up)
+        minus = up & horizontal
+        distance += bool(plus & last) - bool(minus & last)
+        plus = plus << 1 | 1
+        up = (minus << 1 | ~(vertical | plus)) & every
+        down = plus & vertical & every
+    return distance
 
 
 def _similar_target(schema: Schema, origin: tuple[str, str], target: str) -> str | None:
@@ -237,23 +284,34 @@ def find_relation(schema: Schema, name: tuple[str, str]) -> Relation:
     relation = schema.relations.get(name)
     if relation is not None:
         return relation
-    names = [other for namespace, other in schema.relations if namespace == name[0]]
+    names = [*islice((other for namespace, other in schema.relations if namespace == name[0]), MANY_RELATIONS)]
     raise errors.no_table(*name, similar(name[1], names) if len(names) < MANY_RELATIONS else None)
 
 
 def _level(root: Node, path: Path, legacy_names: bool, renamed: list[str]) -> Node:
     node = root
     for name in path:
-        child = node.child(name)
-        if child is None:
-            child = next((item for item in node.children if item.item is not None and item.item.target == name), None)
-            if child is None:
-                raise errors.not_embedded(name)
-            if not legacy_names:
-                raise errors.target_has_alias(name, child.name)
+        child = _addressed(node, name, legacy_names)
+        if child.name != name:
             renamed.append(name)
         node = child
     return node
+
+
+def _addressed(node: Node, name: str, legacy_names: bool) -> Node:
+    """Return the embed that a part of a path means: with legacy names, the first one with this key or target.
+
+    Raises `ApiError` (`PGRST108`).
+    """
+    child = None if legacy_names else node.child(name)
+    if child is not None:
+        return child
+    child = next((item for item in node.children if item.item and name in (item.name, item.item.target)), None)
+    if child is None:
+        raise errors.not_embedded(name)
+    if not legacy_names:
+        raise errors.target_has_alias(name, child.name)
+    return child
 
 
 def _check_related_order(node: Node, relation: str) -> None:
@@ -266,11 +324,10 @@ def _check_related_order(node: Node, relation: str) -> None:
 
 def _check_aggregates(node: Node, enabled: bool) -> None:
     for level in nodes(node):
-        if any(column.aggregate is not None for column in level.columns):
-            if not enabled:
-                raise errors.aggregates_disabled()
-            if level.spread and not level.single:
-                raise errors.not_implemented("Aggregates are not implemented for one-to-many or many-to-many spreads.")
+        if not enabled and any(column.aggregate is not None for column in level.columns):
+            raise errors.aggregates_disabled()
+    if any(level.hoisted for level in nodes(node) if not level.single):
+        raise errors.not_implemented("Aggregates are not implemented for one-to-many or many-to-many spreads.")
 
 
 def embed_conditions(node: Node, members: Sequence[LogicNode]) -> Iterator[tuple[Condition, Node]]:

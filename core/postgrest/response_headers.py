@@ -9,6 +9,8 @@ import orjson
 from rowcall.core.postgrest import errors
 
 Headers = list[tuple[str, str]]
+VERSION = "16.1"
+"""Of PostgREST, as responses show it."""
 VARY = ("Vary", "Accept, Prefer, Range")
 RENAMED_WARNING = (
     "Embedded resource was referenced by relation name even though it has an alias. "
@@ -46,15 +48,20 @@ def _pairs(text: str) -> Headers:
     return result
 
 
+def is_sendable(status: int) -> bool:
+    """Whether a status can be that of a final response of this service."""
+    return 200 <= status <= 599
+
+
 def status_by_sql(status: int, text: str | None) -> int:
     """Return the setting `response.status`, or `status` without it. Raises `ApiError` (`PGRST112`)."""
     if text is None:
         return status
-    if not text.isascii() or not text.isdigit() or not 100 <= int(text) <= 999:
+    if not text.isascii() or not text.isdigit() or not is_sendable(int(text)):
         raise errors.invalid_response_status()
     return int(text)
 
 
 def renamed_warning(targets: Iterable[str]) -> Headers:
     """Return the header that warns of embeds addressed by their name although they have an alias."""
-    return [("Warning", f'299 PostgREST "{RENAMED_WARNING}"')] if any(targets) else []
+    return [("Warning", f'299 PostgRESTv{VERSION} "{RENAMED_WARNING}"')] if any(targets) else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -57,23 +57,10 @@ def counted(
     return steps if segment is None else (segment.meter("endpoint", method, path, ""), *steps)
 
 
-INTERFACE_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-
-
-def interface_counters(path: str, options: WorkerOptions, host: HostState) -> Mapping[tuple[str, bool], Step]:
-    """Return the steps that count requests of PostgREST's interface, by method and whether a function is called. Their
-    paths are templates, so that the number of meters is bounded.
-    """
-    segment = segment_of(options, host)
-    if segment is None:
-        return {}
-    base = path.rstrip("/")
-    templates = {False: f"{base}/{{relation}}", True: f"{base}/rpc/{{function}}"}
-    return {
-        (method, calls): segment.meter("endpoint", method, template, "")
-        for calls, template in templates.items()
-        for method in INTERFACE_METHODS
-    }
+def count_path(method: str, path: str, services: Services) -> Step | None:
+    """Return the step that counts requests that no endpoint serves. path: a template without values."""
+    segment = segment_of(services.options, services.host)
+    return None if segment is None else segment.meter("endpoint", method, path, "")
 
 
 def cache_counter(endpoint: Endpoint, services: Services) -> Callable[[str], None] | None:

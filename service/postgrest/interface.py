@@ -6,8 +6,10 @@ They run without a task unless the work needs an explicit transaction or the bod
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
@@ -32,6 +34,8 @@ from rowcall.service.request_context.request_context import (
     Waiting,
 )
 
+Ahead = Mapping[tuple[str, bool], tuple[Step, ...]]
+"""Steps by method, and by whether a function is called."""
 MOST_REPEATS = 3
 """Further runs of work that may itself have ended its connection."""
 MOST_LOSSES = 20
@@ -48,12 +52,14 @@ class PostgRestInterface:
         catalogue: PostgRestCatalogue,
         runs: PlainRuns,
         body_limit: int,
-        counters: Mapping[tuple[str, bool], Step],
+        ahead: Ahead,
+        limit: Step | None,
     ) -> None:
-        """counters: steps that count requests, by method and whether a function is called."""
+        """ahead: steps before those of the interface. limit: the step that requests a permit of the rate limiter."""
         self._options = options = catalogue.options
         self._authentication = Authentication(options)
-        self._counters = counters
+        self._ahead = ahead
+        self.limit = limit
         self.body_limit = body_limit
         self.responder = Responder(options)
         self.times = options.server_timing
@@ -71,8 +77,7 @@ class PostgRestInterface:
         if segments is None:
             return None
         steps = _Steps(self, segments).steps
-        counter = self._counters.get((method, segments[:1] == ["rpc"])) if self._counters else None
-        return steps if counter is None else (counter, *steps)
+        return (*self._ahead.get((method, segments[:1] == ["rpc"]), ()), *steps) if self._ahead else steps
 
     def prepare(self, context: RequestContext, segments: list[str], timing: Timing | None) -> ApiRequest | None:
         """Return the request; None: it has been answered. Raises `ApiError`."""
@@ -107,6 +112,8 @@ class _Steps:
         self._attempts = 0
         self._timing = Timing() if interface.times else None
         self.steps: tuple[Step, ...] = (self._prepare, self._plan, self._respond)
+        if interface.limit is not None:
+            self.steps = (partial(self._limit, interface.limit), *self.steps)
 
     def _fail(self, context: RequestContext, error: Exception) -> None:
         """Answer an error of the interface; raise any other error."""
@@ -115,6 +122,20 @@ class _Steps:
         context.answered = True
         interface = self._interface
         interface.responder.send(context, interface.responder.error(error, context.scope, self._request))
+
+    def _limit(self, limit: Step, context: RequestContext) -> Waiting:
+        try:
+            waiting: Any = limit(context)
+        except Problem as problem:
+            self._fail(context, problem)
+            return None
+        return None if waiting is None else self._wait_for_permit(context, waiting)
+
+    async def _wait_for_permit(self, context: RequestContext, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting
+        except Problem as problem:
+            self._fail(context, problem)
 
     def _prepare(self, context: RequestContext) -> Waiting:
         try:

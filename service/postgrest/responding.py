@@ -14,7 +14,13 @@ from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.negotiation import Negotiated
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.request.preferences import applied
-from rowcall.core.postgrest.response_headers import VARY, renamed_warning, set_by_sql, status_by_sql
+from rowcall.core.postgrest.response_headers import (
+    VARY,
+    is_sendable,
+    renamed_warning,
+    set_by_sql,
+    status_by_sql,
+)
 from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.database.pools.overload import ConnectionTimeoutError
 from rowcall.service.postgrest.authentication import TokenError
@@ -122,7 +128,10 @@ class Responder:
     def error_with_headers(self, error: ApiError, headers: Headers) -> Response:
         """Return the body of an error with these headers and its type."""
         body = error.body(minimal=self._options.minimal_errors)
-        return Response(error.status, [("Content-Type", JSON_TYPE), *headers], body)
+        # SQL can raise any number as a status (`PT999`).
+        return Response(
+            error.status if is_sendable(error.status) else 500, [("Content-Type", JSON_TYPE), *headers], body
+        )
 
     @staticmethod
     def token_error(error: TokenError) -> ApiError:
@@ -162,7 +171,9 @@ def problem_error(problem: Problem) -> ApiError:
         return ApiError(504, "PGRST003", "Timed out acquiring connection from connection pool.")
     if problem.status == 503:
         return ApiError(503, "PGRST000", "Database connection error.", problem.detail, headers=headers)
-    return ApiError(problem.status, "PGRST102", problem.detail or problem.title, headers=headers)
+    # A refused body is PostgREST's PGRST102; other refusals have the code of a status that SQL raises.
+    code = "PGRST102" if problem.status in (400, 413) else f"PT{problem.status}"
+    return ApiError(problem.status, code, problem.detail or problem.title, headers=headers)
 
 
 def connection_error(execution: Execution) -> Exception:

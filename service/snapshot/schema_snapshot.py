@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rowcall.core.catalogue.catalog import TypeInfo, types_below
 from rowcall.core.endpoint.endpoint import Endpoint, Options, ResultShape
 from rowcall.core.errors.diagnostics import Diagnostic
-from rowcall.core.postgrest.catalogue import PostgRestCatalogue
+from rowcall.core.postgrest.catalogue import CatalogueChange, PostgRestCatalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class SnapshotChange:
     other_types: Mapping[str, Mapping[int, TypeInfo]] | None
     left_out: tuple[Diagnostic, ...]
     looked_at: tuple[str, ...]
-    postgrest: PostgRestCatalogue | None
+    postgrest: CatalogueChange | None
 
     @classmethod
     def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> SnapshotChange:
@@ -137,7 +137,9 @@ class SnapshotChange:
             None if new.other_types == old.other_types else new.other_types,
             new.left_out,
             new.looked_at,
-            None if new.postgrest == old.postgrest else new.postgrest,
+            None
+            if new.postgrest is None or new.postgrest == old.postgrest
+            else CatalogueChange.between(old.postgrest, new.postgrest),
         )
 
     @property
@@ -160,7 +162,7 @@ class SnapshotChange:
             old.other_types if self.other_types is None else self.other_types,
             self.left_out,
             self.looked_at,
-            postgrest=old.postgrest if self.postgrest is None else self.postgrest,
+            postgrest=old.postgrest if self.postgrest is None else self.postgrest.applied(old.postgrest),
         )
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -16,16 +17,35 @@ from rowcall.service.snapshot.garbage_collection import paused
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
 ENDPOINTS = 256
-"""Endpoints in a part: about as much as a socket takes at once."""
+"""Endpoints, or other large values, in a part: about as much as a socket takes at once."""
 
 
 def parts_of(snapshot: SchemaSnapshot) -> Iterator[bytes]:
-    """Yield the parts with endpoints, and finally the rest."""
+    """Yield the parts with endpoints, those with other large values, and finally the rest."""
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
     for begin in range(0, len(snapshot.endpoints), ENDPOINTS):
         yield _part(pickler, buffer, snapshot.endpoints[begin : begin + ENDPOINTS])
+    members = iter(_members(snapshot))
+    while batch := [*islice(members, ENDPOINTS)]:
+        yield _part(pickler, buffer, _Shared(batch))
     yield _part(pickler, buffer, replace(snapshot, endpoints=()))
+
+
+def _members(snapshot: SchemaSnapshot) -> Iterator[tuple[object, object]]:
+    """Yield what PostgREST's interface knows of a large schema, so that the rest only refers to it."""
+    if snapshot.postgrest is not None:
+        schema = snapshot.postgrest.schema
+        yield from schema.relations.items()
+        yield from schema.relationships.items()
+        yield from schema.functions.items()
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """Values that later parts contain."""
+
+    values: list[tuple[object, object]]
 
 
 def _part(pickler: pickle.Pickler, buffer: io.BytesIO, value: object) -> bytes:
@@ -51,7 +71,8 @@ class SnapshotParts:
         value: Any = self._unpickler.load()
         if isinstance(value, SchemaSnapshot):
             return replace(value, endpoints=tuple(self._endpoints))
-        self._endpoints += value
+        if not isinstance(value, _Shared):
+            self._endpoints += value
         return None
 
 

@@ -48,7 +48,11 @@ class PostgRestAdmin:
             "/schema_cache": self._schema_cache,
             "/metrics": self._metrics,
         }
-        address = Address.parse(f"http://{options.admin_host}:{options.admin_port}", "PostgRest:AdminServerPort")
+        address = (
+            Address.parse(f"http://{options.admin_host}:{options.admin_port}", "PostgRest:AdminServerPort")
+            if options.admin_socket is None
+            else Address.parse(f"http://unix:{options.admin_socket}", "PostgRest:AdminServerUnixSocket")
+        )
         self._listener = AdminListener(
             AdminOptions(address, None, None), {("GET", path): page for path, page in pages.items()}
         )

@@ -350,7 +350,7 @@ class Supervisor:
 
     def _open_postgrest_admin(self) -> None:
         options = self._options.postgrest
-        if options is None or options.admin_port is None:
+        if options is None or (options.admin_port is None and options.admin_socket is None):
             return
         # Imported here: its server is only needed if it is configured.
         from rowcall.service.supervisor.postgrest_admin import PostgRestAdmin

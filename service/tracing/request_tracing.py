@@ -26,7 +26,18 @@ def trace_streams(endpoint: Endpoint, path: str, services: Services) -> Step | N
     return _traced(endpoint, f"GET {path}", "GET", path, services)
 
 
+def trace_path(method: str, path: str, services: Services) -> Step | None:
+    """Return the tracing step of requests that no endpoint serves. path: a template without values."""
+    return _step(f"{method} {path}", {"http.request.method": method, "http.route": path}, services)
+
+
 def _traced(endpoint: Endpoint, name: str, method: str, path: str, services: Services) -> Step | None:
+    routine = f"{endpoint.routine.schema}.{endpoint.routine.name}"
+    attributes = {"http.request.method": method, "http.route": path, "code.function.name": routine}
+    return _step(name, attributes, services, redacted=endpoint.redacted)
+
+
+def _step(name: str, fixed_attributes: dict[str, str], services: Services, *, redacted: bool = False) -> Step | None:
     options = services.options.tracing
     if options is None:
         return None
@@ -40,9 +51,6 @@ def _traced(endpoint: Endpoint, name: str, method: str, path: str, services: Ser
         options = replace(options, trusts=True)
     kind = SpanKind.CONSUMER if services.job_runs else SpanKind.SERVER
     tracing = services.host.once("tracing", lambda: Tracing(options))
-    routine = f"{endpoint.routine.schema}.{endpoint.routine.name}"
-    fixed_attributes = {"http.request.method": method, "http.route": path, "code.function.name": routine}
-    redacted = endpoint.redacted
 
     def trace(context: RequestContext) -> None:
         if is_sampled(context.scope.headers.get("traceparent"), options):

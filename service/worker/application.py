@@ -38,7 +38,6 @@ from rowcall.service.log.notices import NoticeLog
 from rowcall.service.metrics.meters import (
     counted,
     counting,
-    interface_counters,
     refusal_counter,
     sign_in_counter,
     upstream_meters,
@@ -306,11 +305,15 @@ class Application:
         if snapshot.postgrest is None:
             return None
         from rowcall.service.postgrest.interface import PostgRestInterface
+        from rowcall.service.worker.postgrest_steps import steps_ahead
 
         # Its functions may leave settings in their sessions, which endpoints must not see.
         database = self._databases.with_own_pools(POSTGREST, self._options.target, self._options.database)
-        counters = interface_counters(snapshot.postgrest.options.path, self._options, self._host)
-        return PostgRestInterface(snapshot.postgrest, database.plain_runs(), self._options.http.body_limit, counters)
+        options = snapshot.postgrest.options
+        ahead = steps_ahead(options.path, self._for_all)
+        limit = limit_named(self._for_all, options.rate_limiter)
+        body_limit = self._options.http.body_limit
+        return PostgRestInterface(snapshot.postgrest, database.plain_runs(), body_limit, ahead, limit)
 
     def prepared_routes(self) -> tuple[Route, ...]:
         """Return all routes of the prepared schema snapshot."""

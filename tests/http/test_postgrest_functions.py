@@ -60,6 +60,7 @@ create function api.bad_status() returns int language sql as $$ select set_confi
 create function api.raise_pt() returns int language plpgsql as $$ begin
   raise sqlstate 'PT429' using message = 'slow down', detail = 'd', hint = 'h'; end $$;
 create function api.raise_pt_bad() returns int language plpgsql as $$ begin raise sqlstate 'PT40A'; end $$;
+create function api.raise_pt_odd() returns int language plpgsql as $$ begin raise sqlstate 'PT999'; end $$;
 create function api.raise_plain() returns int language plpgsql as $$ begin raise 'plain'; end $$;
 create function api.raise_pgrst(m text, d text default null) returns int language plpgsql as $$ begin
   if d is null then raise sqlstate 'PGRST' using message = m; end if;
@@ -224,6 +225,7 @@ CASES = [
     Case("POST /rpc/bad_status", 500, error("PGRST112"), body="{}"),
     Case("POST /rpc/raise_pt", 429, error("PT429", "slow down", details="d", hint="h"), body="{}"),
     Case("POST /rpc/raise_pt_bad", 500, error("PT40A"), body="{}"),
+    Case("POST /rpc/raise_pt_odd", 500, error("PT999"), body="{}"),
     Case("POST /rpc/raise_plain", 400, error("P0001", "plain"), body="{}"),
     Case(
         "POST /rpc/raise_pgrst",

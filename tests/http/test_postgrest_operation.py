@@ -122,7 +122,10 @@ def test_admin_server(ports: tuple[int, int]) -> None:
 def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, anonymous: str) -> None:
     port = free_port()
 
+    admin = httpx.Client(transport=httpx.HTTPTransport(uds=str(tmp_path / "admin.sock")))
+
     def write(*lines: str) -> None:
+        lines = (*lines, f'admin-server-unix-socket = "{tmp_path}/admin.sock"')
         uri = database.conninfo.replace('"', "")
         fixed = (f'db-uri = "{uri}"', 'db-schemas = "api"', f'db-anon-role = "{anonymous}"', f"server-port = {port}")
         (tmp_path / "api.conf").write_text("\n".join((*fixed, 'server-host = "127.0.0.1"', *lines)))
@@ -133,6 +136,7 @@ def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, 
     write()
     with _started(tmp_path, port, dict(os.environ)) as process:
         assert count() == 3
+        assert admin.get("http://admin/ready").status_code == 200
         write("db-max-rows = 1")
         process.send_signal(signal.SIGUSR2)
         wait_until(lambda: count() == 1, "the new limit")
@@ -143,6 +147,7 @@ def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, 
         write()
         process.send_signal(signal.SIGUSR1)
         wait_until(lambda: count() == 3, "the first limit")
+    admin.close()
 
 
 @pytest.mark.parametrize(
@@ -262,3 +267,37 @@ def _requests(numbers: Numbers, labels: Iterable[tuple[str, str, str]]) -> dict[
         (method, route, status): numbers.of("rowcall_requests_total", method=method, route=route, status=status)
         for method, route, status in labels
     }
+
+
+def test_a_rate_limit_counts_all_requests_below_the_path(serve_once: Serve, own_database: Database) -> None:
+    own_database.execute(SQL)
+    (role,) = create_roles(own_database, "anon")
+    own_database.execute(f"grant usage on schema api to {role}; grant select on api.item to {role}")
+    policy = "RateLimiterOptions:Policies:twice:"
+    limits = {
+        "RateLimiterOptions:Enabled": "true",
+        policy + "Enabled": "true",
+        policy + "Type": "FixedWindow",
+        policy + "PermitLimit": "2",
+        policy + "WindowSeconds": "3600",
+        policy + "QueueLimit": "0",
+        policy + "Partition:Sources:0:Type": "Header",
+        policy + "Partition:Sources:0:Name": "X-Client",
+        "PostgRest:RateLimiterPolicy": "twice",
+    }
+    service = serve_once(own_database, settings={**PLAIN, **limits, "PostgRest:AnonymousRole": role}, workers=2)
+    statuses = [
+        service.request_once("GET", path, headers={"x-client": "a"}).status_code for path in ("/item", "/rpc/root")
+    ]
+    assert statuses == [200, 200]
+    refused = service.request_once("POST", "/item", headers={"x-client": "a"}, content="{}")
+    assert refused.status_code == 429
+    assert refused.json() == {
+        "code": "PT429",
+        "details": None,
+        "hint": None,
+        "message": "Too many requests. Please try again later.",
+    }
+    assert int(refused.headers["retry-after"]) > 0
+    assert refused.headers["proxy-status"] == "PostgREST; error=PT429"
+    assert service.request_once("GET", "/item", headers={"x-client": "b"}).status_code == 200

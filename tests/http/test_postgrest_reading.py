@@ -25,6 +25,7 @@ create table api.crew (voyage_id int references api.voyage, sailor_id int refere
 create table api."Port Log" ("Just A Name" int, "a.b" text, "order" int);
 create table api.parted (id int, at date) partition by range (at);
 create table api.parted_2020 partition of api.parted for values from ('2020-01-01') to ('2021-01-01');
+create table api.tally (id int, count int);
 create view api.large as select id, label, home_id from api.vessel where tonnage > 100;
 create view api.larger as select id as number, label from api.large;
 create view api.mixed as select v.id + 0 as id, home_id from api.vessel v;
@@ -54,6 +55,7 @@ insert into api.voyage values (1, 1, 1, 2, '2020-01-01 00:00+00', 300), (2, 1, 2
   (3, 2, 1, 3, null, 140);
 insert into api.sailor values (1, 'ann', null), (2, 'bob', 1), (3, 'cid', 1);
 insert into api.crew values (1, 1, 'cook'), (1, 2, 'mate'), (2, 3, 'cook');
+insert into api.tally values (1, 7);
 insert into api."Port Log" values (1, 'x', 3), (2, 'y', 4);
 insert into api.parted values (1, '2020-05-05');
 insert into api.flag values (1, 255, 'calm'), (2, 65280, 'rough');
@@ -148,6 +150,8 @@ def service(serve: Serve, every_database: Database) -> Service:
         Case("GET /titles?id=eq.1", json=[{"id": 1, "title": "Oslo"}]),
         Case("GET /vessel?select=count()", json=[{"count": 3}]),
         Case("GET /vessel?select=count", json=[{"count": 3}]),
+        Case("GET /tally?select=count", json=[{"count": 7}]),
+        Case("GET /vessel?select=id,count", 400, error("42803")),
         Case(
             "GET /voyage?select=vessel_id,total:fare.sum(),trips:count()&order=vessel_id",
             json=[{"vessel_id": 1, "total": 800, "trips": 2}, {"vessel_id": 2, "total": 140, "trips": 1}],
@@ -155,6 +159,7 @@ def service(serve: Serve, every_database: Database) -> Service:
         Case("GET /flag?id=eq.1", json=[{"id": 1, "shade": "#0000ff", "mood": "calm"}]),
         Case("GET /flag?select=shade&shade=eq.%2300ff00", json=[{"shade": "#00ff00"}]),
         Case("GET /flag?select=id&shade=in.(%2300ff00,%230000ff)&order=id", json=[{"id": 1}, {"id": 2}]),
+        Case("GET /flag?select=id&shade=eq(any).{%2300ff00,%230000ff}&order=id", json=[{"id": 1}, {"id": 2}]),
         Case("GET /vessel?select=id&limit=1&order=id.desc", json=[{"id": 3}], has={"content-range": "0-0/*"}),
         Case("GET /vessel?select=id&limit=1&offset=1&order=id", json=[{"id": 2}], has={"content-range": "1-1/*"}),
         Case("GET /vessel?limit=0", json=[], has={"content-range": "*/*"}),
@@ -193,6 +198,8 @@ def service(serve: Serve, every_database: Database) -> Service:
         Case("HEAD /vessel?id=eq.1", has={"content-range": "0-0/*", "content-type": "application/json; charset=utf-8"}),
         Case("GET /nope", 404, error("PGRST205", "Could not find the table 'api.nope' in the schema cache")),
         Case("GET /vesel", 404, error("PGRST205", hint="Perhaps you meant the table 'api.vessel'")),
+        Case("GET /VESSEL", 404, error("PGRST205", hint="Perhaps you meant the table 'api.vessel'")),
+        Case("GET /vasel", 404, error("PGRST205", hint=None)),
         Case("GET /vessel/", 404, error("PGRST125", "Invalid path specified in request URL")),
         Case("GET /vessel/1", 404, error("PGRST125")),
         Case("GET /vessel?select=nope", 400, error("42703")),
@@ -287,6 +294,8 @@ def test_rows(service: Service, case: Case) -> None:
         ),
         Case("GET /vessel?select=label&voyage=not.is.null", 400, error("42703")),
         Case("GET /vessel?select=label,voyage()&voyage=is.null", json=[{"label": "Gull, white"}]),
+        Case("GET /vessel?select=label,harbour(vessel())&id=eq.1", json=[{"label": "Skua"}]),
+        Case("GET /vessel?select=harbour!inner()", json=[{}, {}]),
         Case("GET /vessel?select=label,voyage!inner()&order=id", json=[{"label": "Skua"}, {"label": "Tern"}]),
         Case(
             "GET /vessel?select=label,voyage()&or=(voyage.is.null,id.eq.1)&order=id",
@@ -390,6 +399,11 @@ def test_rows(service: Service, case: Case) -> None:
         ),
         Case("GET /voyage?select=...vessel(label,total:count())&order=vessel(label)", 200),
         Case(
+            "GET /voyage?select=...vessel(label,...harbour(country,trips:count()))&order=vessel(label)",
+            json=[{"label": "Skua", "country": "NO", "trips": 2}, {"label": "Tern", "country": "LV", "trips": 1}],
+        ),
+        Case("GET /harbour?select=...vessel(...licence(code.max()))", 400, error("PGRST127")),
+        Case(
             "GET /vessel?select=id,...voyage(fare.sum())",
             400,
             error(
@@ -401,6 +415,10 @@ def test_rows(service: Service, case: Case) -> None:
         Case(
             "GET /vessel?select=id,ship:harbour(title)&harbour.title=eq.Oslo&id=eq.1",
             json=[{"id": 1, "ship": {"title": "Oslo"}}],
+        ),
+        Case(
+            "GET /vessel?select=ship:harbour(title),harbour(id)&harbour.title=eq.X&id=eq.1",
+            json=[{"ship": None, "harbour": {"id": 1}}],
         ),
         Case(
             "GET /vessel?select=id,voyage!inner(id)&limit=1&order=id",
@@ -488,6 +506,7 @@ OBJECT = {"accept": "application/vnd.pgrst.object+json"}
             "OPTIONS /harbour",
             text="",
             has={
+                "vary": "Accept, Prefer, Range",
                 "allow": "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE",
                 "access-control-allow-origin": "*",
                 "content-type": None,

@@ -239,6 +239,13 @@ CASES = [
         body='[{"label":"C","x":1},{"label":"D","depth":1}]',
         json=[{"depth": None}, {"depth": 1}],
     ),
+    Case("POST /toll", 400, error("PGRST204"), body='{"nope":1}', headers={"accept": "text/none"}),
+    Case(
+        "PATCH /pier?id=eq.1&select=id,berth(no)&berth.limit=1&limit=0&berth.order=no",
+        json=[{"id": 1, "berth": [{"no": 1}, {"no": 2}]}],
+        body='{"note":"x"}',
+        headers=ROWS,
+    ),
     Case("POST /pier?columns=label,nope", 400, error("PGRST204"), body='{"label":"x"}'),
     Case("POST /pier?columns=", 400, error("PGRST100"), body='{"label":"x"}'),
     Case("POST /pier?columns=label", 400, error("22P02"), body='{"label":'),

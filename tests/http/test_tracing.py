@@ -12,6 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
 from tests.harness.collector import Received, collect_over_http
 from tests.harness.database import Database
+from tests.harness.postgres import SUPERUSER
 from tests.harness.service import Service
 from tests.harness.upstream import Seen, Upstream, answer
 from tests.harness.waiting import wait_until
@@ -63,6 +64,9 @@ SETTINGS = {
     "Log:MinimalLevels:NpgsqlRest": "Debug",
     "Service:LogCommands": "true",
     "StartupMessage": "Started in {time}",
+    "PostgRest:Enabled": "true",
+    "PostgRest:Path": "/rest",
+    "PostgRest:AnonymousRole": SUPERUSER,
 }
 
 
@@ -136,6 +140,18 @@ def test_a_request_has_spans_for_the_request_the_wait_the_database_and_rendering
         assert request.start_time_unix_nano <= span.start_time_unix_nano
         assert span.end_time_unix_nano <= request.end_time_unix_nano
     assert spans["wait for a connection"].end_time_unix_nano == database.start_time_unix_nano
+
+
+def test_requests_of_postgrest_have_spans_with_templates_of_their_paths(service: Service, collector: Received) -> None:
+    trace, headers = traced(20)
+    assert service.get("/rest/rpc/item?_id=7", headers=headers).json() == "item 7"
+    spans = spans_of(collector, trace)
+    assert spans.keys() >= {"GET /rest/rpc/{function}", "wait for a connection", "database"}
+    assert spans["database"].parent_span_id == spans["GET /rest/rpc/{function}"].span_id
+    trace, headers = traced(21)
+    assert service.get("/rest/none", headers=headers).status_code == 404
+    spans = spans_of(collector, trace)
+    assert attributes(spans["GET /rest/{relation}"])["http.response.status_code"] == 404
 
 
 def test_the_collector_gets_the_name_of_the_service(service: Service, collector: Received) -> None:

@@ -21,6 +21,7 @@ ROWS: tuple[Key, ...] = (
     section("PostgRest", "PostgREST's interface on tables, views and functions. Keys may have PostgREST's names too."),
     flag(_P + "Enabled", False, "Serve PostgREST's interface."),
     text(_P + "Path", "/", "Path below which it is served; endpoints and other paths of the service win over it."),
+    text(_P + "RateLimiterPolicy", None, "Rate limit of all requests below the path."),
     *map(_row, INTERFACE_KEYS),
     text_map(_P + "AppSettings", {}, "Settings `app.settings.NAME` of every transaction, by NAME.", secret=True),
 )

@@ -137,6 +137,13 @@ INTERFACE_KEYS: tuple[ConfigurationKey, ...] = (
     _key(
         "admin-server-port", "AdminServerPort", None, "Port of the admin server. null: there is none.", reloadable=False
     ),
+    _key(
+        "admin-server-unix-socket",
+        "AdminServerUnixSocket",
+        None,
+        "Path of the socket of the admin server, instead of its port.",
+        reloadable=False,
+    ),
 )
 SERVICE_KEYS = (
     "db-uri",

@@ -12,6 +12,7 @@ from rowcall.core.postgrest.openapi.functions import function_path
 from rowcall.core.postgrest.openapi.privileges import Accessible
 from rowcall.core.postgrest.openapi.relations import definition, parameters_of, relation_path
 from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.core.postgrest.response_headers import VERSION
 from rowcall.core.postgrest.schema import Relation, Schema
 
 _TYPES = [
@@ -21,7 +22,6 @@ _TYPES = [
     "text/csv",
 ]
 TITLE = "PostgREST API"
-VERSION = "16.1"
 _PREFERENCES = {
     "preferParams": ["params=single-object"],
     "preferReturn": ["return=representation", "return=minimal", "return=none"],

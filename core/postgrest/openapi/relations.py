@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rowcall.core.postgrest.openapi.types import default_of, typed
+from rowcall.core.postgrest.openapi.types import default_of, reference, typed
 from rowcall.core.postgrest.schema import Cardinality, Column, Relation, Schema
 
 
@@ -36,7 +36,8 @@ def _targets(schema: Schema, relation: Relation) -> dict[str, tuple[str, str]]:
 
 
 def _property(relation: Relation, column: Column, targets: dict[str, tuple[str, str]]) -> dict[str, Any]:
-    name = column.type.partition("(")[0] if column.max_length is not None else column.type
+    # A type of PostgreSQL itself, also one below a domain, is shown without its modifiers; others by their own name.
+    name = column.type if "." in column.base_type or not column.base_type else column.base_type
     result = typed(name)
     default = default_of(name, column.default)
     if default is not None:
@@ -74,7 +75,7 @@ def parameters_of(relation: Relation) -> Iterator[tuple[str, dict[str, Any]]]:
             "description": relation.name,
             "required": False,
             "in": "body",
-            "schema": {"$ref": f"#/definitions/{relation.name}"},
+            "schema": reference("definitions", relation.name),
         },
     )
     for column in relation.columns:
@@ -95,11 +96,11 @@ def relation_path(relation: Relation, summary: str | None, description: str | No
             result["summary"] = summary
         if description is not None:
             result["description"] = description
-        result["parameters"] = [{"$ref": f"#/parameters/{item}"} for item in parameters]
+        result["parameters"] = [reference("parameters", item) for item in parameters]
         result["responses"] = responses
         return result
 
-    rows = {"type": "array", "items": {"$ref": f"#/definitions/{name}"}}
+    rows = {"type": "array", "items": reference("definitions", name)}
     no_content = {"204": {"description": "No Content"}}
     result = {
         "get": operation(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import orjson
+
+_IN_FRAGMENT = "~!$&'()*+,;=:@/?"
+"""Characters beside letters, digits, `-`, `.` and `_` that a fragment may contain (RFC 3986, 3.5)."""
 
 _TYPES = {
     "character varying": "string",
@@ -21,6 +25,11 @@ _TYPES = {
     "jsonb": None,
 }
 _FORMATS = {"integer": "int32", "bigint": "int64"}
+
+
+def reference(section: str, name: str) -> dict[str, str]:
+    """Return the reference to a member of a section, as a JSON pointer in a URI (RFC 6901, 6)."""
+    return {"$ref": f"#/{section}/{quote(name.replace('~', '~0').replace('/', '~1'), _IN_FRAGMENT)}"}
 
 
 def swagger_type(name: str) -> str | None:

@@ -228,8 +228,6 @@ def _item(cursor: Cursor) -> SelectItem:
         raise cursor.refusal('"::", ".", ",", ")" or end of input')
     cast = _cast(cursor)
     if not cursor.take("."):
-        if first == "count" and cast is None and not column.path:
-            return SelectColumn(Field(""), alias, None, "count", None)
         return SelectColumn(column, alias, cast)
     for aggregate in AGGREGATES:
         if cursor.take(aggregate + "()"):

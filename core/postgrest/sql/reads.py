@@ -124,7 +124,7 @@ class Renderer:
             value = value.replace("*", "%")
             placeholder = self._parameters.add(value)
         else:
-            placeholder = self._operand(value, field, relation)
+            placeholder = self._operand(value, field, relation, array=operation.quantifier is not None)
         if operation.quantifier is not None:
             return f"{left} {_OPERATORS[operator]} {operation.quantifier.upper()} ({placeholder})"
         return f"{left} {_OPERATORS[operator]} {placeholder}"
@@ -168,7 +168,7 @@ class Renderer:
         items, grouping = self._items(node, table, relation)
         return " ".join(
             (
-                f"SELECT {', '.join(items) or '1 AS pgrst_empty'} FROM {origin}",
+                f"SELECT {', '.join(items) or ('1 AS pgrst_empty' if node.depth else '')} FROM {origin}",
                 *joins,
                 *((f"WHERE {' AND '.join(conditions)}",) if conditions else ()),
                 *((f"GROUP BY {', '.join(grouping)}",) if grouping else ()),
@@ -243,7 +243,7 @@ class Renderer:
         for child in node.children:
             if child.spread:
                 names.extend(self.output_names(child))
-            elif child.item is None or child.item.items:
+            elif not child.empty:
                 names.append(child.name)
         return list(dict.fromkeys(names))
 
@@ -259,7 +259,7 @@ class Renderer:
                 plain.append(text)
             items.append(text if name is None else f"{text} AS {quote_identifier(name)}")
         for child in node.children:
-            for text, name, aggregate in self._embedded(child):
+            for text, name, aggregate in self._embedded(child, raw=hoisted):
                 aggregated = aggregated or aggregate
                 if not aggregate:
                     plain.append(text)
@@ -285,14 +285,20 @@ class Renderer:
         function = None if column is None else self._output_function(column)
         return text if function is None else f"{quote_qualified(*function)}({text})"
 
-    def _operand(self, value: str, field: Field, relation: Relation | None) -> str:
-        """Return the placeholder of an operand, converted by the function that reads texts as the column's domain."""
+    def _operand(self, value: str, field: Field, relation: Relation | None, *, array: bool = False) -> str:
+        """Return the placeholder of an operand, converted by the function that reads texts as the column's domain.
+
+        array: the operand is an array literal, whose elements are converted.
+        """
         column = relation.column(field.name) if relation is not None and not field.path else None
         representation = None if column is None else self._schema.representations.get(("text", column.domain or ""))
         placeholder = self._parameters.add(value)
         if representation is None:
             return placeholder
-        return f"{quote_qualified(*representation.function)}({placeholder}::text)"
+        function = quote_qualified(*representation.function)
+        if array:
+            return f"ARRAY(SELECT {function}(element) FROM unnest({placeholder}::text[]) element)"
+        return f"{function}({placeholder}::text)"
 
     def _group_term(self, text: str, table: str, relation: Relation | None) -> str:
         if text != f"{table}.*" or relation is None:
@@ -323,20 +329,21 @@ class Renderer:
             return text, None
         return text, column.output_name
 
-    def _embedded(self, child: Node) -> Iterator[tuple[str, str, bool]]:
-        """Yield SQL, name, and whether it is an aggregate, of what an embed adds to the level above."""
+    def _embedded(self, child: Node, *, raw: bool) -> Iterator[tuple[str, str, bool]]:
+        """Yield SQL, name, and whether it is an aggregate, of what an embed adds to the level above.
+
+        raw: arguments of aggregates instead of the aggregates, because a level further above computes them.
+        """
         alias = quote_identifier(child.alias)
         if not child.spread:
-            if child.item is not None and not child.item.items:
+            if child.empty:
                 return
             if child.single:
                 yield f"row_to_json({alias}.*)::jsonb", child.name, False
             else:
                 yield f"COALESCE({alias}.{alias}, '[]')", child.name, False
             return
-        aggregates = {
-            column.output_name: column for column in child.columns if column.aggregate is not None and child.single
-        }
+        aggregates = {} if raw else child.hoisted
         for name in self.output_names(child):
             text = f"{alias}.{quote_identifier(name)}"
             if name in aggregates:

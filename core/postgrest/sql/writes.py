@@ -56,7 +56,7 @@ def insert_statement(
     (PUT). Raises `ApiError` (`PGRST204`).
     """
     parameters = Parameters()
-    columns = _columns(relation, payload)
+    columns = written_columns(relation, payload)
     merges = conflict is not None and conflict.merge and bool(columns)
     conditions = [f"{BODY}.{quote_identifier(name)} = {parameters.add(value)}" for name, value in key]
     if merges:
@@ -83,7 +83,7 @@ def update_statement(
 ) -> Statement:
     """Return the statement of PATCH. Raises `ApiError` (`PGRST204`)."""
     parameters = Parameters()
-    columns = _columns(relation, payload)
+    columns = written_columns(relation, payload)
     table = quote_qualified(relation.schema, relation.name)
     if not columns or (payload.is_array and not payload.count):
         return _statement(schema, relation, None, returning, parameters)
@@ -105,8 +105,8 @@ def delete_statement(
     return _statement(schema, relation, written, returning, parameters)
 
 
-def _columns(relation: Relation, payload: Payload) -> list[Column]:
-    """Return the columns that the keys of a payload name."""
+def written_columns(relation: Relation, payload: Payload) -> list[Column]:
+    """Return the columns that the keys of a payload name. Raises `ApiError` (`PGRST204`)."""
     result: list[Column] = []
     for key in payload.keys:
         column = relation.column(key)

@@ -27,7 +27,7 @@ _PERMITS = {
     Kind.CONCURRENCY: ("PermitLimit", 10),
 }
 
-_PATHS = ("Stats", "HealthChecks", "Service:McpOptions", "Auth:PasskeyAuth", "Auth:External")
+_PATHS = ("Stats", "HealthChecks", "Service:McpOptions", "Auth:PasskeyAuth", "Auth:External", "PostgRest")
 """Sections of reserved paths that may name a policy."""
 
 

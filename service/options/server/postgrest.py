@@ -22,7 +22,10 @@ def postgrest_options(settings: Settings) -> PostgRestOptions | None:
 
 def interface_texts(settings: Settings) -> dict[str, str]:
     """Return the texts by key of PostgREST. Raises `StartupError` for a file that cannot be read."""
-    texts = {"path": settings.text_or_none("PostgRest:Path") or "/"}
+    texts = {
+        "path": settings.text_or_none("PostgRest:Path") or "/",
+        "rate-limiter-policy": settings.text_or_none("PostgRest:RateLimiterPolicy") or "",
+    }
     for key in INTERFACE_KEYS:
         texts[key.postgrest] = _text(settings, key)
     texts["jwt-secret"] = _content_of(texts["jwt-secret"], "jwt-secret")

@@ -2,12 +2,18 @@
 
 RELATIONS = """
 select c.oid, n.nspname, c.relname, c.relkind::text, obj_description(c.oid, 'pg_class'),
-       case when c.relkind in ('v', 'f') then pg_relation_is_updatable(c.oid, true) end
+       case when c.relkind = 'v' then pg_relation_is_updatable(c.oid, true)
+            when c.relkind = 'f' and exists (
+              select from pg_foreign_table ft join pg_foreign_server fs on fs.oid = ft.ftserver
+                   join pg_foreign_data_wrapper w on w.oid = fs.srvfdw
+              where ft.ftrelid = c.oid and w.fdwhandler <> 0) then pg_relation_is_updatable(c.oid, true)
+       end
 from pg_class c join pg_namespace n on n.oid = c.relnamespace
 where c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition
   and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg\\_toast%%'
 """
-"""Of every schema: hidden ones can be tables below views, and junctions."""
+"""Of every schema: hidden ones can be tables below views, and junctions. PostgreSQL refuses to say what can be written
+of a foreign table whose wrapper has no handler."""
 
 COLUMNS = """
 select a.attrelid, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), format_type(a.atttypid, null),
@@ -22,11 +28,14 @@ select a.attrelid, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), fo
             when d.adbin is not null then pg_get_expr(d.adbin, d.adrelid)
        end,
        a.attgenerated <> '' or a.attidentity = 'a',
-       information_schema._pg_char_max_length(a.atttypid, a.atttypmod),
+       information_schema._pg_char_max_length(
+         case when t.typtype = 'd' then t.typbasetype else a.atttypid end,
+         case when t.typtype = 'd' then t.typtypmod else a.atttypmod end),
        col_description(a.attrelid, a.attnum)
 from pg_attribute a
      join pg_class c on c.oid = a.attrelid and c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition
      join pg_namespace n on n.oid = c.relnamespace and n.nspname = any(%(searched)s)
+     join pg_type t on t.oid = a.atttypid
      left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
 where a.attnum > 0 and not a.attisdropped
 order by a.attrelid, a.attnum

@@ -65,7 +65,7 @@ async def read_schema(connection: Connection, schemas: Sequence[str], extra_sear
         numbers[relation][number] = name
     keys, uniques = _keys(constraints, numbers)
     view_columns = _view_columns(shown, names, numbers)
-    relations = _relations(rows, columns, keys, view_columns, names)
+    relations = _relations(rows, columns, keys, view_columns, names, values["searched"])
     functions, computed, handlers = await read_functions(connection, values, types, exposed)
     return Schema(
         relations,
@@ -174,12 +174,14 @@ def _relations(
     keys: Mapping[int, tuple[str, ...]],
     view_columns: Sequence[ViewColumn],
     names: Mapping[int, Name],
+    searched: Sequence[str],
 ) -> dict[Name, Relation]:
+    """Return the relations of these schemas, and those of other schemas that have a key."""
     by_name = {names[relation]: key for relation, key in keys.items()}
     inherited = _inherited_keys(view_columns, by_name)
     result: dict[Name, Relation] = {}
     for oid, schema, name, kind, comment, writes in rows:
-        if oid not in columns and oid not in keys:
+        if schema not in searched and oid not in keys:
             continue
         whole = kind in "rp"
         bits = 0 if writes is None else writes

@@ -13,6 +13,7 @@ from rowcall.core.postgrest.openapi.privileges import privileges_statement, read
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.plan import find_relation
 from rowcall.core.postgrest.request.media_types import ANY, JSON, OPENAPI
+from rowcall.core.postgrest.response_headers import VARY
 from rowcall.core.postgrest.schema import Schema
 from rowcall.service.postgrest.planning.work import Response, Work
 from rowcall.service.postgrest.request import ApiRequest, Resource
@@ -31,7 +32,7 @@ def options_response(schema: Schema, request: ApiRequest) -> Response:
             methods = relation_methods(find_relation(schema, (request.schema, request.name)))
         case Resource.FUNCTION:
             methods = function_methods(choose_function(schema, (request.schema, request.name), (), None))
-    return Response(200, [("Allow", methods), ANY_ORIGIN], b"")
+    return Response(200, [("Allow", methods), ANY_ORIGIN, VARY], b"")
 
 
 def plan_root(schema: Schema, options: PostgRestOptions, request: ApiRequest, responder: Responder) -> Work | Response:
@@ -47,7 +48,7 @@ def plan_root(schema: Schema, options: PostgRestOptions, request: ApiRequest, re
 def _respond(schema: Schema, options: PostgRestOptions, request: ApiRequest, result: Result) -> Response:
     host = request.scope.headers.get("host") or "localhost"
     body = document(schema, request.schema, options, read_privileges(result.body), host)
-    headers = [("Content-Type", _TYPE)]
+    headers = [("Content-Type", _TYPE), VARY]
     if request.profile:
         headers.append(("Content-Profile", request.schema))
     return Response(200, headers, body)

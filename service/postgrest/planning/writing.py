@@ -26,6 +26,7 @@ from rowcall.core.postgrest.sql.writes import (
     delete_statement,
     insert_statement,
     update_statement,
+    written_columns,
 )
 from rowcall.service.postgrest.planning.calling import check_rows
 from rowcall.service.postgrest.planning.reading import is_plain
@@ -103,10 +104,12 @@ class WritePlanner:
         plan = read_plan(
             schema,
             (relation.schema, relation.name),
-            query,
+            replace(query, ranges=()),  # `limit` and `offset` apply to no level of a write
             aggregates=options.aggregates,
             legacy_names=options.legacy_target_names,
         )
+        if payload is not None:
+            written_columns(relation, payload)  # Unknown keys are reported before preferences and media types.
         preferences.check()
         shape = Shape((relation.schema, relation.name))
         negotiated = negotiate(request.accept, schema, shape, plans=options.plans, plain_select=is_plain(query))

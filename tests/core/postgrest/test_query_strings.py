@@ -100,7 +100,7 @@ def test_values_of_logic_trees(text: str, members: tuple[tuple[str, str], ...]) 
         ("x:a::int", (SelectColumn(Field("a"), "x", "int"),)),
         ('"a.b","(x)"', (SelectColumn(Field("a.b")), SelectColumn(Field("(x)")))),
         ("count()", (SelectColumn(Field(""), aggregate="count"),)),
-        ("count", (SelectColumn(Field(""), aggregate="count"),)),
+        ("count", (SelectColumn(Field("count")),)),
         ("n:a::int.sum()::text", (SelectColumn(Field("a"), "n", "int", "sum", "text"),)),
         ("r()", (SelectEmbed("r", ()),)),
         ("x:r!h!inner(a)", (SelectEmbed("r", (SelectColumn(Field("a")),), "x", "h", True),)),

@@ -1,0 +1,120 @@
+"""The root document of PostgREST's interface is valid Swagger 2.0 for objects of every kind (reference 09, 15)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from openapi_spec_validator import OpenAPIV2SpecValidator
+
+from tests.harness.database import Database
+from tests.harness.postgrest import PLAIN, create_roles
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create schema api; comment on schema api is E'Title\\n\\nText of\\nthe interface';
+create type api.mood as enum ('calm', 'rough'); create type api.place as (lat float8, lon float8);
+create domain api.code as varchar(5) not null default 'none';
+create table api.harbour (id int generated always as identity primary key, title varchar(20) not null default 'x',
+                          at timestamptz default now(), open boolean default true, mood api.mood default 'calm',
+                          rate numeric(5, 2) default 1.5, tags text[] default '{}', matrix int[][], doc json, docb jsonb,
+                          place api.place, code api.code, span int4range, raw bytea, twice numeric generated always as (2) stored);
+comment on table api.harbour is E'Harbours\\nwith text'; comment on column api.harbour.title is 'Its title';
+create table api.berth (harbour_id int references api.harbour, no int, primary key (harbour_id, no));
+create table api."A b/c~d%e" ("f g" int primary key, "h""i" text); create table api.bare ();
+create table api.parted (id int, at date) partition by range (at);
+create view api.shown as select id, title from api.harbour;
+create view api.fixed as select 1 as one; create materialized view api.stored as select id, mood from api.harbour;
+create extension postgres_fdw; create server nowhere foreign data wrapper postgres_fdw;
+create foreign table api.far (id int) server nowhere;
+create foreign data wrapper broken; create server lost foreign data wrapper broken;
+create foreign table api.farther (id int) server lost;
+create function api.plain(a int, b text default 'x', c json default null, d int[] default '{}') returns int stable
+  language sql as 'select a'; comment on function api.plain is E'Summary\\nDescription';
+create function api.many(variadic parts text[]) returns setof text immutable language sql as 'select unnest(parts)';
+create function api.writes(id int) returns void language sql as ''; create function api.body(json) returns json language sql as 'select $1';
+create function api."odd name/x"("p q" int) returns int language sql as 'select 1';
+create function api.over(a int) returns int language sql as 'select 1';
+create function api.over(b text) returns int language sql as 'select 2';
+create function api.rows_of() returns table (x int, y api.mood) stable language sql as $$ select 1, 'calm'::api.mood $$;
+create procedure api.proc() language sql as '';
+"""  # noqa: E501 (each line is one object)
+
+
+@pytest.fixture(scope="module")
+def service(serve: Serve, database: Database) -> Service:
+    database.execute(SQL)
+    (anonymous,) = create_roles(database, "anon")
+    database.execute(f"grant usage on schema api to {anonymous}; grant all on all tables in schema api to {anonymous}")
+    return serve(
+        database,
+        settings={**PLAIN, "PostgRest:AnonymousRole": anonymous, "PostgRest:OpenApiSecurityActive": "true"},
+    )
+
+
+@pytest.fixture(scope="module")
+def document(service: Service) -> Any:
+    return service.get("/").json()
+
+
+def test_the_document_is_valid(document: Any) -> None:
+    OpenAPIV2SpecValidator(document).validate()
+
+
+def test_it_has_every_object_that_is_served(service: Service, document: Any) -> None:
+    assert service.get("/bare").json() == []
+    relations = {"harbour", "berth", "A b/c~d%e", "bare", "parted", "shown", "fixed", "stored", "far", "farther"}
+    functions = {"plain", "many", "writes", "body", "odd name/x", "over", "rows_of"}
+    assert document["definitions"].keys() == relations
+    assert document["paths"].keys() == {
+        "/",
+        *(f"/{name}" for name in relations),
+        *(f"/rpc/{name}" for name in functions),
+    }
+    assert document["info"]["title"] == "Title"
+    assert document["info"]["description"] == "Text of\nthe interface"
+    assert document["securityDefinitions"]["JWT"]["in"] == "header"
+
+
+def test_methods_of_each_kind(document: Any) -> None:
+    paths = document["paths"]
+    assert [*paths["/harbour"]] == ["get", "post", "delete", "patch"]
+    assert [*paths["/fixed"]] == [*paths["/stored"]] == ["get"]
+    assert [*paths["/rpc/writes"]] == ["post"]
+    assert [*paths["/rpc/plain"]] == ["post", "get"]
+    assert (paths["/rpc/plain"]["get"]["summary"], paths["/rpc/plain"]["get"]["description"]) == (
+        "Summary",
+        "Description",
+    )
+    (parts,) = paths["/rpc/many"]["get"]["parameters"]
+    assert parts == {
+        "name": "parts",
+        "required": True,
+        "in": "query",
+        "type": "array",
+        "items": {"format": "text", "type": "string"},
+        "collectionFormat": "multi",
+    }
+
+
+def test_properties_of_columns(document: Any) -> None:
+    properties = document["definitions"]["harbour"]["properties"]
+    assert properties["title"] == {
+        "format": "character varying",
+        "type": "string",
+        "default": "x",
+        "maxLength": 20,
+        "description": "Its title",
+    }
+    assert properties["rate"] == {"format": "numeric", "type": "number", "default": 1.5}
+    assert properties["code"] == {"format": "character varying", "type": "string", "default": "none", "maxLength": 5}
+    assert properties["doc"] == {"format": "json"}
+    assert properties["tags"]["items"] == {"type": "string"}
+    assert properties["mood"]["enum"] == ["calm", "rough"]
+    assert properties["open"] == {"format": "boolean", "type": "boolean", "default": True}
+    assert document["definitions"]["harbour"]["required"] == ["id", "title", "code"]
+    assert properties["id"]["description"] == "Note:\nThis is a Primary Key.<pk/>"
+    assert document["definitions"]["berth"]["properties"]["harbour_id"]["description"] == (
+        "Note:\nThis is a Primary Key.<pk/>\nThis is a Foreign Key to `harbour.id`.<fk table='harbour' column='id'/>"
+    )
