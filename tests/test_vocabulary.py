@@ -55,9 +55,16 @@ EXCEPTIONS = (
     Exempt("docs/caching.md", "exchange", "StackExchange.Redis is the name of a library"),
     Exempt("bench/postgres.py", "nobody", "an account of Unix"),
     Exempt("service/console/load.py", "lane", "a label of metrics, which dashboards of users name"),
+    Exempt("examples/grafana-dashboard.json", "lane", "a label of metrics, which dashboards of users name"),
+    Exempt("service/console/assets/sign-in.js", "exchanges", "to exchange a token is a term of OAuth 2 (RFC 8693)"),
 )
 
-_SUFFIXES = {".py", ".pyx", ".pxd", ".pyi", ".md", ".sh"}
+_SUFFIXES = {
+    *(".py", ".pyx", ".pxd", ".pyi", ".md", ".sh", ".sql", ".ts", ".js", ".mjs", ".html", ".css", ".json", ".svg"),
+    *(".toml", ".yaml", ".yml", ".service", ".socket"),
+}
+_NEVER_EDITED = re.compile(r"service/installation/\d{3}-[a-z-]+\.sql")
+"""Installed steps of the schema `rowcall`."""
 _ESCAPE = re.compile(r"\\[nrt]")
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _PHRASE = re.compile(rf"\b(?:{'|'.join(map(re.escape, PHRASES))})", re.IGNORECASE)
@@ -87,11 +94,13 @@ def test_retired_words_are_found_in_every_spelling() -> None:
 
 
 def files() -> Iterator[str]:
-    paths = (*ROOT.glob("*.md"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*")))
+    paths = (*ROOT.glob("*.*"), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*")))
     for path in paths:
         name = path.relative_to(ROOT).as_posix()
+        if path.suffix not in _SUFFIXES or name in (GLOSSARY, THIS_FILE) or _NEVER_EDITED.fullmatch(name):
+            continue
         # The packages of the benchmark's peer in Node are not ours.
-        if path.suffix in _SUFFIXES and name not in (GLOSSARY, THIS_FILE) and "node_modules" not in path.parts:
+        if "node_modules" not in path.parts and path.is_file():
             yield name
 
 

@@ -28,7 +28,8 @@ def token_parameter(endpoint: Endpoint) -> int | None:
 
 
 def account_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Report tokens and mail that cannot be: their endpoints are left out."""
+    """Report `issue_token`, `consume_token` and `send_mail` that are not possible with the endpoint, which is left
+    out."""
     for annotation in ("issue_token", "consume_token", "send_mail"):
         line = used.get(annotation)
         reason = None if line is None else _obstacle(endpoint, annotation, used)

@@ -29,10 +29,10 @@ _NUMBERS = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, V
 
 @dataclass(frozen=True, slots=True)
 class Limit(Record):
-    """failures: from which on each further attempt has to wait. Times in seconds.
+    """After how many failures attempts to sign in have to wait, and for how long. Times in seconds.
 
-    delay: after these failures, doubled by each further one up to `longest`. reset: without an attempt, after which the
-    failures are forgotten; not less than `longest`.
+    failures: from which on each further attempt has to wait. delay: after these failures, doubled by each further one
+    up to `longest`. reset: time without an attempt after which the failures no longer count; not less than `longest`.
     """
 
     failures: int
@@ -49,7 +49,9 @@ class Limit(Record):
 
 @dataclass(frozen=True, slots=True)
 class LockoutOptions(Record):
-    """account, address: the limits of each. parameters: parts of the names of parameters with the account."""
+    """Options of the lockout after failed sign-ins.
+
+    account, address: the limits of each. parameters: parts of the names of parameters with the account."""
 
     account: Limit
     address: Limit
@@ -61,7 +63,8 @@ class LockoutOptions(Record):
 
 
 class Attempt(NamedTuple):
-    """wait: seconds until an attempt is permitted; 0: this one is. failures: counted, with this attempt."""
+    """The decision about an attempt. wait: seconds until one is permitted; 0: this one is. failures: counted, with this
+    attempt."""
 
     wait: float
     failures: int
@@ -91,7 +94,10 @@ def give_back(limit: Limit, state: bytes | None) -> bytes | None:
 
 
 def remembered(expires: float) -> bytes:
-    """Return the state of a key that only has to be known."""
+    """Return the state of a key without failures, whose existence is all that matters, such as a known browser.
+
+    expires: in the time of the other states.
+    """
     return _STATE.pack(0, 0.0, expires)
 
 

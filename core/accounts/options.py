@@ -26,7 +26,7 @@ class Security(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class MailOptions:
-    """Times in seconds."""
+    """Options of mail. Times in seconds."""
 
     transport: Transport = Transport.LOG
     sender: str = ""

@@ -75,7 +75,8 @@ class BasicOptions:
 
 @dataclass(frozen=True, slots=True)
 class CrossSite:
-    """origins: those that may use sessions by cookie, besides the service's own origin; in lower case."""
+    """Options against cross-site requests. origins: those that may use sessions by cookie, besides the service's
+    own origin; in lower case."""
 
     origins: frozenset[str] = frozenset()
 
@@ -92,7 +93,7 @@ class DatabaseRoles:
 
 @dataclass(frozen=True, slots=True)
 class ApiKeys:
-    """header: in lower case. seconds: for which a result of the command is cached."""
+    """Options of API keys. header: its name in lower case. seconds: for which a result of the command is cached."""
 
     header: str
     command: str
@@ -114,7 +115,7 @@ LONGEST_SESSION = 65_536
 
 @dataclass(frozen=True, slots=True)
 class SecondFactorOptions:
-    """Times in seconds."""
+    """Options of the second factor. Times in seconds."""
 
     path: str = "/api/second-factor"
     issuer: str = ""

@@ -14,7 +14,7 @@ class BadTokenError(Exception):
     """The token is not valid."""
 
 
-class Verified(NamedTuple):
+class VerifiedToken(NamedTuple):
     """The claims and the validity of a token, in seconds since 1970."""
 
     claims: tuple[Claim, ...]

@@ -9,7 +9,8 @@ from rowcall.core.data.record import Record
 
 @dataclass(frozen=True, slots=True)
 class BatchOptions(Record):
-    """path: of the endpoint. seconds: time limit of a whole batch. most_bytes: of all responses together."""
+    """Options of batches. path: of the endpoint. seconds: time limit of a whole batch. most_bytes: of all responses
+    together."""
 
     path: str = "/batch"
     most_requests: int = 50

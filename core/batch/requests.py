@@ -131,7 +131,8 @@ def _is_plain(path: str) -> bool:
 
 
 def _numbers(value: Any) -> list[int]:
-    """Return the numbers of all references in a value: texts that are one."""
+    """Return the numbers of the earlier requests to which references in a value refer. Only a whole text is a
+    reference."""
     if isinstance(value, str):
         match = _REFERENCE.fullmatch(value)
         return [] if match is None else [int(match[1])]

@@ -296,7 +296,8 @@ class Binder:
                 places[field] = f"{key}.{member}"
 
     def _objects_in(self, texts: dict[str, list[str]], faults: list[Fault]) -> tuple[dict[str, bytes], dict[str, str]]:
-        """Do the same for JSON objects in a query string. The texts used are removed from `texts`."""
+        """Replace JSON objects in a query string under the name of a composite parameter by their fields, as `_spread`
+        does for a body. Removes these objects from `texts`. Returns members and paths as `_spread` does."""
         spread: dict[str, bytes] = {}
         places: dict[str, str] = {}
         for key in texts.keys() & self._groups.keys():

@@ -295,7 +295,7 @@ def _changed_options(
     return without_proxies(changed) if shared.value.proxies is None else changed
 
 
-def _asked_for(draft: Draft, defaults: EndpointDefaults) -> Options:
+def _annotated_options(draft: Draft, defaults: EndpointDefaults) -> Options:
     """Return the defaults with all changes of the comment."""
     return _changed_options(
         Same(defaults),
@@ -355,7 +355,7 @@ def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, dr
     camel = defaults.camel_case_names
     naming = Naming(defaults.custom_type_parameter_separator or "_", camel)
     path = draft.path or _default_path(routine, defaults)
-    annotated_options = _asked_for(draft, defaults)
+    annotated_options = _annotated_options(draft, defaults)
     options = _signing(annotated_options, path, defaults)
     if defaults.not_found_without_row and options.single and "null_text" not in draft.changes:
         options = replace(options, null_text=NullText.NOT_FOUND)

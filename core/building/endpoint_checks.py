@@ -85,7 +85,7 @@ def _raw_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _repeated_members(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Report clash members of one JSON object, of which most readers use only the last.
+    """Report equal keys in one JSON object of the response, of which most JSON readers use only the last.
 
     Expanded composites and `result` can cause them.
     """
@@ -113,7 +113,7 @@ def _repeated(keys: tuple[bytes, ...]) -> str | None:
 
 
 def _raw_body(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Report a body that no parameter receives, and a `param_type` that has no effect (4.5)."""
+    """Report a `body_parameter_name` that names no parameter, and a `param_type` without effect beside it."""
     line = used["body_parameter_name"]
     if endpoint.options.upload is not None:
         return  # The check of uploads reports this.
@@ -126,7 +126,7 @@ def _raw_body(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _headers_parameter(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Report a parameter for the request's headers that does not exist or has no default (7.6)."""
+    """Report a parameter for the request's headers that does not exist or has no default."""
     line = used["request_headers_parameter_name"]
     name = endpoint.options.headers_parameter
     if endpoint.options.request_headers is not HeadersMode.PARAMETER or name is None:
@@ -136,7 +136,8 @@ def _headers_parameter(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     }
     parameter = names.get(name.lower())
     if parameter is None:
-        yield Diagnostic(endpoint.routine.identity, line, f"{name} is no parameter of the routine; nothing is filled")
+        message = f"{name} is no parameter of the routine, which therefore gets no headers; add this parameter"
+        yield Diagnostic(endpoint.routine.identity, line, message)
     elif not parameter.has_default:
         message = f"{name} has no default, so requests have to supply it; give it one, and the headers fill it"
         yield Diagnostic(endpoint.routine.identity, line, message)

@@ -20,8 +20,9 @@ from rowcall.core.sqlfile.source import FileSource
 class CallSurroundings:
     """The settings that the configuration makes before every call.
 
-    sets: there are settings. unlasting: for one of the commands it is unknown which settings would have to outlast a
-    transaction. pooled: with a transaction pooler, settings end with the transaction.
+    sets: there are settings. unlasting: one of the commands has no form that lasts as long as the session
+    (`for_the_session`), so that its settings are lost when a procedure commits. pooled: a transaction pooler is in
+    between, so that all settings end with the transaction.
     """
 
     sets: bool = False

@@ -77,7 +77,8 @@ class UploadEndpoint:
 
 
 def _unknown_handlers(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Iterator[str]:
-    """Yield a message for each unknown handler: another handler would store the files, with other checks.
+    """Yield a message for each handler that the configuration does not have. The endpoint is left out, because the
+    default handler would store the files with other checks.
 
     A fallback handler with placeholders is known only during a request. If it does not exist then, the file is refused.
     """
@@ -97,7 +98,8 @@ def _unknown_handlers(upload: Upload, parameters: tuple[EndpointParameter, ...],
 def _unsafe_folders(
     options: Options, upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames
 ) -> Iterator[str]:
-    """Yield a message for each unsafe folder. Paths with placeholders are checked for each request."""
+    """Yield a message for each folder of the comment into which uploads must not be written (`folder_conflict`). Paths
+    with placeholders are checked for each request."""
     keys = {key.lower() for key in known.folders}
     if known.folder_conflict is None or not keys:
         return

@@ -75,10 +75,10 @@ def guard(statement: str, dependencies: Dependencies, *, day_first: bool) -> str
 
     The common table expression is never run, not even planned, because nothing refers to it. But PostgreSQL records all
     objects in it as dependencies of the prepared statement, and parses the statement again if one of them has changed.
-    The
-    day in it can only be parsed with the order of day and month that was set while the statement was prepared; so
-    parsing
-    it again fails, with 22008, before any part of the call has run.
+    The date in it can only be parsed with the order of day and month that was set while the statement was prepared, so
+    that parsing it again fails, with 22008, before any part of the call has run.
+
+    day_first: whether days precede months in the date.
     """
     head = _HEAD.match(statement)
     if head is None or len(dependencies.mentions) > MOST_MENTIONS:
@@ -99,7 +99,10 @@ def guard_failed(sqlstate: str, position: str | None, context: str | None) -> bo
 
 
 def mark_of(marks: Mapping[str, str], everywhere: str) -> str:
-    """Return one short text for the marks of several objects."""
+    """Return a hash of the marks of several objects.
+
+    marks: object → text that changes with its definition. everywhere: such a text for what applies to all objects.
+    """
     joined = "\n".join([everywhere, *(f"{key} {mark}" for key, mark in sorted(marks.items()))])
     return hashlib.blake2b(joined.encode(), digest_size=12).hexdigest()
 
@@ -108,8 +111,7 @@ def dependencies_unchanged(marks: str, dependencies: Dependencies) -> bool:
     """Return whether the definitions are those of the analysis.
 
     marks: those of the objects of `dependencies`, read again (`service.database.session.marks`). A text without marks
-    gives
-    False: it is from the server and may have been damaged.
+    gives False: it is from the server and may have been damaged.
     """
     marks_by_object = dict(entry.partition(" ")[::2] for entry in marks.split(","))
     everywhere = marks_by_object.pop("everywhere", "")

@@ -76,7 +76,8 @@ class ResultQuery(Protocol):
 
     @property
     def page_size(self) -> int | None:
-        """Most rows of the response, if their positions are written behind them; None: only rows are written."""
+        """Maximum number of rows of a page, behind which the cursor of the next page is written; None: the result is
+        not paged."""
 
     @property
     def counted(self) -> bool:

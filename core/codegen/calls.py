@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.names import upper_first
 from rowcall.core.codegen.options import ClientOptions
-from rowcall.core.codegen.sending import Sending, given_parameters, gives_bytes, sending, uploads
+from rowcall.core.codegen.sending import Sending, returns_bytes, sending, sent_parameters, uploads
 from rowcall.core.codegen.shapes import (
     INTEGER,
     JSON,
@@ -50,7 +50,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class Argument:
     parameter: EndpointParameter
     shape: Shape
     optional: bool
@@ -69,7 +69,7 @@ class Call:
     endpoint: Endpoint
     name: str
     """Name of the function."""
-    given: tuple[Given, ...]
+    arguments: tuple[Argument, ...]
     answer: Answer
     sending: Sending
     status: bool
@@ -82,17 +82,19 @@ class Call:
     """Path of its event stream."""
 
     @property
-    def path_values(self) -> dict[str, Given]:
+    def path_values(self) -> dict[str, Argument]:
         """Arguments in the path, by path segment."""
-        return {item.parameter.segment: item for item in self.given if item.parameter.path and item.parameter.segment}
+        return {
+            item.parameter.segment: item for item in self.arguments if item.parameter.path and item.parameter.segment
+        }
 
     @property
     def address_needs_request(self) -> bool:
-        return bool(self.sending.query) or any(item.parameter.path for item in self.given)
+        return bool(self.sending.query) or any(item.parameter.path for item in self.arguments)
 
     @property
-    def body(self) -> Given | None:
-        return None if self.sending.body is None else self.given[self.sending.body]
+    def body(self) -> Argument | None:
+        return None if self.sending.body is None else self.arguments[self.sending.body]
 
     @property
     def has_status(self) -> bool:
@@ -103,13 +105,15 @@ def call_of(
     endpoint: Endpoint, name: str, annotations: ClientCode, reader: ShapeReader, options: ClientOptions
 ) -> Call:
     """Return the call of an endpoint. annotations: those for this language."""
-    value = tuple(Given(item, parameter_shape(item), is_optional(item)) for item in given_parameters(endpoint, options))
+    value = tuple(
+        Argument(item, parameter_shape(item), is_optional(item)) for item in sent_parameters(endpoint, options)
+    )
     url_only = bool(annotations.url_only)
     path = stream_path(endpoint, NoticeLevel(options.event_level.upper()))
     return Call(
         endpoint=endpoint,
         name=name,
-        given=value,
+        arguments=value,
         answer=Answer(Reading.NOTHING) if url_only else _answer(endpoint, upper_first(name), reader),
         sending=sending(endpoint, [item.parameter for item in value]),
         status=_said(annotations.status_code, options.status_code),
@@ -128,7 +132,7 @@ def _said(annotated: bool | None, default: bool) -> bool:
 
 def _answer(endpoint: Endpoint, name: str, reader: ShapeReader) -> Answer:
     shape, requested = endpoint.shape, endpoint.options
-    if requested.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
+    if requested.proxy_out is not None or endpoint.passes_through or returns_bytes(endpoint):
         return Answer(Reading.RESPONSE)
     if requested.job is not None or (requested.issued_token is not None and requested.mail is None):
         return Answer(Reading.JSON, JSON)

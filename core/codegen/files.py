@@ -13,7 +13,7 @@ from rowcall.core.codegen.names import Names, file_name, quoted, within_name
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.queries import FILTER, WHERE, filter_functions, filter_type, filters, has_pages, pages_text
 from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named, said
-from rowcall.core.codegen.sending import asks_in_query, is_once
+from rowcall.core.codegen.sending import is_once, uses_query
 from rowcall.core.codegen.types import Interfaces
 from rowcall.core.codegen.typescript import (
     aliases,
@@ -155,7 +155,7 @@ class _Module:
             lines.append(f'import {{ baseUrl }} from "{options.base_url_from}";')
         else:
             lines.append(f"const baseUrl = {quoted(options.base_url)};")
-        if any(item.query or asks_in_query(item.endpoint) for item in self.functions):
+        if any(item.query or uses_query(item.endpoint) for item in self.functions):
             if options.parse_query_from:
                 lines.append(f'import {{ parseQuery }} from "{options.parse_query_from}";')
             else:

@@ -12,7 +12,7 @@ from rowcall.core.catalogue.value_constraints import ValueConstraints
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.names import access, member, within_name
 from rowcall.core.codegen.options import ClientCodeOptions
-from rowcall.core.codegen.sending import SEGMENT, given_parameters, gives_bytes, sending, uploads
+from rowcall.core.codegen.sending import SEGMENT, returns_bytes, sending, sent_parameters, uploads
 from rowcall.core.codegen.types import (
     UPLOADED,
     Interfaces,
@@ -212,7 +212,7 @@ def _distribute(function: ClientFunction) -> None:
 
 
 def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]:
-    for parameter in given_parameters(endpoint, options):
+    for parameter in sent_parameters(endpoint, options):
         kind = kind_type(parameter.kind, options.json_type, array=parameter.array)
         if parameter.of_query and parameter.api_name not in RESERVED:
             kind = FILTERS
@@ -225,7 +225,7 @@ def _result(
     """Return the result type, how it is read, and whether it has to be cast."""
     shape, requested = endpoint.shape, endpoint.options
     void = requested.void or requested.logout or shape.path is ResultPath.VOID
-    if requested.proxy_out is not None or endpoint.passes_through or gives_bytes(endpoint):
+    if requested.proxy_out is not None or endpoint.passes_through or returns_bytes(endpoint):
         return "Response", Reading.RESPONSE, False
     if requested.job is not None:
         return "{id: string, state: string}", Reading.JSON, True

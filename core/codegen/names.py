@@ -146,27 +146,28 @@ def upper_first(name: str) -> str:
 
 
 def within_name(name: str) -> str:
-    """Of a function, where other words stand around it and nothing has to be guarded: `delete_` → `Delete`."""
+    """Return the name of a function as a part of a longer name, without the underscores that keep it apart from
+    reserved words: `delete_` → `Delete`."""
     return upper_first(name.strip("_"))
 
 
 def file_name(schema: str) -> str:
-    """`{0}` of a path, for a schema."""
+    """Return the text that replaces `{0}` in the path of a file for a schema: its name in camelCase."""
     first, *others = [part for part in _SEPARATORS.split(schema) if part] or [schema]
     return first[:1].lower() + first[1:] + "".join(upper_first(part) for part in others)
 
 
 def member(name: str) -> str:
-    """A property, in quotes where it is no identifier."""
+    """Return the name of a property in TypeScript, in quotes if it is no identifier."""
     return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
 def quoted(text: str) -> str:
-    """A literal."""
+    """Return a text as a literal in double quotes."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
     return f'"{escaped}"'
 
 
 def access(name: str) -> str:
-    """Behind an object: `.name` or `["a b"]`."""
+    """Return the access to a property, to be written behind an object: `.name` or `["a b"]`."""
     return f".{name}" if _PLAIN.fullmatch(name) else f"[{member(name)}]"

@@ -41,7 +41,7 @@ class Output:
 
 
 def said(endpoint: Endpoint) -> ClientCode:
-    """Return the annotations for TypeScript and JavaScript."""
+    """Return what the comment of an endpoint says about TypeScript and JavaScript clients."""
     return endpoint.options.client_code or _NOTHING_SAID
 
 

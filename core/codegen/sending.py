@@ -19,7 +19,8 @@ SEGMENT = re.compile(r"\{([^{}?]+)(\??)\}")
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """Places of the parameters of `given_parameters`, as indexes."""
+    """Where a client puts each parameter: in the query string, the path or the body. Numbers are indexes into
+    `sent_parameters`."""
 
     query: tuple[int, ...] = ()
     excluded: tuple[int, ...] = ()
@@ -30,9 +31,9 @@ class Sending:
     """All parameters are members of a JSON body."""
 
 
-def given_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[EndpointParameter]:
-    """Yield the parameters that a client sends: each name once, and without automatic parameters if the options omit
-    these."""
+def sent_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[EndpointParameter]:
+    """Yield the parameters that a client sends, with those of a query over the result. Each name occurs once.
+    Automatic parameters are left out if the options omit these."""
     automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
     seen: set[str] = set()
     for index, parameter in enumerate(endpoint.parameters):
@@ -48,7 +49,7 @@ def uploads(endpoint: Endpoint) -> bool:
     return upload is not None and upload.enabled
 
 
-def gives_bytes(endpoint: Endpoint) -> bool:
+def returns_bytes(endpoint: Endpoint) -> bool:
     """Whether the response is a file or concatenated rows of `bytea`, for which clients have no type."""
     shape = endpoint.shape
     if endpoint.options.download is not None:
@@ -56,7 +57,7 @@ def gives_bytes(endpoint: Endpoint) -> bool:
     return shape.path is ResultPath.ROWS and shape.content_type == BYTES and endpoint.options.table_format is None
 
 
-def asks_in_query(endpoint: Endpoint) -> bool:
+def uses_query(endpoint: Endpoint) -> bool:
     """Whether the endpoint has parameters in the query string, including those that clients omit (clients-9,
     clients-10)."""
     travels = endpoint.transport is Transport.QUERY or uploads(endpoint)
@@ -66,7 +67,7 @@ def asks_in_query(endpoint: Endpoint) -> bool:
 
 
 def sending(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> Sending:
-    """Return the places of the parameters in the request."""
+    """Return where a client puts these parameters of the endpoint."""
     raw = endpoint.raw_body
     body = next((index for index, item in enumerate(parameters) if item is raw), None) if raw is not None else None
     if endpoint.transport is Transport.QUERY or uploads(endpoint) or body is not None:

@@ -140,7 +140,8 @@ def _body(function: ClientFunction) -> str | None:
 
 
 def _request(function: ClientFunction, options: ClientCodeOptions, awaited: str) -> Iterator[str]:
-    """Yield the lines of `const response = await fetch(…);`"""
+    """Yield the lines of the call of `fetch`, or of `fetchOnce` for an endpoint with idempotency keys. awaited: the
+    text before it, such as `const response = await `."""
     opening, closing = ("parseRequest({", "}));") if function.parse_request else ("{", "});")
     fetch = "fetchOnce" if is_once(function.endpoint) else "fetch"
     yield f"{awaited}{fetch}({_url(function)}, {opening}"
@@ -297,7 +298,8 @@ def _failed(function: ClientFunction, options: ClientCodeOptions) -> str:
 
 
 def aliases(options: ClientCodeOptions, *, with_result: bool) -> Iterable[str]:
-    """Yield the declarations of `ApiError` and, if a function uses it, of `ApiResult` (`noUnusedLocals`)."""
+    """Yield the type declarations `ApiError` and, with `with_result`, `ApiResult`: under `noUnusedLocals`, TypeScript
+    rejects a type that no function uses."""
     kind = options.error_type.strip().removesuffix("| undefined").strip()
     yield f"type ApiError = {kind};"
     if with_result:
@@ -305,7 +307,8 @@ def aliases(options: ClientCodeOptions, *, with_result: bool) -> Iterable[str]:
 
 
 def parse_query(options: ClientCodeOptions) -> str:
-    """Return the helper that encodes a query string: nothing for an empty array, `key=` for null."""
+    """Return the source of `parseQuery`, which encodes an object as a query string: nothing for an empty array, `key=`
+    for null."""
     typed = options.types
     query, strings, unknowns = (": Record<any, any>", ": string[]", ": unknown[]") if typed else ("", "", "")
     return f"""const parseQuery = (query{query}) => {{
@@ -322,7 +325,8 @@ def parse_query(options: ClientCodeOptions) -> str:
 
 
 def fetch_once(*, typed: bool) -> str:
-    """Return the function `fetchOnce`, which repeats a request while its outcome is unknown."""
+    """Return the source of `fetchOnce`, which sends a request with an idempotency key and repeats it, at most four
+    times, while its outcome is unknown."""
     arguments = "url: string, init: RequestInit" if typed else "url, init"
     returned = ": Promise<Response>" if typed else ""
     return f"""const fetchOnce = async ({arguments}){returned} => {{

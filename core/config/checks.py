@@ -46,7 +46,7 @@ class InvalidSetting:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class DeclaredSetting:
     """A node of the user's configuration that the table declares."""
 
     path: str
@@ -62,7 +62,7 @@ def invalid_settings(settings: Settings) -> tuple[InvalidSetting, ...]:
     return (*mistakes, *_renamed(settings))
 
 
-def _mistakes_of(setting: Given, variables: Mapping[str, str]) -> Iterator[InvalidSetting]:
+def _mistakes_of(setting: DeclaredSetting, variables: Mapping[str, str]) -> Iterator[InvalidSetting]:
     if not _is_lenient(setting.node_of_key) and (message := _wrong(setting.node, setting.node_of_key.key, variables)):
         yield InvalidSetting(setting.path, setting.origin, message, setting.in_use)
     elif setting.node_of_key.key is not None and isinstance(setting.node, Section):
@@ -95,7 +95,7 @@ def configuration_warnings(settings: Settings) -> tuple[str, ...]:
     )
 
 
-def _warnings(setting: Given, variables: Mapping[str, str]) -> Iterator[str]:
+def _warnings(setting: DeclaredSetting, variables: Mapping[str, str]) -> Iterator[str]:
     key = setting.node_of_key.key
     if key is None:
         return
@@ -132,14 +132,14 @@ def _default_names(key: Key) -> Sequence[str]:
     return tuple(key.default) if isinstance(key.default, Mapping) else ()
 
 
-def walk(settings: Settings) -> Iterator[Given]:
+def walk(settings: Settings) -> Iterator[DeclaredSetting]:
     """Yield the declared nodes of the user's configuration, each section before its content."""
     yield from _walk(settings.root, KEY_TREE, "", in_use=True, variables=settings.variables)
 
 
 def _walk(
     section: Section, node_of_key: KeyNode, path: str, *, in_use: bool, variables: Mapping[str, str]
-) -> Iterator[Given]:
+) -> Iterator[DeclaredSetting]:
     in_use = in_use and _enabled(section, node_of_key, variables)
     for child in section:
         known_node = node_of_key.below(child.name)
@@ -147,7 +147,7 @@ def _walk(
             continue
         child_path = f"{path}:{child.name}" if path else child.name
         origin = child.node.origin if isinstance(child.node, Scalar) else child.origin
-        yield Given(child_path, child.node, origin, known_node, in_use)
+        yield DeclaredSetting(child_path, child.node, origin, known_node, in_use)
         if isinstance(child.node, Section):
             yield from _walk(child.node, known_node, child_path, in_use=in_use, variables=variables)
 

@@ -83,7 +83,7 @@ def kind_of(section: Section, node_of_key: KeyNode) -> str | None:
 
 
 def _may_be(declared: KeyNode, node: Node, node_of_key: KeyNode) -> bool:
-    """Return whether `node` can be a value of the key tree node `known`.
+    """Return whether `node` can be a value of the key tree node `declared`, which is below `node_of_key`.
 
     In a section with fixed keys and user-defined names, a user-defined name is a section; so a single value is a
     misspelled key.

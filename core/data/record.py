@@ -14,7 +14,8 @@ _GETTERS: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {}
 
 
 class Record:
-    """Pickled as the arguments of its constructor, in the order of the fields. Requires at least two fields."""
+    """Base of frozen dataclasses that are sent to workers. Pickled as the arguments of the constructor, in the order of
+    the fields, of which there must be at least two."""
 
     __slots__ = ()
 

@@ -16,7 +16,7 @@ from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.codegen.sending import uploads
 from rowcall.core.documents.openapi import answer_of
-from rowcall.core.documents.schemas import Nulls, Types, given_schema
+from rowcall.core.documents.schemas import Nulls, Types, body_member_schema
 from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 from rowcall.core.events.stream_path import stream_path
@@ -95,7 +95,7 @@ def _endpoint(
             {
                 "in": _place(endpoint, parameter),
                 "required": not is_optional(parameter),
-                "schema": _without_texts(given_schema(parameter, nulls)),
+                "schema": _without_texts(body_member_schema(parameter, nulls)),
             },
         )
     if uploads(endpoint):

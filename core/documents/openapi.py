@@ -16,7 +16,7 @@ from rowcall.core.documents.schemas import (
     Nulls,
     Schema,
     Types,
-    given_schema,
+    body_member_schema,
     parameter_schema,
     query_schema,
     result_schema,
@@ -294,7 +294,7 @@ def _example(endpoint: Endpoint, parameter: EndpointParameter) -> dict[str, Any]
 def _member(endpoint: Endpoint, parameter: EndpointParameter, options: OpenApiOptions) -> Schema:
     """Return the schema of a member of a JSON body. OpenAPI 3.0 has `example`; 3.1, like JSON Schema, has a list
     `examples`."""
-    schema = with_default(given_schema(parameter, options.nulls), parameter)
+    schema = with_default(body_member_schema(parameter, options.nulls), parameter)
     shown = _example(endpoint, parameter)
     if shown and not options.spec.startswith("3.0"):
         shown = {"examples": [shown["example"]]}

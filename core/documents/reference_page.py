@@ -13,7 +13,8 @@ FILES = ("swagger-ui.css", "swagger-ui-bundle.js")
 
 @dataclass(frozen=True, slots=True)
 class ReferencePage(Record):
-    """path: of the page. document: path of the OpenAPI document. folder: of the viewer's files."""
+    """The API reference as a page. path: of the page. document: path of the OpenAPI document. folder: of the viewer's
+    files."""
 
     path: str
     document: str

@@ -82,7 +82,7 @@ def named_schema(type_name: str) -> Schema:
 def parameter_schema(parameter: EndpointParameter) -> Schema:
     """Return the schema of a parameter's value in a JSON body."""
     item = _kind_schema(parameter.kind, parameter.cast, parameter.fields)
-    return chosen({"type": "array", "items": item} if parameter.array else item, parameter.constraints)
+    return with_constraints({"type": "array", "items": item} if parameter.array else item, parameter.constraints)
 
 
 def query_schema(parameter: EndpointParameter) -> Schema:
@@ -93,7 +93,7 @@ def query_schema(parameter: EndpointParameter) -> Schema:
     if parameter.kind is not ValueKind.JSON:
         return parameter_schema(parameter)
     item: Schema = {"type": "string"}
-    return chosen({"type": "array", "items": item} if parameter.array else item, parameter.constraints)
+    return with_constraints({"type": "array", "items": item} if parameter.array else item, parameter.constraints)
 
 
 def travels_as_json(parameter: EndpointParameter) -> bool:
@@ -129,7 +129,7 @@ class Nulls(enum.Enum):
     """`"type": [..., "null"]`, as in JSON Schema and OpenAPI 3.1."""
 
 
-def chosen(schema: Schema, constraints: ValueConstraints) -> Schema:
+def with_constraints(schema: Schema, constraints: ValueConstraints) -> Schema:
     """Return the schema with `enum` and `description` from the constraints of its column or parameter."""
     if constraints is NO_CONSTRAINTS:
         return schema
@@ -158,7 +158,7 @@ def nullable(schema: Schema, nulls: Nulls) -> Schema:
     return result
 
 
-def given_schema(parameter: EndpointParameter, nulls: Nulls) -> Schema:
+def body_member_schema(parameter: EndpointParameter, nulls: Nulls) -> Schema:
     """Return the schema of a member of a JSON body; null is allowed unless the constraints exclude it."""
     schema = parameter_schema(parameter)
     return schema if parameter.constraints.never_null else nullable(schema, nulls)
@@ -196,7 +196,7 @@ def column_schema(
             result = column_schema(
                 item.type_oid, item.type_name, types, camel=camel, depth=depth - 1, nulls=nulls, within=not spread
             )
-            inner[nested_name(item.name, camel)] = nullable(chosen(result, item.constraints), nulls)
+            inner[nested_name(item.name, camel)] = nullable(with_constraints(result, item.constraints), nulls)
         return {"type": "object", "properties": inner}
     if info is not None and info.kind is TypeKind.ENUM:
         return {"type": "string"}
@@ -221,7 +221,7 @@ def _column(column: ResultColumn, shape: ResultShape, types: Types, camel: bool,
     result = column_schema(
         item.type_oid, item.type_name, types, camel=camel, nulls=nulls, within=taken_out, spread=shape.blank_is_null
     )
-    schema = chosen(result, item.constraints)
+    schema = with_constraints(result, item.constraints)
     return schema if item.constraints.never_null else nullable(schema, nulls)
 
 
@@ -286,4 +286,4 @@ def _bare(endpoint: Endpoint, shape: ResultShape, types: Types, camel: bool, nul
         return nullable(cast_schema(shape, nulls), nulls)
     routine = endpoint.routine
     result = column_schema(routine.return_type_oid, routine.return_type_name, types, camel=camel, nulls=nulls)
-    return nullable(chosen(result, shape.constraints), nulls)
+    return nullable(with_constraints(result, shape.constraints), nulls)

@@ -20,13 +20,13 @@ from rowcall.core.documents.schemas import (
     Schema,
     Types,
     cast_schema,
-    chosen,
     column_schema,
     named_schema,
     nullable,
     parameter_schema,
     query_schema,
     travels_as_json,
+    with_constraints,
 )
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
@@ -146,7 +146,7 @@ def _entry(name: str, endpoint: Endpoint, types: Types, options: ToolOptions) ->
 
 
 def _input(endpoint: Endpoint, options: ToolOptions) -> Schema:
-    listed = {item.api_name: item for item in _asked_for(endpoint, options)}
+    listed = {item.api_name: item for item in _caller_parameters(endpoint, options)}
     schema: Schema = {
         "type": "object",
         "properties": {name: _argument(endpoint, item) for name, item in listed.items()},
@@ -167,7 +167,7 @@ def _argument(endpoint: Endpoint, parameter: EndpointParameter) -> Schema:
     return parameter_schema(parameter) if in_body or travels_as_json(parameter) else query_schema(parameter)
 
 
-def _asked_for(endpoint: Endpoint, options: ToolOptions) -> Iterator[EndpointParameter]:
+def _caller_parameters(endpoint: Endpoint, options: ToolOptions) -> Iterator[EndpointParameter]:
     """Yield the parameters that the caller of the tool supplies: all but those that the service injects, and virtual
     ones."""
     automatic = automatic_parameters(endpoint, options.claims)
@@ -222,7 +222,7 @@ def _row(shape: ResultShape, types: Types, options: ToolOptions) -> Schema:
 def _leaf(schema: Schema, constraints: ValueConstraints = NO_CONSTRAINTS) -> Schema:
     """Return the schema of a value in structured content. Every value that PostgreSQL may return validates against
     it."""
-    result = chosen(_every_value(schema), constraints)
+    result = with_constraints(_every_value(schema), constraints)
     return result if constraints.never_null else nullable(result, Nulls.TYPE)
 
 

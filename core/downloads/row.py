@@ -66,7 +66,7 @@ def with_source(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> Endpoint:
 
 
 def read_row(source: FileSource, cells: Sequence[tuple[str, int, str | None]]) -> DownloadRow | None:
-    """Return what the cells say: column, type OID and text of each. None: there is no file.
+    """Return the file that a row describes; None: the row has no file. cells: name, type oid and text of each column.
 
     Raises `DownloadRowError`.
     """
@@ -110,7 +110,8 @@ def _tag(text: str | None) -> str | None:
 
 
 def download_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Report downloads that cannot be: their endpoints are left out."""
+    """Report `download` beside an annotation that excludes it, or without a column for the file. The endpoint is left
+    out."""
     download = endpoint.options.download
     if download is None:
         return

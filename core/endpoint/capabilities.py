@@ -253,7 +253,7 @@ class Forwarding(Record):
 
 @dataclass(frozen=True, slots=True)
 class Reading(Record):
-    """`read_from`: whether the endpoint reads from replicas."""
+    """`read_from`: whether the endpoint runs on a replica or on the primary."""
 
     replica: bool
     """False: from the primary, regardless of the configuration."""

@@ -33,7 +33,7 @@ _ATTRIBUTE_CHARACTERS = "!#$&+-.^_`|~"
 
 @dataclass(frozen=True, slots=True)
 class HeaderSection:
-    """The filled header lines of a comment: the response headers of one request."""
+    """Response headers of one request: the header lines of the comment with their placeholders replaced."""
 
     content_type: str | None
     """None: the default of the result."""
@@ -103,8 +103,8 @@ def is_personal(endpoint: Endpoint) -> bool:
 
 
 def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:
-    """Report a `Cache-Control` that would let shared caches send a personal response to others; it is sent as
-    private."""
+    """Warn of a `Cache-Control` that would let shared caches send a personal response to other callers. The service
+    replaces it by a private one."""
     if not is_personal(endpoint):
         return
     remedy = "" if endpoint.access.basic is not None else ", or admit all callers with allow_anonymous"
@@ -118,7 +118,7 @@ def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:
 
 
 def unknown_placeholders(endpoint: Endpoint) -> Iterator[Diagnostic]:
-    """Report placeholders that resemble a parameter name but are not one; probably misspelt."""
+    """Report `{name}` placeholders without a parameter of that name, in headers, settings and cache tags."""
     options = endpoint.options
     tags = () if options.caching is None else options.caching.tags
     if not (options.headers or options.content_type or options.custom or options.upload or tags):

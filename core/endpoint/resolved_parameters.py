@@ -22,7 +22,7 @@ _STATEMENT = re.compile(r"\s*(?:\(\s*)*(?:select|with|values|table|insert|update
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved(Record):
+class ResolvedParameter(Record):
     """One parameter that the database fills."""
 
     target: int
@@ -36,7 +36,7 @@ class Resolved(Record):
     """The line as written, for messages."""
 
 
-def resolved_parameters(endpoint: Endpoint) -> tuple[Resolved, ...]:
+def resolved_parameters(endpoint: Endpoint) -> tuple[ResolvedParameter, ...]:
     """Return the resolved parameters in the order of the comment, without composites, which have no single value."""
     targets = {
         parameter.db_name: index for index, parameter in enumerate(endpoint.parameters) if parameter.attribute is None
@@ -96,14 +96,14 @@ def expression_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
 
 def _resolved(
     target: int, line: str, expression: str, names: Mapping[str, int], parameters: Sequence[EndpointParameter]
-) -> Resolved:
+) -> ResolvedParameter:
     placeholders, _quoted = _placeholders(expression)
     values = tuple(names.get(match[1].lower()) for match in placeholders)
     types = ("text" if index is None else parameters[index].cast for index in values)
     numbered = [f"${number}" for number, _ in enumerate(values, 1)]
     cast = [f"{number}::{type}" for number, type in zip(numbered, types, strict=True)]
     untyped, typed = (_as_text(_written(expression, placeholders, each)) for each in (numbered, cast))
-    return Resolved(target, untyped, typed, values, line)
+    return ResolvedParameter(target, untyped, typed, values, line)
 
 
 def _placeholders(expression: str) -> tuple[list[re.Match[str]], list[re.Match[str]]]:

@@ -51,7 +51,7 @@ def of_any_user_type(shape: ResultShape) -> ResultShape:
 
 
 def cast_type(expression: str) -> int:
-    """Return the type of SQL that ends in a cast to text; `ANY` for other SQL."""
+    """Return the oid of the type, if the expression ends in a cast to text or an array of it; `ANY` for others."""
     return next((oid for end, oid in _CASTS.items() if expression.endswith(end)), ANY)
 
 

@@ -29,7 +29,7 @@ _TABLES = ("excel", "parquet")
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions(Record):
-    """formats: those that are offered. parameter: name in the query string; empty: none."""
+    """Options of exports. formats: those that are offered. parameter: name in the query string; empty: none."""
 
     formats: tuple[str, ...] = ()
     parameter: str = ""
@@ -58,7 +58,7 @@ class ExportOptions(Record):
 
 
 def exported(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
-    """Return the endpoint whose result has a format."""
+    """Return a copy of the endpoint whose response is a file in one format. name: one of `FORMATS`."""
     options = endpoint.options
     routine = endpoint.routine.name.strip('"')
     headers = tuple(item for item in options.headers if item[0].lower() not in ("content-type", "content-disposition"))
@@ -77,7 +77,7 @@ def exported(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
 
 
 def with_exports(endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint whose responses say that they depend on Accept."""
+    """Return a copy of the endpoint whose responses have `Vary: Accept`."""
     return replace(endpoint, options=replace(endpoint.options, headers=(*endpoint.options.headers, ("Vary", "Accept"))))
 
 

@@ -97,7 +97,9 @@ def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Dia
             identity, None, f"table_format names no parameter of the routine: {', '.join(template.unknown)}"
         )
     elif template.is_fixed and expected not in keys:
-        yield Diagnostic(identity, None, f"table_format {expected!r} is none of {', '.join(keys)}; the answer is JSON")
+        yield Diagnostic(
+            identity, None, f"table_format {expected!r} is none of {', '.join(keys)}, so responses are JSON; name one"
+        )
     # The comment of a table applies to all its operations; those without rows ignore `table_format`.
     if endpoint.shape.path is not ResultPath.ROWS and endpoint.routine.kind not in _TABLES:
         answer = _OTHER_ANSWERS.get(endpoint.shape.path, "a single value")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """queues: whose jobs run here; empty: all. Times in seconds."""
+    """Options of jobs. queues: whose jobs run here; empty: all. Times in seconds."""
 
     path: str = "/jobs"
     concurrency: int = 8

@@ -63,7 +63,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class LimitOptions:
-    """policies: enabled and valid ones. disabled: names of policies that are switched off."""
+    """Options of rate limiting. policies: enabled and valid ones. disabled: names of policies that are switched off."""
 
     enabled: bool = False
     default: str | None = None

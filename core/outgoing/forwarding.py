@@ -55,7 +55,7 @@ class Automatic(Record):
     kind: JsonKind = JsonKind.STRING
 
 
-Given = tuple[Automatic, str | None]
+AutomaticValue = tuple[Automatic, str | None]
 
 
 def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], *, with_body: bool) -> Headers:
@@ -123,7 +123,7 @@ def mended_path(path: str) -> str:
     return quote(path, safe=f"{_UNRESERVED_PATH}%")
 
 
-def query_with(query: str, additions: Sequence[Given], longest: int) -> tuple[str, list[str]]:
+def query_with(query: str, additions: Sequence[AutomaticValue], longest: int) -> tuple[str, list[str]]:
     """Return the query with the values of the service appended, and the names of values that are too long for it.
 
     A value that the client has sent under one of these names is removed: a server that reads the first of two would
@@ -148,7 +148,7 @@ def _encoded(text: str) -> str:
     return quote(text, safe="-_.~")
 
 
-def body_with(body: bytes, values: Sequence[Given]) -> bytes:
+def body_with(body: bytes, values: Sequence[AutomaticValue]) -> bytes:
     """Return a JSON object with the values of the service added. If the body is no object, a new one replaces it."""
     try:
         members = dict(json_text.body_members(body)) if body.strip() else {}

@@ -125,7 +125,8 @@ class Guard(Record):
 
 
 def embedded(address: IpAddress) -> IpAddress:
-    """Return the IPv4 address in an IPv6 address: mapped, translated, compatible, 6to4, NAT64, ISATAP."""
+    """Return the IPv4 address in an IPv6 address (mapped, translated, compatible, 6to4, NAT64, ISATAP); any other
+    address is returned unchanged."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     number = int(address)

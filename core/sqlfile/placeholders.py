@@ -24,7 +24,7 @@ class PlaceholderError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class NumberedStatement:
     """A statement with the placeholders `$1 … $n`, ready to be prepared."""
 
     text: str
@@ -43,7 +43,7 @@ class Numbered:
 class Parameters:
     names: tuple[str, ...]
     """In the order of their first occurrence, spelled as there; `$1 … $n` if they have no names."""
-    statements: tuple[Numbered, ...]
+    statements: tuple[NumberedStatement, ...]
 
 
 def number(statements: Sequence[RawStatement]) -> Parameters:
@@ -82,7 +82,7 @@ def _named(statements: Sequence[RawStatement]) -> tuple[str, ...]:
     return tuple(names.values())
 
 
-def _numbered(statement: RawStatement, index: dict[str, int]) -> Numbered:
+def _numbered(statement: RawStatement, index: dict[str, int]) -> NumberedStatement:
     used = sorted({_index(placeholder.name, index) for placeholder in statement.placeholders})
     own = {parameter: position for position, parameter in enumerate(used, 1)}
     pieces: list[str] = []
@@ -95,7 +95,7 @@ def _numbered(statement: RawStatement, index: dict[str, int]) -> Numbered:
         position = placeholder.end
         shifts.append((length, statement.start + position))
     pieces.append(statement.text[position:])
-    return Numbered("".join(pieces), tuple(used), tuple(shifts))
+    return NumberedStatement("".join(pieces), tuple(used), tuple(shifts))
 
 
 def _index(name: str, index: dict[str, int]) -> int:

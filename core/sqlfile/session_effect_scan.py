@@ -65,7 +65,7 @@ class Scan:
 
 
 def scan(text: str) -> Scan:
-    """Scan one text."""
+    """Return the session effects that a text of SQL may have by its own words, and the names that it contains."""
     result = _significant(text)
     traces: set[SessionEffect] = set()
     names: set[str] = set()

@@ -44,7 +44,7 @@ class FileStatement(Record):
 
 @dataclass(frozen=True, slots=True)
 class FileSource(Record):
-    """See `core.catalogue.source.Source`."""
+    """The `core.catalogue.source.Source` of a routine that is an SQL file."""
 
     file: str
     """Path as discovered: `sql/orders.sql`."""

@@ -1,6 +1,6 @@
 """Parses a test file into steps (testing-4, testing-6): statements, requests, includes, in the order of the file.
 
-Parsing raises no errors: an invalid block becomes a step `Broken` with the message and its line.
+Parsing raises no errors: an invalid block becomes a step `InvalidBlock` with the message and its line.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Include:
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
+class InvalidBlock:
     """An invalid block, which cannot run."""
 
     file: str
@@ -110,7 +110,7 @@ class ScriptWarning:
     message: str
 
 
-Step = Note | Remark | ScriptWarning | SqlStep | HttpStep | StubStep | JobsStep | Include | Broken
+Step = Note | Remark | ScriptWarning | SqlStep | HttpStep | StubStep | JobsStep | Include | InvalidBlock
 
 
 def read_script(text: str, file: str) -> tuple[Step, ...]:
@@ -165,7 +165,7 @@ class _Reader:
             yield from self._held()
             line = self._line(start + statement.start)
             if copies_to_client(statement):
-                yield Broken(self._file, line, _NO_COPY)
+                yield InvalidBlock(self._file, line, _NO_COPY)
             else:
                 do_block = statement.do_block and statement.words[:1] == ("do",)
                 self._last = SqlStep(self._file, line, statement.text, do_block)
@@ -204,7 +204,7 @@ class _Reader:
                 yield HttpStep(self._file, line, block)
         except BlockError as error:
             yield from self._held()
-            yield Broken(self._file, line, str(error))
+            yield InvalidBlock(self._file, line, str(error))
 
     def _expect(self, inner: str, line: int) -> Iterator[Step]:
         expected, statement = read_expected(inner), self._last

@@ -29,7 +29,11 @@ class Reaction:
 
 
 def reaction(changes: Iterable[Change], tests: str, endpoints: str | None, skip: str) -> Reaction:
-    """Return the reaction. tests, endpoints: patterns of files; skip: pattern of files that are not endpoints."""
+    """Return which tests run again after these changes, and whether endpoints are built again.
+
+    A changed test runs alone; any other change runs all tests. tests, endpoints: patterns of files; skip: pattern of
+    files that are not endpoints.
+    """
     rebuild = everything = False
     files: set[str] = set()
     for change in changes:

@@ -28,7 +28,7 @@ class OnError(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorHandling(Record):
-    """limit: errors after which no further rows are tried; for `COLLECT`."""
+    """Treatment of rows with errors. limit: errors after which no further rows are tried; for `COLLECT`."""
 
     mode: OnError = OnError.ABORT
     limit: int = MOST_SHOWN

@@ -17,7 +17,7 @@ class Subscriber:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOptions:
-    """Times in seconds."""
+    """Options of the delivery of webhooks. Times in seconds."""
 
     subscribers: tuple[Subscriber, ...] = ()
     concurrency: int = 16

@@ -74,7 +74,7 @@ insert into shop.album values
   (30, 3, 'Rust Never Hurries', '2024-01-26', 24.90, 2);
 
 insert into shop.track values
-  (10, 1, 'Pier', 204), (10, 2, 'Fog Bell', 187), (10, 3, 'Home Again', 251),
+  (10, 1, 'Pier', 204), (10, 2, 'Fog Horn', 187), (10, 3, 'Home Again', 251),
   (11, 1, 'Ebb', 312), (11, 2, 'Mud', 158),
   (20, 1, 'Blue', 233), (20, 2, 'White', 219),
   (30, 1, 'Oxide', 301), (30, 2, 'Patina', 276);
@@ -89,7 +89,7 @@ insert into shop.sale (customer_id, album_id, quantity, price, sold_on) values
 insert into shop.clerk values (1, 'vera', 'fdfeNaUe2cWzuSzvwtC/f56XdrvnsttloeTa7ytaqGHj/Q7mGFK6PpACietXnc/E');
 
 -- What the service of rates.py answers. {currency} is a parameter of the file that uses the type.
-create type shop.exchange_rate as (body json, status_code int, error_message text);
-comment on type shop.exchange_rate is 'timeout 2s
+create type shop.currency_rate as (body json, status_code int, error_message text);
+comment on type shop.currency_rate is 'timeout 2s
 @retry_delay 100ms on 503
 GET {RATES_URL}/rates/{currency}';

@@ -179,7 +179,8 @@ cdef const char *skip_integer(const char *text, const char *end) noexcept nogil:
 cdef const char *render_body(
     const Codec *codec, Buffer out, Scratch scratch, const char *text, const char *end, int depth, int dimension,
 ) noexcept nogil:
-    """Render `{…}`; return the position behind it, or NULL if it is malformed."""
+    """Render an array literal `{…}`, without bounds, as a JSON array; return the position behind it, or NULL if it is
+    malformed."""
     cdef char separator
     if text == end or text[0] != c'{' or dimension > MAX_DIMENSIONS:
         return NULL

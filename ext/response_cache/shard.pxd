@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, uint32_t, uint64_t
 from rowcall.ext.response_cache.layout cimport Region
 
 
-cdef struct Given:
+cdef struct CopiedNumbers:
     uint64_t rows
     bint is_null
     double written
@@ -20,7 +20,7 @@ cdef class Shard:
     cdef Region region
     cdef int32_t _process
     cdef object _entry
-    cdef Given _given
+    cdef CopiedNumbers _numbers
     cdef bytes _body
     cdef bytes _texts
     cdef bytes _lines

@@ -148,8 +148,8 @@ cdef class Shard:
         if self.region.damaged or not is_whole(&self.region, index):
             self.region.damaged = True
             return 0
-        self._given.rows, self._given.is_null = item.rows, item.is_null != 0
-        self._given.written, self._given.ends, self._given.fresh = item.written, item.ends, item.fresh
+        self._numbers.rows, self._numbers.is_null = item.rows, item.is_null != 0
+        self._numbers.written, self._numbers.ends, self._numbers.fresh = item.written, item.ends, item.fresh
         self._body = PyBytes_FromStringAndSize(NULL, item.body)
         self._lines = self._texts = b""
         place.block, place.at = index, sizeof(Answer)
@@ -167,7 +167,7 @@ cdef class Shard:
 
     cdef object _made(self):
         """Return the copied response as an entry, or None if its memory was damaged."""
-        cdef Given given = self._given
+        cdef CopiedNumbers numbers = self._numbers
         cdef bytes body = self._body
         cdef bytes head = self._lines
         cdef bytes texts = self._texts
@@ -175,7 +175,7 @@ cdef class Shard:
         if body is None:
             return None
         tags = tuple(texts.decode("utf-8", "replace").split("\n")) if texts else ()
-        values = (body, given.rows, given.is_null, given.written, given.ends, given.fresh, head, tags)
+        values = (body, numbers.rows, numbers.is_null, numbers.written, numbers.ends, numbers.fresh, head, tags)
         return tuple.__new__(self._entry, values)
 
     cdef bint _is_invalidated(self, list tags, double began) noexcept:

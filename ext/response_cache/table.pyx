@@ -94,9 +94,10 @@ cdef class ResponseTable:
         return self._of(key).drop(key, number)
 
     def forget(self, bytes key not None, double now, bint noted):
-        """Remove the response and end the lease; return whether there was a response and whether other processes wait.
+        """Invalidate one key: remove its response and end its lease. Returns two booleans: whether there was a
+        response, and whether other processes wait for the lease.
 
-        noted: record the invalidation, so that `put` refuses a response whose computation began before.
+        noted: record the time, so that `put` refuses a response whose computation began before.
         """
         return self._of(key).forget(key, now, noted)
 

@@ -47,7 +47,7 @@ _TAKE = (
 
 
 class _Waiting(NamedTuple):
-    """age: seconds since it was enqueued."""
+    """A mail that waits to be sent. age: seconds since it was enqueued."""
 
     id: str
     attempt: int

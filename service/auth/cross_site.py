@@ -124,7 +124,9 @@ def refuse_plain_text(scope: Any) -> None:
     kind = (scope.headers.get("content-type") or "").partition(";")[0].strip().lower()
     if kind == "text/plain":
         raise Problem(
-            415, "with a session by cookie, a body without the header Origin must be application/json or a form"
+            415,
+            "a request with a session cookie and without the header Origin must have a body of type application/json "
+            "or a form",
         )
 
 

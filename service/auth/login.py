@@ -63,7 +63,7 @@ class _Login:
         self._succeeded = None if succeeded is None else Command(f"{endpoint.name} succeeded", succeeded, services)
 
     def _second_factor(self, endpoint: Endpoint, services: Services) -> SecondFactorDemand | None:
-        """Return what asks for the second factor; None: this login does not ask for one."""
+        """Return the object that demands the second factor; None: this login does not ask for one."""
         options = services.options.auth.second_factor
         if options is None or not asks_for_second_factor(endpoint):
             return None
@@ -178,7 +178,11 @@ class _Login:
         self._issuer.sign_in(context, row, headers, sent, anew=self._impersonation is None)
 
     def _impersonating(self, user: User, row: LoginRow) -> LoginRow:
-        """Return the row with claims of the real user, or without them when the impersonation ends."""
+        """Return the row with the claims for its session: when an impersonation begins, with those of the real user in
+        addition; when it ends, with those of the real user alone.
+
+        Raises `Problem` 500 if the caller cannot be identified, or the row belongs to another user.
+        """
         if self._impersonation is Impersonation.BEGINS:
             try:
                 valid = self._impersonation_valid

@@ -24,7 +24,7 @@ from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
 from rowcall.service.response.headers import argument_text
 from rowcall.service.shared_state.memory_cache import MemoryCache
-from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheBackend, CacheLease, Found, ending
+from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheBackend, CacheLease, LookupResult, ending
 
 log = logging.getLogger("rowcall.cache")
 
@@ -64,7 +64,7 @@ def around(
             report(context, word)
         context.skip(steps_to_skip)
 
-    def take(context: RequestContext, cached: Found) -> None:
+    def take(context: RequestContext, cached: LookupResult) -> None:
         if type(cached) is Entry:
             give(context, cached, "hit", steps_to_skip)
             return
@@ -102,11 +102,11 @@ def around(
 
 
 def _look_up(
-    key_for: KeyOf, store: CacheBackend, time_limit: float, take: Callable[[RequestContext, Found], None]
+    key_for: KeyOf, store: CacheBackend, time_limit: float, take: Callable[[RequestContext, LookupResult], None]
 ) -> Step:
     begin = store.begin
 
-    async def take_later(context: RequestContext, waiting: Awaitable[Found]) -> None:
+    async def take_later(context: RequestContext, waiting: Awaitable[LookupResult]) -> None:
         take(context, await waiting)
 
     def look_up(context: RequestContext) -> Awaitable[None] | None:

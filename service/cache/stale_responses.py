@@ -12,7 +12,13 @@ from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
 from rowcall.service.cache.background_refresh import Refresher
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
-from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheBackend, Found, FoundStale, StaleEntry
+from rowcall.service.shared_state.single_flight import (
+    NOT_SHARED,
+    CacheBackend,
+    LookupResult,
+    StaleEntry,
+    StaleLookupResult,
+)
 
 Give = Callable[[RequestContext, Entry, str, int], None]
 """Sends an entry as the response; with the outcome for the cache status header, and the number of steps to skip."""
@@ -34,11 +40,11 @@ class StaleResponses:
         self,
         key_for: Callable[[RequestContext], bytes | None],
         time_limit: float,
-        take: Callable[[RequestContext, Found], None],
+        take: Callable[[RequestContext, LookupResult], None],
     ) -> Step:
         """Return the lookup step. take: handles results that are not stale."""
 
-        def take_any(context: RequestContext, stale: FoundStale) -> None:
+        def take_any(context: RequestContext, stale: StaleLookupResult) -> None:
             if not isinstance(stale, StaleEntry):
                 take(context, stale)
                 return
@@ -46,7 +52,7 @@ class StaleResponses:
                 self._refresher.begin(context, stale.lease)
             self._give(context, stale.entry, "stale", self._steps_to_skip)
 
-        async def take_later(context: RequestContext, key: bytes, waiting: Awaitable[FoundStale]) -> None:
+        async def take_later(context: RequestContext, key: bytes, waiting: Awaitable[StaleLookupResult]) -> None:
             try:
                 stale = await waiting
             except Problem as problem:

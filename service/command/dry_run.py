@@ -22,7 +22,7 @@ from rowcall.service.log.assembly import Log
 from rowcall.service.log.options import log_options
 from rowcall.service.mcp.server import announce_tools
 from rowcall.service.options.capabilities.descriptions import descriptions
-from rowcall.service.options.connection_string import Embedded, connection_for
+from rowcall.service.options.connection_string import EmbeddedServerPath, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.options.server.affinity import worker_count
@@ -91,7 +91,7 @@ def _assemble(settings: Settings, rehearsal: DryRun, *, reads_database: bool) ->
     plan = connection_plan(settings)
     for name in (plan.main, *plan.others):
         target = connection_for(settings, name, "rowcall")
-        if isinstance(target, Embedded) and not has_cluster(target.path):
+        if isinstance(target, EmbeddedServerPath) and not has_cluster(target.path):
             rehearsal.warnings.append(
                 f"embedded:{target.path} does not exist yet: the first start creates an empty database"
             )

@@ -19,7 +19,7 @@ from rowcall.service.command.configuration_files import Configuration, configura
 from rowcall.service.command.configuration_watch import ConfigurationWatch
 from rowcall.service.command.switches import Arguments
 from rowcall.service.log import configure_logging
-from rowcall.service.options.connection_string import ConnectionInfo, Embedded, connection_for
+from rowcall.service.options.connection_string import ConnectionInfo, EmbeddedServerPath, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.startup_error import START_AGAIN, StartupError
 from rowcall.service.supervisor.processes.prefork import Template, forked_template
@@ -195,7 +195,7 @@ def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
 
 
 @contextlib.contextmanager
-def _running(target: ConnectionInfo | Embedded, application: str, *, demo: bool) -> Iterator[ConnectionInfo]:
+def _running(target: ConnectionInfo | EmbeddedServerPath, application: str, *, demo: bool) -> Iterator[ConnectionInfo]:
     if isinstance(target, ConnectionInfo):
         yield target
         return

@@ -19,7 +19,7 @@ from rowcall.service.command.configuration_files import Configuration, load
 from rowcall.service.command.dry_run import dry_run
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import for_libpq
-from rowcall.service.options.connection_string import ConnectionInfo, Embedded, connection_for
+from rowcall.service.options.connection_string import ConnectionInfo, EmbeddedServerPath, connection_for
 from rowcall.service.startup_error import StartupError
 
 _OK = "ok"
@@ -117,7 +117,7 @@ def _connection_test(configuration: Configuration) -> str:
         return _OK
     try:
         target = connection_for(settings, _TESTED, Path.cwd().name)
-        if isinstance(target, Embedded):
+        if isinstance(target, EmbeddedServerPath):
             return _OK  # the embedded server does not run before rowcall starts it
         psycopg.connect(_conninfo(target)).close()
     except (ConfigError, StartupError, psycopg.Error) as error:

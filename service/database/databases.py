@@ -31,8 +31,11 @@ class Access:
 
 
 def _within(options: DatabaseOptions) -> DatabaseOptions:
-    """Return the options of pools whose connections together are as many as the dedicated ones of `options`. None are
-    pipelined if that would take more than `MOST_PIPELINED` of them from slow requests."""
+    """Return options whose dedicated and pipelined connections together are as many as the dedicated ones of `options`.
+
+    Pipelining is switched off if it would take more than the share `MOST_PIPELINED` of these connections, as they would
+    be missing for slow requests.
+    """
     pools = options.pools
     if pools.pipelined_connections > MOST_PIPELINED * pools.dedicated_connections:
         return replace(options, sharing=False)

@@ -46,7 +46,7 @@ _TYPE_KINDS = {kind.value: kind for kind in TypeKind}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ObjectSelection:
     """Filters of the objects to read; None: no objects of that kind."""
 
     routines: RoutineFilter | None = field(default_factory=RoutineFilter)
@@ -63,7 +63,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Discovered:
+class DiscoveredCatalogue:
     """A catalogue, with the data that is needed to read some of its routines again.
 
     routines, untrusted, ignored_objects: by oid. untrusted: schema and owner of functions and procedures that are left
@@ -81,8 +81,8 @@ class Discovered:
 
 
 async def discover_all(
-    connection: AsyncConnection[Any], selection: Wanted, search_path: str | None = None
-) -> Discovered:
+    connection: AsyncConnection[Any], selection: ObjectSelection, search_path: str | None = None
+) -> DiscoveredCatalogue:
     """Return the result of `discover` with the data for `discover_changes`."""
     tables_untrusted: dict[int, tuple[str, str]] = {}
     untrusted: dict[int, tuple[str, str]] = {}
@@ -103,7 +103,7 @@ async def discover_all(
     catalog = Catalog(server_version=connection.info.server_version, types=types, tables=tables, installed=installed)
     routines = _Routines(types, owners).of(rows)
     return _put_together(
-        Discovered(
+        DiscoveredCatalogue(
             catalog, routines, untrusted, ignored_objects, [*tables_untrusted.values()], ignored_tables, table_types
         ),
         sorted(routines.values(), key=_order),
@@ -112,11 +112,11 @@ async def discover_all(
 
 async def discover_changes(
     connection: AsyncConnection[Any],
-    selection: Wanted,
+    selection: ObjectSelection,
     search_path: str | None,
-    known: Discovered,
+    known: DiscoveredCatalogue,
     groups: frozenset[int],
-) -> Discovered | None:
+) -> DiscoveredCatalogue | None:
     """Return the result of `discover_all` after a change of functions and procedures in these groups only.
 
     known: the previous result (`service.discovery.fingerprint`). None: everything has to be read, because a routine was
@@ -182,7 +182,7 @@ def _order(routine: Routine) -> tuple[str, str, int]:
     return routine.schema, routine.name, routine.oid
 
 
-def _put_together(discovered: Discovered, routines: Iterable[Routine]) -> Discovered:
+def _put_together(discovered: DiscoveredCatalogue, routines: Iterable[Routine]) -> DiscoveredCatalogue:
     """Return the result with its catalogue composed of the parts. routines: all of them in order."""
     untrusted = (*discovered.untrusted.values(), *discovered.tables_untrusted)
     ignored_objects = sorted(

@@ -19,7 +19,8 @@ _LOOK_AGAIN = 5.0
 
 
 async def installed_version(connection: AsyncConnection[Any]) -> int:
-    """Return the version. Rows of the connection have to be tuples."""
+    """Return the version of the schema `rowcall` in this database; 0 if it is not installed. Rows of the connection
+    have to be tuples."""
     row = await (await connection.execute(f"select {INSTALLED}".encode())).fetchone()
     return 0 if row is None else int(row[0])
 

@@ -103,8 +103,8 @@ class LargeObject(File):
 
 @dataclass(frozen=True, slots=True)
 class LargeObjectReader:
-    """call: of the routine, with the preamble of the request. open, seek, read: calls of the functions of
-    PostgreSQL."""
+    """Finds and reads large objects for one endpoint. call: of the routine, with the preamble of the request. open,
+    seek, read: calls of the functions of PostgreSQL."""
 
     database: Database
     call: Call

@@ -80,7 +80,8 @@ def _steps(
 
 
 def _if_given(check: Step) -> Step:
-    """HTTP Basic for clients that send credentials; wrong ones are refused."""
+    """Return a step that runs `check` only for requests with HTTP Basic credentials, so that wrong ones are refused and
+    callers without any pass."""
 
     def check_if_given(context: RequestContext) -> Waiting:
         header = context.scope.headers.get("authorization")

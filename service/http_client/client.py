@@ -48,7 +48,7 @@ _OF_BODY = ("content-", "expect")
 
 
 class Client:
-    """Construct it in the running event loop."""
+    """The HTTP client of a worker: connections, redirects, circuit breakers. Construct it in the running event loop."""
 
     def __init__(
         self,

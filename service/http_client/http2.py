@@ -282,7 +282,7 @@ class Http2Connection(asyncio.Protocol):
         if stream.room is not None and not stream.room.done():
             stream.room.set_result(None)
         if not stream.final.done():
-            stream.final.set_exception(error or OutboundError("the stream ended without an answer"))
+            stream.final.set_exception(error or OutboundError("the server ended the stream without a response"))
         stream.answer.end(error)
         if not self._streams:
             self.idle_since = self._loop.time()

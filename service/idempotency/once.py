@@ -99,7 +99,9 @@ class _Once:
             await transaction.commit((self._finish, [*names, *self._result(context.execution)]))
 
     async def run_committing(self, context: RequestContext, key: str) -> None:
-        """Do the same for a procedure that commits by itself."""
+        """Run a procedure that commits by itself, or take the stored result. The key is recorded in a transaction
+        before the procedure, and the result in one after it. Raises `Problem`; 409 if the procedure has failed and may
+        have taken effect in part."""
         names, values = self._values(context, key)
         async with self._database.transaction(self._begin, context) as transaction:
             state = _state(await transaction.begin_with(self._begin, values))
@@ -112,7 +114,9 @@ class _Once:
             execution = context.execution
             if execution is not None and execution.error is not None and not execution.committed:
                 raise Problem(
-                    409, "the procedure has failed and may have taken effect in part; its key cannot be used again"
+                    409,
+                    "the procedure has failed and may have taken effect in part; its key cannot be used again: check "
+                    "the effect, and use another key if the request is still needed",
                 ) from None
             raise
         async with self._database.transaction(self._finish, context) as transaction:

@@ -27,7 +27,7 @@ LONGEST = 1024
 """Most characters of a token that is verified."""
 
 
-class Issued(NamedTuple):
+class IssuedToken(NamedTuple):
     """A sealed token and the headers of its response."""
 
     token: str
@@ -44,7 +44,7 @@ class Antiforgery:
         self._sessions = sessions
         self._protector = Protector(keys, "antiforgery")
 
-    def issue(self, scope: Any, user: User | None) -> Issued:
+    def issue(self, scope: Any, user: User | None) -> IssuedToken:
         """Return a new token and the headers to send with it. Raises `NoKeyError`.
 
         An existing cookie is reused, so that all open pages of the browser stay valid.
@@ -58,7 +58,7 @@ class Antiforgery:
             secure = "; secure" if self._sessions.is_secure(scope) else ""
             attributes = f"; path=/{secure}; samesite=strict; httponly"
             headers.append(("set-cookie", f"{self.options.cookie}={cookie}{attributes}"))
-        return Issued(self._protector.seal(_bond(cookie, user)), headers)
+        return IssuedToken(self._protector.seal(_bond(cookie, user)), headers)
 
     async def fault(self, scope: Any, user: User | None, token: str) -> str | None:
         """Return the fault of a token of a request, or None if it is valid."""

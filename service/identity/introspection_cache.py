@@ -13,21 +13,21 @@ MOST = 10_000
 """Most positive results, and most negative ones. They are counted separately, so that a client that sends invented keys
 cannot displace the results of valid ones."""
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-class IntrospectionCache(Generic[Found]):
+class IntrospectionCache(Generic[Result]):
     """Results by key. For each key, only one question to the database runs at a time; other requests wait for its
     result."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._found: dict[str, tuple[float, Found]] = {}
+        self._found: dict[str, tuple[float, Result]] = {}
         self._missing: dict[str, float] = {}
-        self._asking: dict[str, asyncio.Future[Found | None]] = {}
+        self._asking: dict[str, asyncio.Future[Result | None]] = {}
         self._invalidations = 0
 
-    def known(self, key: str) -> tuple[Found | None] | None:
+    def known(self, key: str) -> tuple[Result | None] | None:
         """Return the cached result in a tuple, or None if there is none."""
         now = time.monotonic()
         if (entry := self._found.get(key)) is not None and now < entry[0]:
@@ -41,7 +41,7 @@ class IntrospectionCache(Generic[Found]):
         self._missing.clear()
         self._asking.clear()
 
-    async def ask(self, key: str, question: Callable[[], Awaitable[Found | None]]) -> Found | None:
+    async def ask(self, key: str, question: Callable[[], Awaitable[Result | None]]) -> Result | None:
         """Return the result of the question, or of the one that is running for the same key. Raises what the question
         raises."""
         while (asking := self._asking.get(key)) is not None:
@@ -54,14 +54,14 @@ class IntrospectionCache(Generic[Found]):
         asking.add_done_callback(lambda done: self._forget(key, done))
         return await asyncio.shield(asking)
 
-    def _forget(self, key: str, done: asyncio.Future[Found | None]) -> None:
+    def _forget(self, key: str, done: asyncio.Future[Result | None]) -> None:
         """Remove a finished question, and mark its exception as retrieved."""
         if self._asking.get(key) is done:
             del self._asking[key]
         if not done.cancelled():
             done.exception()
 
-    async def _answer(self, key: str, question: Callable[[], Awaitable[Found | None]]) -> Found | None:
+    async def _answer(self, key: str, question: Callable[[], Awaitable[Result | None]]) -> Result | None:
         """Run the question and cache its result, unless `forget` was called meanwhile."""
         generation = self._invalidations
         result = await question()
@@ -76,10 +76,10 @@ class IntrospectionCache(Generic[Found]):
         return result
 
 
-Kept = TypeVar("Kept")
+Value = TypeVar("Value")
 
 
-def _bounded(entries: dict[str, Kept]) -> dict[str, Kept]:
+def _bounded(entries: dict[str, Value]) -> dict[str, Value]:
     """Remove the oldest entry if the dictionary is full; return the dictionary."""
     if len(entries) >= MOST:
         entries.pop(next(iter(entries)))

@@ -16,7 +16,7 @@ from rowcall.core.auth.claims import Claim, User, latest_end, lifetime
 from rowcall.core.auth.cookies import cookie_value, session_value, set_session
 from rowcall.core.auth.options import LONGEST_SESSION, AuthOptions
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme
-from rowcall.core.auth.tokens import BadTokenError, Verified
+from rowcall.core.auth.tokens import BadTokenError, VerifiedToken
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.outgoing.options import ClientOptions
 from rowcall.service.identity.encrypted_sessions import EncryptedSessions
@@ -187,7 +187,7 @@ class Sessions:
         if isinstance(scheme, JwtScheme):
             return self._session(scheme, self.signed[scheme.name].verify(token))
         session = self.access[scheme.name].read(token, time.time())
-        return self._session(scheme, Verified(session.claims, session.expires, session.begins))
+        return self._session(scheme, VerifiedToken(session.claims, session.expires, session.begins))
 
     async def _verify_foreign(self, scheme: Scheme, token: str) -> Session:
         """Verify a token with the key set of its scheme. Raises `BadTokenError` or `SealError`."""
@@ -203,7 +203,7 @@ class Sessions:
             return self._session(scheme, verified._replace(expires=min(verified.expires, until)))
         raise BadTokenError("no key of the issuer verifies the token")
 
-    def _session(self, scheme: Scheme, verified: Verified) -> Session:
+    def _session(self, scheme: Scheme, verified: VerifiedToken) -> Session:
         ends = latest_end(verified.claims)
         if ends <= time.time():
             raise BadTokenError("acting as another user has ended")
@@ -253,7 +253,7 @@ class Sessions:
         return Session(self.user(session.claims, scheme.name), scheme, session.begins, session.expires, renew_at)
 
     def _renew(self, context: RequestContext, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
-        """Add a cookie with a full lifetime to the response, whatever it is (sign-in-28)."""
+        """Add a session cookie with a full lifetime to the response, whatever its status (sign-in-28)."""
         if is_head(context) or isinstance(context.protocol, RenewingProtocol):
             return
         now = time.time()

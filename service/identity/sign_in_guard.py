@@ -44,7 +44,7 @@ Count = Callable[[str], None]
 
 
 class Signers(Protocol):
-    """What the guard uses of `service.identity.identity`."""
+    """The attributes of `service.identity.identity.Identity` that the guard needs: keys, sessions, client address."""
 
     keys: Keys
     sessions: Sessions

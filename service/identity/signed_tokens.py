@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, RSAPubl
 from rowcall.core.auth.claims import ACTOR, Claim
 from rowcall.core.auth.schemes import JwtScheme
 from rowcall.core.auth.token_families import Mark, mark_of
-from rowcall.core.auth.tokens import REGISTERED, BadTokenError, Verified
+from rowcall.core.auth.tokens import REGISTERED, BadTokenError, VerifiedToken
 from rowcall.service.startup_error import StartupError
 
 TOKEN_TYPE = "token_type"  # noqa: S105 (a claim)
@@ -63,7 +63,7 @@ class SignedTokens:
         payload |= {"aud": self.scheme.audience} if self.scheme.audience else {}
         return jwt.encode(payload, self._key, algorithm=self._algorithm, headers=header)
 
-    def verify(self, token: str) -> Verified:
+    def verify(self, token: str) -> VerifiedToken:
         """Verify an access token. Raises `BadTokenError`."""
         for algorithms, key in self._keys:
             try:
@@ -73,7 +73,7 @@ class SignedTokens:
             return self._verified(payload, _own_claims(payload, token) if key is self._own_key else _others(payload))
         raise BadTokenError("no key verifies the token")
 
-    def verify_with(self, token: str, key: Any, algorithms: tuple[str, ...]) -> Verified:
+    def verify_with(self, token: str, key: Any, algorithms: tuple[str, ...]) -> VerifiedToken:
         """Verify an access token of another issuer. Raises `BadTokenError`."""
         lifetime = self.scheme.validate_lifetime
         payload = _decoded(token, key, algorithms, self.scheme, lifetime=lifetime)
@@ -100,15 +100,15 @@ class SignedTokens:
         # The signature has several base64 forms; the signed text has only one.
         return claims, mark_of(header.get(_MARK), token.rpartition(".")[0])
 
-    def _verified(self, payload: dict[str, Any], claims: tuple[Claim, ...]) -> Verified:
+    def _verified(self, payload: dict[str, Any], claims: tuple[Claim, ...]) -> VerifiedToken:
         if payload.get(TOKEN_TYPE) == _REFRESH:
             raise BadTokenError("a refresh token gives no access")
         scheme = self.scheme
         expires = payload["exp"] + scheme.clock_skew if scheme.validate_lifetime else float("inf")
         begins = payload.get("nbf") if scheme.validate_lifetime else None
         if not isinstance(begins, int | float):
-            return Verified(claims, float(expires))
-        return Verified(claims, float(expires), float(begins) - scheme.clock_skew)
+            return VerifiedToken(claims, float(expires))
+        return VerifiedToken(claims, float(expires), float(begins) - scheme.clock_skew)
 
 
 class _WrongKeyError(BadTokenError):

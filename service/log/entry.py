@@ -27,8 +27,8 @@ NOTHING: Mapping[str, Any] = {}
 
 
 class Entry(NamedTuple):
-    """time: seconds since 1970. properties: structured sinks show them by name, whether or not the message contains
-    them."""
+    """A log entry. time: seconds since 1970. properties: structured sinks show them by name, whether or not the message
+    contains them."""
 
     time: float
     level: int

@@ -26,7 +26,10 @@ _CONNECT_WITHIN = "5"
 
 
 class PostgresSink:
-    """command: SQL with $1 to $5: level, message, UTC time, exception or NULL, source."""
+    """The sink that stores entries by an SQL command of the operator.
+
+    command: SQL with $1 to $5: level, message, UTC time, exception or NULL, source.
+    """
 
     name = "PostgreSQL"
 

@@ -18,7 +18,9 @@ from rowcall.service.log.sinks import Format
 
 
 class RotatingFile:
-    """limit: bytes from which a file is full, None for no limit. roll: whether a full file is followed by the next one;
+    """The sink that writes to files, one or more for each day.
+
+    limit: bytes from which a file is full, None for no limit. roll: whether a full file is followed by the next one;
     otherwise, further entries are dropped until the next day. keep: number of files, None for all."""
 
     name = "file"

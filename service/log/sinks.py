@@ -33,7 +33,8 @@ class Sink(Protocol):
         are lost."""
 
     def give_up(self) -> None:
-        """From now on, do not wait: the process ends. Called by another thread."""
+        """Make the present and every later `write` end without further waiting, because the process ends. Called by
+        another thread."""
 
     def close(self) -> None: ...
 
@@ -72,7 +73,8 @@ class SinkThread:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
 
     def give_up(self) -> None:
-        """Wait once, for at most `FLUSH_WITHIN` seconds, until the waiting entries are written."""
+        """Put the sink into its mode for the end of the process, in which it does not wait. The first call then waits,
+        for at most `FLUSH_WITHIN` seconds, until the queue is written."""
         self._sink.give_up()
         if not self._given_up:
             self._given_up = True

@@ -125,7 +125,7 @@ class _Server:
         """
         kind = (context.scope.headers.get("content-type") or "").partition(";")[0].strip().lower()
         if kind != "application/json":
-            raise Problem(415, f"{self._options.path} takes application/json")
+            raise Problem(415, f"the body of a request to {self._options.path} must be of type application/json")
 
     def _is_own(self, origin: str, context: RequestContext) -> bool:
         """Return whether the origin is that of this service. A host name must be configured: DNS may have been

@@ -23,7 +23,7 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.shared_state.bounded_cache import BoundedCache
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.shared_state.memory_cache import now
-from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheLease, Found
+from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheLease, LookupResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class HostCachedPage:
         _send(context, await self._make(context))
 
     async def _renewed(
-        self, context: RequestContext, answers: BoundedCache, key: bytes, coming: Found | Awaitable[Found]
+        self, context: RequestContext, answers: BoundedCache, key: bytes, coming: LookupResult | Awaitable[LookupResult]
     ) -> None:
         """Compute the response and cache it.
 

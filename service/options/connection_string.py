@@ -50,7 +50,7 @@ class ConnectionInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Embedded:
+class EmbeddedServerPath:
     """The form `embedded:PATH`: a private PostgreSQL server in a folder (see `service.embedded.postgres`)."""
 
     path: Path
@@ -71,7 +71,7 @@ def main_connection_name(settings: Settings) -> str:
     return names[0]
 
 
-def connection_for(settings: Settings, name: str, default_application_name: str) -> ConnectionInfo | Embedded:
+def connection_for(settings: Settings, name: str, default_application_name: str) -> ConnectionInfo | EmbeddedServerPath:
     """Parse the connection string `name`, with placeholders resolved and the application name set."""
     text = settings.map_text("ConnectionStrings", name)
     if not text or not text.strip():
@@ -80,7 +80,7 @@ def connection_for(settings: Settings, name: str, default_application_name: str)
         parsed = parse_connection_string(text)
     except StartupError as error:
         raise StartupError(f"ConnectionStrings:{name}: {error}") from None
-    if isinstance(parsed, Embedded):
+    if isinstance(parsed, EmbeddedServerPath):
         return parsed
     if not settings.flag("ConnectionSettings:SetApplicationNameInConnection"):
         return parsed
@@ -88,7 +88,7 @@ def connection_for(settings: Settings, name: str, default_application_name: str)
     return parsed.with_parameters(application_name=application)
 
 
-def parse_connection_string(text: str) -> ConnectionInfo | Embedded:
+def parse_connection_string(text: str) -> ConnectionInfo | EmbeddedServerPath:
     """Read any of the four forms. Raise StartupError that names the offending keyword, never a value."""
     text = text.strip()
     scheme, colon, rest = text.partition(":")
@@ -101,10 +101,10 @@ def parse_connection_string(text: str) -> ConnectionInfo | Embedded:
     return _from_pairs(_split_pairs(text))
 
 
-def _embedded(path: str) -> Embedded:
+def _embedded(path: str) -> EmbeddedServerPath:
     if not path.strip():
         raise StartupError("`embedded:` needs the folder of the database, for example embedded:./data")
-    return Embedded(Path(path.strip()).expanduser())
+    return EmbeddedServerPath(Path(path.strip()).expanduser())
 
 
 _NUMBERS = ("connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")

@@ -67,7 +67,7 @@ def _mappings(codes: Mapping[str, Any]) -> Iterator[tuple[str, ErrorMapping]]:
     for code, entry in codes.items():
         status = _text(entry, "StatusCode") if isinstance(entry, Mapping) else None
         if status is None:
-            log.warning("%s:ErrorCodePolicies: %s is skipped: it has no StatusCode", _ERRORS, code)
+            log.warning("%s:ErrorCodePolicies: %s is skipped, as it has no StatusCode; add one", _ERRORS, code)
             continue
         yield (
             code.upper(),

@@ -154,7 +154,7 @@ def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[Disabl
     if not options.tables.keys:
         section = "Service:TableFormatOptions:"
         switch = "HtmlEnabled or ExcelEnabled" if settings.flag(section + "Enabled") else "Enabled"
-        yield DisabledFeatures("table_format", section + switch, "the answer is JSON")
+        yield DisabledFeatures("table_format", section + switch, "responses are JSON")
     if not options.cache.enabled:
         for word in ("cached", "cache_profile"):
             yield DisabledFeatures(word, "CacheOptions:Enabled", "no response is cached")
@@ -191,7 +191,7 @@ def _refusals(settings: Settings) -> Refusals:
 
 
 def _variables(settings: Settings) -> tuple[tuple[str, str | None], ...]:
-    """Return name and value of the environment variables that annotations may use (05, 2.1).
+    """Return name, in lower case, and value of the environment variables that annotations may use.
 
     An unset variable has the default text of `Service:AvailableEnvVars`.
     """

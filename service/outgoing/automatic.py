@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rowcall.core.auth.parameter_injection import injected_parameters
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ValueKind
 from rowcall.core.endpoint.resolved_parameters import resolved_parameters
-from rowcall.core.outgoing.forwarding import Automatic, Given, Headers, JsonKind
+from rowcall.core.outgoing.forwarding import Automatic, AutomaticValue, Headers, JsonKind
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.response.headers import argument_text
 
@@ -37,7 +37,7 @@ def _kind(parameter: EndpointParameter) -> JsonKind:
     return JsonKind.EMBEDDED if parameter.kind is ValueKind.JSON else JsonKind.STRING
 
 
-def given_values(automatic: tuple[Automatic, ...], context: RequestContext) -> list[Given]:
+def automatic_values(automatic: tuple[Automatic, ...], context: RequestContext) -> list[AutomaticValue]:
     return [(item, argument_text(context, item.index)) for item in automatic]
 
 

@@ -18,7 +18,7 @@ from rowcall.core.outgoing.credentials import OwnCredentials
 from rowcall.core.outgoing.forwarding import (
     BODY_METHODS,
     PLAIN_TEXT,
-    Given,
+    AutomaticValue,
     Headers,
     body_with,
     encoded_path,
@@ -29,7 +29,7 @@ from rowcall.core.outgoing.forwarding import (
 )
 from rowcall.core.outgoing.options import ProxyOptions
 from rowcall.service.http_client.messages import IDEMPOTENT, HttpResponse, OutgoingRequest, ResponseWaiter
-from rowcall.service.outgoing.automatic import automatic_parameters, context_headers, context_names, given_values
+from rowcall.service.outgoing.automatic import automatic_parameters, automatic_values, context_headers, context_names
 from rowcall.service.outgoing.bodies import SMALL, announced_length, gathered, may_have_body, pieces, whole_body
 from rowcall.service.outgoing.hedging import hedged
 from rowcall.service.request_context.client_address import client_reader
@@ -197,7 +197,7 @@ class ForwardRequest:
         self, context: RequestContext, method: str, go_on: Callable[[], None]
     ) -> tuple[str, Body, int | None]:
         query: str = context.scope.query_string
-        values: list[Given] = given_values(self._automatic, context) if self._automatic else []
+        values: list[AutomaticValue] = automatic_values(self._automatic, context) if self._automatic else []
         carries = method in BODY_METHODS
         if self._raw_body is not None:
             replaced = next((value for item, value in values if item is self._raw_body), None)
@@ -209,7 +209,7 @@ class ForwardRequest:
             return query, body_with(body if isinstance(body, bytes) else b"", values), None
         return self._query(query, values), body, length
 
-    def _query(self, query: str, values: list[Given]) -> str:
+    def _query(self, query: str, values: list[AutomaticValue]) -> str:
         query, too_long = query_with(query, values, self._options.max_query_value)
         for name in too_long:
             longest = self._options.max_query_value

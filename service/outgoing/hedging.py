@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-Found = TypeVar("Found")
+Response = TypeVar("Response")
 
 
-async def hedged(ask: Callable[[], Awaitable[Found]], seconds: float, leave: Callable[[Found], None]) -> Found:
+async def hedged(ask: Callable[[], Awaitable[Response]], seconds: float, leave: Callable[[Response], None]) -> Response:
     """Return the result of `ask`, which is called again if the first call has no result after `seconds`.
 
     leave: called with a response that is not used.
@@ -19,7 +19,7 @@ async def hedged(ask: Callable[[], Awaitable[Found]], seconds: float, leave: Cal
     Raises:
         Exception: the one of `ask`, if no call remains.
     """
-    running: set[asyncio.Task[Found]] = {_begun(ask)}
+    running: set[asyncio.Task[Response]] = {_begun(ask)}
     try:
         done, running = await asyncio.wait(running, timeout=seconds)
         if not done:
@@ -42,8 +42,8 @@ async def hedged(ask: Callable[[], Awaitable[Found]], seconds: float, leave: Cal
                 leave(late)
 
 
-def _begun(ask: Callable[[], Awaitable[Found]]) -> asyncio.Task[Found]:
-    async def asking() -> Found:
+def _begun(ask: Callable[[], Awaitable[Response]]) -> asyncio.Task[Response]:
+    async def asking() -> Response:
         return await ask()
 
     return asyncio.get_running_loop().create_task(asking())

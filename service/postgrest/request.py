@@ -27,7 +27,7 @@ class Resource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """A request up to its query string.
+    """What a request says outside its query string and body: target, schema, caller, preferences, accepted types.
 
     disconnected: returns when the client has disconnected. profile: whether the response names the schema, because the
     request does or because several schemas are exposed.
@@ -81,7 +81,11 @@ def resource_of(segments: list[str]) -> tuple[Resource, str]:
 def read_request(
     scope: Any, disconnected: Disconnected, segments: list[str], user: Authenticated, options: PostgRestOptions
 ) -> ApiRequest:
-    """Read path, schema and method. Raises `ApiError` (`PGRST101`, `106`, `117`, `125`)."""
+    """Read path, method and the headers that select schema, preferences and media type.
+
+    Raises `ApiError`: `PGRST125` for the path, `PGRST101` and `PGRST117` for the method, `PGRST106` for a schema that
+    is not exposed.
+    """
     resource, name = resource_of(segments)
     method: str = scope.method
     header = "content-profile" if method in WRITE_METHODS else "accept-profile"

@@ -56,7 +56,7 @@ def respond_with_page(endpoint: Endpoint, query: Query, services: Services) -> S
 
 
 def _with_vary(headers: Headers) -> Headers:
-    """Return the headers with the request header on which every page depends, in the one `Vary` field."""
+    """Return the headers with `Prefer` added to `Vary`, merged into one field: every page depends on `Prefer`."""
     fields = [value for name, value in headers if name.lower() == "vary"]
     others = [field for field in headers if field[0].lower() != "vary"]
     return [*others, ("vary", ", ".join((*fields, "Prefer")))]

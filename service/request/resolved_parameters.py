@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.endpoint.resolved_parameters import Resolved, resolved_parameters, unsupplied_parameters
+from rowcall.core.endpoint.resolved_parameters import ResolvedParameter, resolved_parameters, unsupplied_parameters
 from rowcall.core.errors.error_policy import ErrorPolicy
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
@@ -65,7 +65,7 @@ class _Statement:
     they have the types of their parameters.
     """
 
-    def __init__(self, endpoint: Endpoint, resolved: Resolved, services: Services) -> None:
+    def __init__(self, endpoint: Endpoint, resolved: ResolvedParameter, services: Services) -> None:
         self.target = resolved.target
         self._values = resolved.values
         self._texts = (resolved.sql, resolved.typed)

@@ -117,7 +117,8 @@ class CapturedResponse:
     """`response_file` opens its path: streamed bodies come through a pipe."""
 
     def __init__(self, outer: Any, body: bytes = b"") -> None:
-        """outer: the protocol of the client that made the outermost request."""
+        """outer: the protocol of the client that made the outermost request. body: of the subrequest, which the
+        endpoint reads from this object."""
         self._body = body
         self._loop = asyncio.get_running_loop()
         self._pipe: _PipeReader | None = None

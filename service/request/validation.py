@@ -53,7 +53,7 @@ def validate(endpoint: Endpoint, services: Services) -> Step | None:
     left to the server are not checked.
     """
     expected = [
-        _Wanted(endpoint, check.index, rule, _message_of(endpoint, check.index, rule))
+        _RuleCheck(endpoint, check.index, rule, _message_of(endpoint, check.index, rule))
         for check in checks(endpoint, services.options.rules)
         for rule in check.rules
     ]
@@ -67,7 +67,7 @@ def validate(endpoint: Endpoint, services: Services) -> Step | None:
         return None
 
     def check(context: RequestContext) -> None:
-        broken: dict[int, _Wanted] = {}
+        broken: dict[int, _RuleCheck] = {}
         for item in expected:
             if context.mask & item.bit and item.bit not in broken and not item.holds(context):
                 broken[item.bit] = item
@@ -80,7 +80,7 @@ def validate(endpoint: Endpoint, services: Services) -> Step | None:
     return check_values
 
 
-class _Wanted:
+class _RuleCheck:
     """One rule for one value."""
 
     def __init__(self, endpoint: Endpoint, index: int, rule: Rule, message: str) -> None:

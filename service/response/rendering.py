@@ -37,7 +37,8 @@ def with_column_checks(writer: BodyWriter, endpoint: Endpoint) -> BodyWriter:
 
 
 def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
-    """Bytes take precedence over raw, raw over JSON (rendering-39)."""
+    """Return what turns rows into the body; None for an endpoint without a result, or with an object as result. Bytes
+    take precedence over raw, raw over JSON (rendering-39)."""
     shape = endpoint.shape
     options = endpoint.options
     is_set = shape.is_set and not options.single

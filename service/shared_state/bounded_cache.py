@@ -12,7 +12,7 @@ from functools import cached_property
 from rowcall.core.cache.entry import Entry
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.shared_state.memory_cache import MemoryCache
-from rowcall.service.shared_state.single_flight import CacheLease, Found
+from rowcall.service.shared_state.single_flight import CacheLease, LookupResult
 
 SIZE = 67_108_864
 """Size of the table in bytes."""
@@ -36,7 +36,7 @@ class BoundedCache:
         self._prune_later()
         return MemoryCache(self._host.cached_responses(self._name, SIZE), self._host.message_bus)
 
-    def begin(self, key: bytes) -> Found | Awaitable[Found]:
+    def begin(self, key: bytes) -> LookupResult | Awaitable[LookupResult]:
         """Look up a key: return the entry, the lease to compute it, or `NOT_SHARED`. Waits without a time limit."""
         return self._answers.begin(key, 0)
 

@@ -16,7 +16,13 @@ from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.service.shared_state.host_state import INVALIDATE_TAGS, HostState
 from rowcall.service.shared_state.memory_cache import LARGEST, MemoryCache
 from rowcall.service.shared_state.message_bus import WORKER_GONE
-from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheBackend, Found, FoundStale, invalidation_failed
+from rowcall.service.shared_state.single_flight import (
+    NOT_SHARED,
+    CacheBackend,
+    LookupResult,
+    StaleLookupResult,
+    invalidation_failed,
+)
 
 if TYPE_CHECKING:
     from rowcall.service.shared_state.redis_cache import RedisCache
@@ -24,7 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("rowcall.cache")
 
-Asked = TypeVar("Asked")
+Result = TypeVar("Result")
 AGAIN_SECONDS = 1.0
 
 MOST_BUFFERED = 33_554_432
@@ -222,10 +228,10 @@ class CacheBackends:
 class _Absent:
     """Backend while Redis is unreachable: every request computes its response, and every invalidation fails."""
 
-    def begin(self, _key: bytes, _time_limit: float) -> Found:
+    def begin(self, _key: bytes, _time_limit: float) -> LookupResult:
         return NOT_SHARED
 
-    def begin_stale(self, _key: bytes, _time_limit: float, _stale: Stale) -> FoundStale:
+    def begin_stale(self, _key: bytes, _time_limit: float, _stale: Stale) -> StaleLookupResult:
         return NOT_SHARED
 
     def last(self, _key: bytes, _stale: Stale) -> Entry | None:
@@ -248,24 +254,26 @@ class _Later:
         self._absent = absent
         self._nothing: CacheBackend = _Absent()
 
-    def _ask(self, ask: Callable[[CacheBackend], Asked | Awaitable[Asked]]) -> Asked | Awaitable[Asked]:
+    def _ask(self, ask: Callable[[CacheBackend], Result | Awaitable[Result]]) -> Result | Awaitable[Result]:
         if self._coming.done():
             return ask(self._coming.result())
         return ask(self._nothing) if self._absent.is_set() else self._ask_later(ask)
 
-    async def _ask_later(self, ask: Callable[[CacheBackend], Asked | Awaitable[Asked]]) -> Asked:
+    async def _ask_later(self, ask: Callable[[CacheBackend], Result | Awaitable[Result]]) -> Result:
         absent = asyncio.ensure_future(self._absent.wait())
         await asyncio.wait((self._coming, absent), return_when=asyncio.FIRST_COMPLETED)
         absent.cancel()
         result = ask(self._coming.result() if self._coming.done() else self._nothing)
         return await result if isinstance(result, Awaitable) else result
 
-    def begin(self, key: bytes, time_limit: float) -> Found | Awaitable[Found]:
+    def begin(self, key: bytes, time_limit: float) -> LookupResult | Awaitable[LookupResult]:
         if self._coming.done():
             return self._coming.result().begin(key, time_limit)
         return self._ask(lambda store: store.begin(key, time_limit))
 
-    def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
+    def begin_stale(
+        self, key: bytes, time_limit: float, stale: Stale
+    ) -> StaleLookupResult | Awaitable[StaleLookupResult]:
         return self._ask(lambda store: store.begin_stale(key, time_limit, stale))
 
     def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:

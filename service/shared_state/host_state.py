@@ -14,7 +14,7 @@ from rowcall.ext.response_cache.table import ResponseTable
 from rowcall.service.shared_state.environment import Environment, shared_memory
 from rowcall.service.shared_state.message_bus import WORKER_GONE, MessageBus
 
-Kept = TypeVar("Kept")
+SharedObject = TypeVar("SharedObject")
 INVALIDATE_TAGS = "forget-tags"
 
 
@@ -48,7 +48,7 @@ class HostState:
                 self._tables[name] = ResponseTable(memory, os.getpid(), Entry)
         return self._tables[name]
 
-    def once(self, name: str, make: Callable[[], Kept]) -> Kept:
+    def once(self, name: str, make: Callable[[], SharedObject]) -> SharedObject:
         """Return the object of this name, which exists once in a process for all schema snapshots; create it at the
         first call.
 

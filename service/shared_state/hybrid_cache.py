@@ -22,7 +22,7 @@ from rowcall.service.shared_state.memory_cache import MemoryCache
 from rowcall.service.shared_state.redis_cache import RedisCache, stored_name
 from rowcall.service.shared_state.redis_connection import FAILURES, MALFORMED
 from rowcall.service.shared_state.redis_link import PING, GoneError
-from rowcall.service.shared_state.single_flight import Found, FoundStale, invalidation_failed
+from rowcall.service.shared_state.single_flight import LookupResult, StaleLookupResult, invalidation_failed
 
 CHANNEL = b"rowcall:forget"
 LISTENERS = b"rowcall:listeners"
@@ -91,7 +91,7 @@ class HybridCache:
     def _hears(self) -> bool:
         return time.monotonic() - self._last_reply < SILENT
 
-    async def _begin(self, key: bytes, time_limit: float) -> Found:
+    async def _begin(self, key: bytes, time_limit: float) -> LookupResult:
         began, invalidations = time.monotonic(), self._invalidations
         result = await self._redis.begin(key, time_limit)
         # Only a response that Redis has stored is copied. One that is computed now is copied at its next lookup.
@@ -99,7 +99,7 @@ class HybridCache:
             await self._copy(key, result, began, invalidations, 0.0)
         return result
 
-    async def _begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale:
+    async def _begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> StaleLookupResult:
         began, invalidations = time.monotonic(), self._invalidations
         result = await self._redis.begin_stale(key, time_limit, stale)
         if type(result) is Entry:

@@ -24,13 +24,13 @@ from rowcall.service.shared_state.message_bus import WORKER_GONE, MessageBus
 from rowcall.service.shared_state.single_flight import (
     NOT_SHARED,
     RETRY_LOOKUP,
-    Found,
-    FoundStale,
+    LookupResult,
     NotShared,
     Outcome,
     RetryLookup,
     SingleFlightWaiters,
     StaleEntry,
+    StaleLookupResult,
     ending,
     problem_of,
     problem_text,
@@ -70,7 +70,8 @@ class MemoryLease(Lease):
     answers: MemoryCache
 
     def announce(self, tags: tuple[str, ...], seconds: float | None) -> None:
-        """Record the tags. An invalidation of a tag records its time, and the lease knows when it was acquired."""
+        """Set the tags of the response, which `keep` compares with invalidations since the lease was acquired. Other
+        backends store tags and lifetime here; this one does not need `seconds`."""
         self.tags = tags
 
     def last(self, stale: Stale) -> Entry | None:
@@ -112,14 +113,16 @@ class MemoryCache:
     def get(self, key: bytes) -> Entry | None:
         return self._table.find(stored_name(key), now())
 
-    def begin(self, key: bytes, time_limit: float) -> Found | Awaitable[Found]:
+    def begin(self, key: bytes, time_limit: float) -> LookupResult | Awaitable[LookupResult]:
         name = key if len(key) <= LONGEST_NAME else stored_name(key)
         if self._unshared and self._is_unshared(name):
             return self._table.find(name, now()) or NOT_SHARED
         result = self._acquire(name, time_limit, fresh=False)
         return self._wait(name, time_limit, fresh=False) if result is None else result
 
-    def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
+    def begin_stale(
+        self, key: bytes, time_limit: float, stale: Stale
+    ) -> StaleLookupResult | Awaitable[StaleLookupResult]:
         name = stored_name(key)
         at = now()
         entry = self._table.find(name, at)
@@ -141,7 +144,7 @@ class MemoryCache:
         entry = self._table.find(name, now())
         return None if entry is None or (entry.fresh and now() >= entry.fresh + stale.error) else entry
 
-    def _acquire(self, name: bytes, time_limit: float, *, fresh: bool) -> Found | None:
+    def _acquire(self, name: bytes, time_limit: float, *, fresh: bool) -> LookupResult | None:
         """Return the entry, a new lease, or `NOT_SHARED`; None if another request holds the lease and will report the
         result.
 
@@ -155,11 +158,13 @@ class MemoryCache:
             return None
         return NOT_SHARED if result == FULL else MemoryLease(self, name, result, at)  # type: ignore[arg-type]
 
-    def _wait(self, name: bytes, time_limit: float, *, fresh: bool) -> Awaitable[Found]:
+    def _wait(self, name: bytes, time_limit: float, *, fresh: bool) -> Awaitable[LookupResult]:
         # Join now, not when it is first awaited: a result reported in between must not be missed.
         return self._waited(name, self._waiters.join(name), time_limit, fresh=fresh)
 
-    async def _waited(self, name: bytes, future: asyncio.Future[Outcome], time_limit: float, *, fresh: bool) -> Found:
+    async def _waited(
+        self, name: bytes, future: asyncio.Future[Outcome], time_limit: float, *, fresh: bool
+    ) -> LookupResult:
         until = now() + time_limit
         while True:
             outcome = await self._waiters.wait(name, future, max(0.001, until - now()) if time_limit > 0 else 0)
@@ -208,7 +213,8 @@ class MemoryCache:
         """Return the step that stores the result, as `MemoryLease.keep` does.
 
         seconds: lifetime; None: until invalidated. largest: size in bytes from which a response is not stored. most:
-        maximum number of rows; 0: no limit.
+        maximum number of rows; 0: no limit. needs_row: a result without a row is not stored. otherwise: the Python step
+        for all other cases.
         """
         lifetime = -1.0 if seconds is None else seconds
         most_bytes = min(largest, self._largest + 1)

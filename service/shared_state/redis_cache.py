@@ -38,13 +38,13 @@ from rowcall.service.shared_state.redis_link import GoneError, RedisLink
 from rowcall.service.shared_state.single_flight import (
     NOT_SHARED,
     RETRY_LOOKUP,
-    Found,
-    FoundStale,
+    LookupResult,
     NotShared,
     Outcome,
     RetryLookup,
     SingleFlightWaiters,
     StaleEntry,
+    StaleLookupResult,
     invalidation_failed,
     problem_of,
     problem_text,
@@ -223,7 +223,7 @@ class RedisCache:
 
     # --- lookup ----------------------------------------------------------------------------------------------------
 
-    async def begin(self, key: bytes, time_limit: float) -> Found:
+    async def begin(self, key: bytes, time_limit: float) -> LookupResult:
         name = stored_name(key)
         try:
             data = await self.link.get(b"rowcall:{%b}:a" % name)
@@ -232,7 +232,7 @@ class RedisCache:
         except GoneError:
             return NOT_SHARED
 
-    async def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale:
+    async def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> StaleLookupResult:
         try:
             return await self._acquire_stale(stored_name(key), time_limit, stale)
         except GoneError:
@@ -256,15 +256,15 @@ class RedisCache:
             raise GoneError
         return None if left == -1 else max(0.0, left / 1000)
 
-    async def _acquire(self, name: bytes, time_limit: float) -> Found:
+    async def _acquire(self, name: bytes, time_limit: float) -> LookupResult:
         result = await self._wait_or_begin(name, time_limit, _BEGIN, [])
         return result.entry if isinstance(result, StaleEntry) else result
 
-    async def _acquire_stale(self, name: bytes, time_limit: float, stale: Stale) -> FoundStale:
+    async def _acquire_stale(self, name: bytes, time_limit: float, stale: Stale) -> StaleLookupResult:
         times = [_milliseconds(stale.longest), _milliseconds(stale.revalidate)]
         return await self._wait_or_begin(name, time_limit, _BEGIN_STALE, times)
 
-    async def _wait_or_begin(self, name: bytes, time_limit: float, script: str, times: list[int]) -> FoundStale:
+    async def _wait_or_begin(self, name: bytes, time_limit: float, script: str, times: list[int]) -> StaleLookupResult:
         until = time.monotonic() + time_limit
         refusals = 0
         while True:
@@ -299,7 +299,7 @@ class RedisCache:
                 self.awaited.pop(name, None)
                 return outcome
 
-    def _acquired(self, kind: int, value: bytes, name: bytes, number: bytes) -> FoundStale:
+    def _acquired(self, kind: int, value: bytes, name: bytes, number: bytes) -> StaleLookupResult:
         self.awaited.pop(name, None)
         lease = None
         if kind in (3, 5):

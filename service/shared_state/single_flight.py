@@ -73,14 +73,14 @@ class StaleEntry(NamedTuple):
     lease: CacheLease | None
 
 
-Found = Entry | CacheLease | NotShared
-FoundStale = Found | StaleEntry
+LookupResult = Entry | CacheLease | NotShared
+StaleLookupResult = LookupResult | StaleEntry
 
 
 class CacheBackend(Protocol):
     """A cache backend. `begin` returns a result that is known at once, or an awaitable."""
 
-    def begin(self, key: bytes, time_limit: float) -> Found | Awaitable[Found]:
+    def begin(self, key: bytes, time_limit: float) -> LookupResult | Awaitable[LookupResult]:
         """Look up a key. Return the entry, the lease to compute it, or `NOT_SHARED`.
 
         time_limit: seconds that this request may wait for the result of another one; 0: no limit.
@@ -89,7 +89,9 @@ class CacheBackend(Protocol):
             Problem: the computation of the other request failed, or took longer than the time limit.
         """
 
-    def begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> FoundStale | Awaitable[FoundStale]:
+    def begin_stale(
+        self, key: bytes, time_limit: float, stale: Stale
+    ) -> StaleLookupResult | Awaitable[StaleLookupResult]:
         """`begin` for responses that may be used for longer than they are fresh."""
 
     def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:

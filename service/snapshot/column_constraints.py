@@ -17,7 +17,7 @@ from rowcall.core.catalogue.value_constraints import (
     keeps_nulls_out,
 )
 from rowcall.core.endpoint.endpoint import Endpoint, ResultShape
-from rowcall.service.sqlfiles.describing import Described, Question, describe
+from rowcall.service.sqlfiles.describing import Question, StatementDescription, describe
 
 _TYPES = """
 select t.oid, t.typnotnull, array(
@@ -110,7 +110,7 @@ class _Reader:
         origins = {
             (view, number): origin
             for view, answer in zip(views, answers, strict=True)
-            if isinstance(answer, Described)
+            if isinstance(answer, StatementDescription)
             for number, origin in enumerate(answer.origins, 1)
         }
         read_relations = {relation for relation, _ in self._columns}

@@ -29,14 +29,16 @@ _UNSURE = frozenset({"42725", "42P18"})
 """Errors that depend on the types of values, which are only known when the command runs."""
 
 
-class Configured(NamedTuple):
+class ConfiguredCommand(NamedTuple):
     key: str
     sql: str
     types: Mapping[int, str] | None = {}
     """As in `core.auth.commands.numbered`."""
 
 
-def main_commands(settings: Settings, options: WorkerOptions, endpoints: Iterable[Endpoint]) -> Iterator[Configured]:
+def main_commands(
+    settings: Settings, options: WorkerOptions, endpoints: Iterable[Endpoint]
+) -> Iterator[ConfiguredCommand]:
     """Yield the commands that run on the main connection."""
     auth = options.auth
     of_keys = {
@@ -45,24 +47,24 @@ def main_commands(settings: Settings, options: WorkerOptions, endpoints: Iterabl
         "Auth:ApiKey:Command": None if auth.api_keys is None else auth.api_keys.command,
         "Auth:SessionCheckCommand": None if auth.session_check is None else auth.session_check.command,
     }
-    yield from (Configured(key, sql) for key, sql in of_keys.items() if sql)
+    yield from (ConfiguredCommand(key, sql) for key, sql in of_keys.items() if sql)
     basic = {VALID: "boolean"}
     if auth.basic.command:
-        yield Configured("Service:AuthenticationOptions:BasicAuth:ChallengeCommand", auth.basic.command, basic)
+        yield ConfiguredCommand("Service:AuthenticationOptions:BasicAuth:ChallengeCommand", auth.basic.command, basic)
     for endpoint in endpoints:
         basic_auth = endpoint.options.basic_auth
         if basic_auth is not None and basic_auth.command and endpoint.options.connection is None:
-            yield Configured(f"{endpoint.routine.identity}: basic_auth_command", basic_auth.command, basic)
+            yield ConfiguredCommand(f"{endpoint.routine.identity}: basic_auth_command", basic_auth.command, basic)
     if auth.external is not None and auth.external.providers:
-        yield Configured("Auth:External:LoginCommand", auth.external.command, UNTYPED)
+        yield ConfiguredCommand("Auth:External:LoginCommand", auth.external.command, UNTYPED)
         if any(provider.back_channel for provider in auth.external.providers):
-            yield Configured("Auth:External:BackChannelLogoutCommand", auth.external.logout_command)
+            yield ConfiguredCommand("Auth:External:BackChannelLogoutCommand", auth.external.logout_command)
     if auth.schemes and auth.single_use and (use := settings.text_or_none("Auth:RefreshTokenUseCommand")):
-        yield Configured("Auth:RefreshTokenUseCommand", use, None)
-    yield from (Configured("Service:BeforeRoutineCommands", before.sql) for before in options.before)
+        yield ConfiguredCommand("Auth:RefreshTokenUseCommand", use, None)
+    yield from (ConfiguredCommand("Service:BeforeRoutineCommands", before.sql) for before in options.before)
 
 
-def passkey_commands(options: PasskeyOptions) -> Iterator[Configured]:
+def passkey_commands(options: PasskeyOptions) -> Iterator[ConfiguredCommand]:
     """Yield the commands of the passkey endpoints that exist."""
     paths, commands = options.paths, options.commands
     candidates = (
@@ -75,10 +77,10 @@ def passkey_commands(options: PasskeyOptions) -> Iterator[Configured]:
         ("CompleteRegistrationCommand", commands.complete_register, paths.register),
         ("CompleteAuthenticateCommand", commands.complete_login, paths.login),
     )
-    yield from (Configured(f"Auth:PasskeyAuth:{key}", sql, None) for key, sql, path in candidates if path)
+    yield from (ConfiguredCommand(f"Auth:PasskeyAuth:{key}", sql, None) for key, sql, path in candidates if path)
 
 
-async def report_refused(connector: Connector, commands: Sequence[Configured]) -> None:
+async def report_refused(connector: Connector, commands: Sequence[ConfiguredCommand]) -> None:
     """Log the commands that the database refuses. An unavailable database is not reported here."""
     if not commands:
         return
@@ -91,7 +93,7 @@ async def report_refused(connector: Connector, commands: Sequence[Configured]) -
         log.debug("commands of the configuration cannot be prepared: %s", str(error).strip())
 
 
-async def _refusal(connection: psycopg.AsyncConnection[tuple[object, ...]], command: Configured) -> str | None:
+async def _refusal(connection: psycopg.AsyncConnection[tuple[object, ...]], command: ConfiguredCommand) -> str | None:
     text, _ = numbered(command.sql, command.types)
     connection.pgconn.send_prepare(b"", text.encode())
     for result in await connection.wait(generators.execute(connection.pgconn)):

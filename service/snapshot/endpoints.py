@@ -37,7 +37,7 @@ Exposed = Iterable[tuple[Routine, EndpointDefaults]]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BuiltEndpoints:
     """The result of `EndpointBuilder.build`. endpoints: of each catalogue. left_out: objects without endpoint, with the
     reason."""
 
@@ -133,7 +133,7 @@ class EndpointBuilder:
         """By the position of the catalogue."""
         self._clashes = Clashes()
 
-    def build(self, routines: Iterable[tuple[Catalog, Exposed]], *, first: bool = True) -> Found:
+    def build(self, routines: Iterable[tuple[Catalog, Exposed]], *, first: bool = True) -> BuiltEndpoints:
         """Return the endpoints of each catalogue, built with the defaults of their sources. Endpoints that cannot be
         served are left out with a diagnostic.
 
@@ -172,7 +172,7 @@ class EndpointBuilder:
                 if options.proxy is not None or options.proxy_out is not None:
                     _log_forwarding(endpoint)
         broken = (diagnostic for catalog, _ in catalogs for diagnostic in catalog.broken)
-        return Found(
+        return BuiltEndpoints(
             groups, (*(diagnostic for diagnostic in dict.fromkeys(diagnostics) if diagnostic.left_out), *broken)
         )
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.catalogue.catalog import Catalog, Routine
 from rowcall.core.tables.routines import TableDefaults, table_routines
-from rowcall.service.discovery.catalogue import Wanted
+from rowcall.service.discovery.catalogue import ObjectSelection
 from rowcall.service.options.sql_files import SqlFileOptions
 
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
-    discovery: Wanted = field(default_factory=Wanted)
+    discovery: ObjectSelection = field(default_factory=ObjectSelection)
     routines: EndpointDefaults = field(default_factory=EndpointDefaults)
     tables: EndpointDefaults = field(default_factory=EndpointDefaults)
     """Differs from the defaults of routines only in the comments mode."""

@@ -13,7 +13,7 @@ from rowcall.core.config.tree import find
 from rowcall.core.tables.operations import NAMES as OPERATION_NAMES
 from rowcall.core.tables.operations import Conflict, Variant
 from rowcall.core.tables.routines import TableDefaults
-from rowcall.service.discovery.catalogue import Wanted
+from rowcall.service.discovery.catalogue import ObjectSelection
 from rowcall.service.discovery.filters import RoutineFilter, TableFilter
 from rowcall.service.discovery.trust import ALL_OWNERS
 from rowcall.service.options.connections import ConnectionPlan
@@ -71,11 +71,11 @@ def _files(settings: Settings) -> SqlFileOptions | None:
     return options
 
 
-def _discovery(settings: Settings) -> Wanted:
+def _discovery(settings: Settings) -> ObjectSelection:
     routines, tables = _routine_filter(settings), _table_filter(settings)
     serves_routines = settings.flag("Service:RoutineOptions:Enabled")
     serves_tables = settings.flag(_TABLES + "Enabled")
-    return Wanted(
+    return ObjectSelection(
         routines=routines if serves_routines else None,
         tables=tables if serves_tables else None,
         unserved_routines=None if serves_routines else routines,
@@ -99,7 +99,7 @@ def _table_filter(settings: Settings) -> TableFilter:
 
 
 def _names(settings: Settings, own: str | None = None) -> dict[str, Any]:
-    """Return the eight filters by schema and name, and the trusted owners, as arguments of `Wanted`.
+    """Return the eight filters by schema and name, and the trusted owners, as arguments of `ObjectSelection`.
 
     own: section with filters for one kind of source, which take precedence over those of `Service`.
     """

@@ -29,7 +29,7 @@ from rowcall.core.sqlfile.session_effects import DependencyGraph, Key, session_e
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.first_connection import Opening
-from rowcall.service.discovery.catalogue import Discovered, discover_all, discover_changes
+from rowcall.service.discovery.catalogue import DiscoveredCatalogue, discover_all, discover_changes
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
 from rowcall.service.discovery.queries import GROUPS
 from rowcall.service.discovery.routed import missing_routines, types_of_the_same_names
@@ -72,7 +72,7 @@ class _Database:
     """The result of reading a database. `fingerprint` was computed before the reading."""
 
     fingerprint: Fingerprint
-    found: Discovered
+    found: DiscoveredCatalogue
     dependency_graph: DependencyGraph
 
 
@@ -373,7 +373,7 @@ class SnapshotReader:
 
     async def _at_once(
         self, key: str, connection: psycopg.AsyncConnection[Any], schema: str | None
-    ) -> tuple[Discovered, DependencyGraph]:
+    ) -> tuple[DiscoveredCatalogue, DependencyGraph]:
         """Read catalogue and dependency graph at the start over two connections, in the same exported snapshot.
 
         So two processors of the server work at once, and this process parses one result while the other is computed.
@@ -533,11 +533,13 @@ class SnapshotReader:
 
     def _report_missing(self, missing: Sequence[str], count: int) -> None:
         if missing and self._verify == "Fail":
-            raise StartupError("\n  ".join(("these endpoints are routed to where they cannot run:", *missing)))
+            raise StartupError(
+                "\n  ".join(("these endpoints are routed to connections on which they cannot run:", *missing))
+            )
         for message in missing:
             log.warning("%s", message)
         if self._verify != "None" and not missing:
-            log.info("%d routed endpoints have what they need where they run", count)
+            log.info("the routines of %d endpoints exist on the connections to which these are routed", count)
 
 
 async def _read_world_in(connection: psycopg.AsyncConnection[Any], snapshot: str) -> DependencyGraph:

@@ -62,7 +62,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class StatementDescription:
     """Names and type oids of the columns; empty for a statement without rows."""
 
     columns: tuple[tuple[str, int], ...]
@@ -73,7 +73,7 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RefusedStatement:
     """The error of the server about a statement."""
 
     sqlstate: str
@@ -90,7 +90,7 @@ _Send = Callable[[PGconn], None]
 
 async def describe(
     connection: Connection, questions: Sequence[Question], search_path: str
-) -> list[Described | Refused]:
+) -> list[StatementDescription | RefusedStatement]:
     """Return the description, or the error, of each statement, in their order."""
     answers = await _ask(connection, (_describing(question) for question in questions), len(questions), search_path)
     return [_description(results) for results in answers]
@@ -195,12 +195,12 @@ def _send_and_receive(
     return answers
 
 
-def _description(results: Sequence[PGresult]) -> Described | Refused:
+def _description(results: Sequence[PGresult]) -> StatementDescription | RefusedStatement:
     for result in results:
         if result.status == ExecStatus.FATAL_ERROR:
             return _refusal(result)
     last = results[-1]
-    return Described(
+    return StatementDescription(
         tuple(
             ((last.fname(index) or b"").decode("utf-8", "replace"), last.ftype(index)) for index in range(last.nfields)
         ),
@@ -208,13 +208,13 @@ def _description(results: Sequence[PGresult]) -> Described | Refused:
     )
 
 
-def _refusal(result: PGresult) -> Refused:
+def _refusal(result: PGresult) -> RefusedStatement:
     def field(code: DiagnosticField) -> str | None:
         value = result.error_field(code)
         return None if value is None else value.decode("utf-8", "replace")
 
     position = field(DiagnosticField.STATEMENT_POSITION)
-    return Refused(
+    return RefusedStatement(
         field(DiagnosticField.SQLSTATE) or "",
         field(DiagnosticField.MESSAGE_PRIMARY) or "",
         int(position) if position else None,

@@ -56,9 +56,9 @@ from rowcall.service.discovery.installation import installed_version
 from rowcall.service.discovery.trust import NO_TRUST, Trust
 from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.sqlfiles.describing import (
-    Described,
     Question,
-    Refused,
+    RefusedStatement,
+    StatementDescription,
     describe,
     find_suspects,
     find_table_columns,
@@ -90,7 +90,7 @@ class _Known:
     routine: Routine | None
     """None: it has no statement."""
     place: str
-    """The database that described it."""
+    """The place of the database that described it."""
 
 
 Connection = psycopg.AsyncConnection[Any]
@@ -120,12 +120,15 @@ class SqlFileSource:
     async def read(
         self, home: str, place_of: Place, open_at: OpenAt, *, only_files: bool = False
     ) -> dict[str, Catalog]:
-        """Read the folder, and return the catalogues by the place that describes the files: that of the connection
-        which a file names, or else `home`. only_files: the databases have not changed, so files that have not changed
-        are not described again.
+        """Read the folder, have each file described by its database, and return one catalogue for each database.
 
-        Raises: psycopg.Error: `home` cannot be read; an error of another place is reported for the files that name it.
-        StartupError: at the first reading, if invalid files must stop the start.
+        A database is identified by its place. A file belongs to the place of the connection that it names, otherwise
+        to `home`. place_of: returns the place of a connection. open_at: connects to a place. only_files: the databases
+        have not changed, so only changed files are described again.
+
+        Raises:
+            psycopg.Error: `home` cannot be read. An error of another place is reported for the files that name it.
+            StartupError: at the first reading, if invalid files must stop the start.
         """
         texts = await asyncio.to_thread(self._read_folder)
         if not only_files:
@@ -331,9 +334,9 @@ class _Reading:
         answers = await describe(
             connection, [self._question(item.file, index) for item, index in questions], self._search_path
         )
-        described: dict[tuple[str, int], Described] = {}
+        described: dict[tuple[str, int], StatementDescription] = {}
         for (item, index), answer in zip(questions, answers, strict=True):
-            if isinstance(answer, Described):
+            if isinstance(answer, StatementDescription):
                 described[item.path, index] = answer
             else:
                 self._errors.setdefault(item.path, _refusal(item, index, answer))
@@ -399,7 +402,7 @@ class _Reading:
     def _is_composite(self, oid: int) -> bool:
         return oid != 0 and self._types[oid].kind is TypeKind.COMPOSITE
 
-    def _routine(self, parsed: _Parsed, described: Mapping[tuple[str, int], Described]) -> Routine | None:
+    def _routine(self, parsed: _Parsed, described: Mapping[tuple[str, int], StatementDescription]) -> Routine | None:
         file = parsed.file
         if not file.statements:
             return None
@@ -473,7 +476,7 @@ class _Reading:
             )  # fmt: skip
         return parameters
 
-    def _results(self, parsed: _Parsed, described: Mapping[tuple[str, int], Described]) -> list[FileResult]:
+    def _results(self, parsed: _Parsed, described: Mapping[tuple[str, int], StatementDescription]) -> list[FileResult]:
         results = []
         several = len(parsed.file.statements) > 1
         visible = 0
@@ -486,7 +489,7 @@ class _Reading:
             results.append(self._result(about, key, described.get((parsed.path, index))))
         return results
 
-    def _result(self, about: StatementNotes, key: str | None, described: Described | None) -> FileResult:
+    def _result(self, about: StatementNotes, key: str | None, described: StatementDescription | None) -> FileResult:
         if about.returns == "void":
             return FileResult(key, (), about.single, dropped=True)
         if about.returns is not None:
@@ -525,7 +528,7 @@ def _type_names(parsed: Sequence[_Parsed]) -> set[str]:
     return names | (returned - {"void"})
 
 
-def _refusal(parsed: _Parsed, index: int, refused: Refused) -> str:
+def _refusal(parsed: _Parsed, index: int, refused: RefusedStatement) -> str:
     numbered = parsed.file.parameters.statements[index]
     offset = parsed.file.statements[index].start if refused.position is None else numbered.in_file(refused.position - 1)
     line, column = place(parsed.file.text, offset)

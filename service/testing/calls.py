@@ -40,7 +40,7 @@ class Caller(Protocol):
     def sessions(self) -> SessionPool: ...
 
     async def call(self, block: HttpBlock, stubs: Sequence[Stub]) -> Reply:
-        """Raises CallRefusedError."""
+        """Run a request against its endpoint, and return the response. Raises CallRefusedError."""
         ...
 
     async def run_jobs(self, session: Session, stubs: Sequence[Stub]) -> Sequence[str]:

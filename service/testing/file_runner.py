@@ -16,7 +16,7 @@ import psycopg
 from rowcall.core.testing.matching import differences, row_differences
 from rowcall.core.testing.outcome import Assertion, FileResult, Notice, Verdict
 from rowcall.core.testing.request import Expected, HttpBlock, Stub
-from rowcall.core.testing.script import Broken, HttpStep, JobsStep, SqlStep, Step, StubStep
+from rowcall.core.testing.script import HttpStep, InvalidBlock, JobsStep, SqlStep, Step, StubStep
 from rowcall.service.database.connector import Connector
 from rowcall.service.log.entry import VERBOSE
 from rowcall.service.options.capabilities.testing import PreparationStep, TestOptions
@@ -110,7 +110,7 @@ class FileRunner:
     async def _run(self) -> None:
         for warning in warnings(self._file):
             self._log.warning("%s:%d: %s", warning.file, warning.line, warning.message)
-        broken = next((step for step in self._steps if isinstance(step, Broken)), None)
+        broken = next((step for step in self._steps if isinstance(step, InvalidBlock)), None)
         if broken is not None:
             self._fail(Assertion(broken.message, Verdict.ERROR, broken.file, broken.line))
         header = self._file.header
@@ -187,7 +187,7 @@ class FileRunner:
             self._judge_boolean(step, result)
 
     def _judge_boolean(self, step: SqlStep, result: PGresult) -> None:
-        """Judge a boolean result: true and an empty result are successes, NULL is a failure."""
+        """Judge a boolean result: true and an empty result are successes, false and NULL are failures."""
         value = result.get_value(0, 0) if result.ntuples else b"t"
         named = result.get_value(0, 1) if result.ntuples and result.nfields > 1 else None
         name = step.title if named is None else bytes(named).decode("utf-8", "replace")
@@ -294,7 +294,7 @@ class FileRunner:
         self._fail(Assertion(name or step.title, verdict, step.file, step.line, message, step.text))
 
     def _fail(self, assertion: Assertion) -> NoReturn:
-        """Raises _Stop: the first failure ends the file."""
+        """Record a failed assertion, and raise `_Stop`: the first failure ends the file."""
         self._report.assertions.append(assertion)
         raise _Stop
 

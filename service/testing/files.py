@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rowcall.core.testing.header import Header, read_header
-from rowcall.core.testing.script import Broken, Include, Note, Remark, ScriptWarning, Step, read_script
+from rowcall.core.testing.script import Include, InvalidBlock, Note, Remark, ScriptWarning, Step, read_script
 from rowcall.core.testing.selection import fits_name, fits_tags
 from rowcall.service.discovery.files import decode, find_files
 from rowcall.service.options.capabilities.testing import TestOptions
@@ -30,7 +30,7 @@ class TestFile:
 
     @property
     def readable(self) -> bool:
-        return not any(isinstance(step, Broken) for step in self.steps)
+        return not any(isinstance(step, InvalidBlock) for step in self.steps)
 
 
 def find_tests(options: TestOptions) -> list[str]:
@@ -55,10 +55,10 @@ def _spliced(path: str, above: tuple[str, ...]) -> Iterator[Step]:
         with open(path, "rb") as file:
             content = decode(path, file.read())
     except OSError as error:
-        yield Broken(path, 1, f"it cannot be read: {error.strerror or error}")
+        yield InvalidBlock(path, 1, f"it cannot be read: {error.strerror or error}")
         return
     if content.error is not None:
-        yield Broken(path, content.line or 1, content.error)
+        yield InvalidBlock(path, content.line or 1, content.error)
         return
     for step in read_script(content.text, path):
         if isinstance(step, Include):
@@ -72,12 +72,12 @@ def _included(include: Include, above: tuple[str, ...]) -> Iterator[Step]:
     if include.relative:
         path = os.path.normpath(os.path.join(os.path.dirname(include.file), path))
     if os.path.realpath(path) in above:
-        yield Broken(include.file, include.line, f"{path} includes itself")
+        yield InvalidBlock(include.file, include.line, f"{path} includes itself")
     elif len(above) > DEEPEST:
-        yield Broken(include.file, include.line, f"files include files more than {DEEPEST} deep")
+        yield InvalidBlock(include.file, include.line, f"files include files more than {DEEPEST} deep")
     elif not os.path.isfile(path):
         problem = "is no file" if os.path.exists(path) else "does not exist"
-        yield Broken(include.file, include.line, f"the included file {path} {problem}")
+        yield InvalidBlock(include.file, include.line, f"the included file {path} {problem}")
     else:
         yield from _spliced(path, above)
 

@@ -12,7 +12,7 @@ import os
 import signal
 
 from rowcall.core.errors.problems import Problem
-from rowcall.service.uploads.spool import Stored
+from rowcall.service.uploads.spool import SpooledFile
 
 log = logging.getLogger("rowcall")
 
@@ -20,7 +20,7 @@ SECONDS = 300.0
 """Time limit for one file."""
 
 
-async def passes(command: tuple[str, ...], stored: Stored) -> bool:
+async def passes(command: tuple[str, ...], stored: SpooledFile) -> bool:
     """Run the command. Return whether the file passes.
 
     Raises:
@@ -43,7 +43,7 @@ async def passes(command: tuple[str, ...], stored: Stored) -> bool:
     return status == 0
 
 
-async def _start(command: tuple[str, ...], stored: Stored) -> asyncio.subprocess.Process:
+async def _start(command: tuple[str, ...], stored: SpooledFile) -> asyncio.subprocess.Process:
     """Start the command. If the caller is cancelled meanwhile, the command ends with all that it has started.
 
     asyncio ends only the process itself when it is cancelled while it starts one.

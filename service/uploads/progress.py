@@ -46,7 +46,8 @@ async def with_progress_of_part(
 
 
 class ProgressReporter:
-    """received: bytes that have arrived before; None: the body is not read here. of: bytes of the body, if known."""
+    """Publishes the progress of an upload as events. received: bytes that have arrived before; None: the body is not
+    read here. of: bytes of the body, if known."""
 
     def __init__(self, notice_listener: NoticeListener, received: int | None, of: int | None) -> None:
         self.received = received

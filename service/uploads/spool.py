@@ -15,7 +15,7 @@ from typing import BinaryIO, TypeVar
 from rowcall.core.errors.problems import Problem
 from rowcall.service.uploads.incoming import File, read_back
 
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 GATHERED_BYTES = 1_048_576
@@ -25,7 +25,7 @@ MOST_PIECES = 1024
 """Maximum number of chunks that one system call takes (`IOV_MAX`)."""
 
 
-class Stored:
+class SpooledFile:
     """A spooled file."""
 
     def __init__(self, name: str, content_type: str, stored: BinaryIO, size: int) -> None:
@@ -37,14 +37,14 @@ class Stored:
     def file(self) -> File:
         return File(self.name, self.content_type, read_back(self.stored))
 
-    def __enter__(self) -> Stored:
+    def __enter__(self) -> SpooledFile:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stored.close()
 
 
-async def set_aside(file: File) -> Stored:
+async def set_aside(file: File) -> SpooledFile:
     """Read the whole file and spool it. Use the result as a context manager, which removes the file."""
     stored: BinaryIO | None = None
     try:
@@ -56,7 +56,7 @@ async def set_aside(file: File) -> Stored:
         if isinstance(error, OSError):
             raise not_stored(error, "the file cannot be stored temporarily on the disk of the host") from None
         raise
-    return Stored(file.name, file.content_type, stored, file.size)
+    return SpooledFile(file.name, file.content_type, stored, file.size)
 
 
 def not_stored(error: OSError, what: str) -> Problem:
@@ -96,7 +96,7 @@ async def write_pieces(pieces: AsyncIterator[bytes], target: BinaryIO) -> None:
             await ended(loop.run_in_executor(None, _write, target, gathered))
 
 
-async def ended(work: asyncio.Future[Given]) -> Given:
+async def ended(work: asyncio.Future[Result]) -> Result:
     """Return the result of a thread. If the caller is cancelled meanwhile, wait for the thread to end nevertheless.
 
     The thread continues in any case, and the file that it works on must not be reused before.

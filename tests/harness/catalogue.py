@@ -10,14 +10,14 @@ from rowcall.core.building.endpoint_builder import EndpointDefaults, build_endpo
 from rowcall.core.catalogue.catalog import Catalog
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
-from rowcall.service.discovery.catalogue import Wanted, discover_all
+from rowcall.service.discovery.catalogue import ObjectSelection, discover_all
 
 
 async def discover(
-    connection: AsyncConnection[Any], wanted: Wanted | None = None, search_path: str | None = None
+    connection: AsyncConnection[Any], wanted: ObjectSelection | None = None, search_path: str | None = None
 ) -> Catalog:
     """Return everything that the connected role may call, read or write."""
-    return (await discover_all(connection, wanted or Wanted(), search_path)).catalog
+    return (await discover_all(connection, wanted or ObjectSelection(), search_path)).catalog
 
 
 def build_endpoints(catalog: Catalog, defaults: EndpointDefaults) -> tuple[list[Endpoint], list[Diagnostic]]:

@@ -269,7 +269,7 @@ def test_routines_that_are_missing_can_stop_the_start(own_database: Database, ot
         "Service:RoutineOptions:VerifyRoutedEndpoints": "Fail",
     }
     log = fails_to_start(tmp_path, own_database, **settings)
-    assert "these endpoints are routed to where they cannot run" in log
+    assert "these endpoints are routed to connections on which they cannot run" in log
     assert "public.there() is not there on connection second, needed by GET /api/there" in log
 
 
@@ -278,7 +278,7 @@ def test_routines_that_are_all_there_are_counted(own_database: Database, second:
         "ConnectionStrings:Second": second.conninfo,
         "Service:RoutineOptions:VerifyRoutedEndpoints": "Fail",
     }
-    assert "4 routed endpoints have what they need" in serve_once(own_database, SAME + COMMENTS, settings).log
+    assert "the routines of 4 endpoints exist" in serve_once(own_database, SAME + COMMENTS, settings).log
 
 
 @pytest.mark.parametrize(

@@ -368,7 +368,7 @@ def test_messages_are_json_by_their_type(service: Service, kind: str | None) -> 
     """Pages can send other types to any site without a CORS preflight."""
     headers = {} if kind is None else {"Content-Type": kind}
     answer = service.post("/mcp", content=b'{"method":"ping"}', headers=headers)
-    assert problem(answer, 415)["detail"] == "/mcp takes application/json"
+    assert problem(answer, 415)["detail"] == "the body of a request to /mcp must be of type application/json"
     answer = service.post(
         "/mcp", content=b'{"method":"ping"}', headers={"Content-Type": "Application/JSON; charset=utf-8"}
     )

@@ -38,7 +38,8 @@ _WORD = re.compile(r"[^\s]+")
 
 
 def _param(draft: Draft, line: Line) -> None:
-    """Apply the forms of comments-22, tested in this order."""
+    """Apply a line `param …`, which gives a parameter a default, a name or a type: the forms of comments-22, tested in
+    this order."""
     parameter, rest = _split(line.rest)
     words = rest.replace(",", " ").split()
     lower = [word.lower() for word in words]

@@ -57,7 +57,7 @@ class Provider:
 
 @dataclass(frozen=True, slots=True)
 class ExternalOptions:
-    """`Auth:External`."""
+    """Options of the section `Auth:External`."""
 
     providers: tuple[Provider, ...]
     status_key: str = "__external_status"

@@ -23,7 +23,8 @@ _NOTHING_SAID = ClientCode()
 
 
 def said(endpoint: Endpoint) -> ClientCode:
-    """Return the annotations for Dart. A module of TypeScript annotations applies if Dart has none."""
+    """Return what the comment of an endpoint says about Dart clients. The module of TypeScript annotations applies if
+    there is none for Dart."""
     requested = endpoint.options.dart_client_code or _NOTHING_SAID
     module = requested.module or typescript_said(endpoint).module
     return requested if module == requested.module else replace(requested, module=module)

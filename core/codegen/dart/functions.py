@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rowcall.core.catalogue.catalog import RoutineKind
-from rowcall.core.codegen.calls import Call, Given, Reading
+from rowcall.core.codegen.calls import Argument, Call, Reading
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.dart.models import SUBSCRIPTION, Models
 from rowcall.core.codegen.dart.names import escaped, field_name, literal
@@ -46,7 +46,7 @@ class DartFunction:
     @classmethod
     def of(cls, call: Call, models: Models, names: Names) -> DartFunction:
         name = upper_first(call.name).rstrip("_")
-        request = models.request(f"{name}Request", call.given) if call.given else None
+        request = models.request(f"{name}Request", call.arguments) if call.arguments else None
         answer = call.answer
         value = {Reading.NOTHING: "void", Reading.RESPONSE: "http.Response"}.get(answer.reading, "")
         if answer.reading is Reading.FILES:
@@ -76,11 +76,11 @@ def address(function: DartFunction, models: Models) -> str:
 def _query(call: Call) -> str:
     if not call.sending.query:
         return ""
-    without = "".join(f"..remove({literal(call.given[index].key)})" for index in call.sending.excluded)
+    without = "".join(f"..remove({literal(call.arguments[index].key)})" for index in call.sending.excluded)
     return f"${{_query(request.toJson(){without})}}"
 
 
-def _value(value: Given, models: Models) -> str:
+def _value(value: Argument, models: Models) -> str:
     return models.to_json(value.shape, f"request.{field_name(value.key)}", null=value.nullable)
 
 

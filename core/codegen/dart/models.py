@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from rowcall.core.codegen.calls import Given, is_plain
+from rowcall.core.codegen.calls import Argument, is_plain
 from rowcall.core.codegen.dart.names import WORDS, field_name, literal
 from rowcall.core.codegen.names import free
 from rowcall.core.codegen.options import DartOptions
@@ -58,7 +58,7 @@ class Models:
     def __post_init__(self) -> None:
         self._taken |= {self.options.error_name, self.options.result_name, SUBSCRIPTION, *WORDS}
 
-    def request(self, name: str, values: Iterable[Given]) -> str:
+    def request(self, name: str, values: Iterable[Argument]) -> str:
         fields = tuple(
             RowField(item.key, item.shape, optional=item.optional, nullable=item.optional or item.nullable)
             for item in values

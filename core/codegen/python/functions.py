@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rowcall.core.codegen.calls import Call, Given, Reading
+from rowcall.core.codegen.calls import Argument, Call, Reading
 from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.names import free
 from rowcall.core.codegen.options import ClientOptions
@@ -36,7 +36,7 @@ _FROM_TEXT = {"int": "int(response.text)", "float": "float(response.text)", "boo
 class Method:
     call: Call
     name: str
-    arguments: tuple[tuple[str, Given], ...]
+    arguments: tuple[tuple[str, Argument], ...]
     returned: str
     empty: bool
     """A successful response may have no body."""
@@ -47,7 +47,7 @@ class Method:
     def of(cls, call: Call, name: str, models: Models, methods: set[str]) -> Method:
         """Return the method of a call. methods: names of all methods."""
         taken = {"self", "files", "path", "response", "result", "httpx", "json", "query"}
-        arguments = tuple((free(snake_case(item.key), taken), item) for item in call.given)
+        arguments = tuple((free(snake_case(item.key), taken), item) for item in call.arguments)
         for _, item in arguments:
             models.argument_type(item.shape, null=item.nullable)
         answer, routine = call.answer, call.endpoint.routine
@@ -66,7 +66,7 @@ class Method:
         empty |= call.endpoint.shape.path is ResultPath.SCALAR and kind != "str"
         return cls(call, name, arguments, f"{kind} | None" if empty and kind != "Any" else kind, empty, stream)
 
-    def argument(self, value: Given) -> str:
+    def argument(self, value: Argument) -> str:
         return next(name for name, item in self.arguments if item is value)
 
 
@@ -144,7 +144,7 @@ def _sent(method: Method) -> Iterator[str]:
     if call.upload:
         yield "files=files"
     elif call.sending.json_body:
-        yield f"content=_body({{{_values(method, range(len(call.given)), as_text=False)}}})"
+        yield f"content=_body({{{_values(method, range(len(call.arguments)), as_text=False)}}})"
         yield 'headers={"Content-Type": "application/json"}'
     elif call.body is not None:
         name = method.argument(call.body)

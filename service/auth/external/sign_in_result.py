@@ -34,7 +34,8 @@ UNCACHED: Headers = [
 
 
 class SignInResult:
-    """The sign-in result of one provider, for sign-ins and refreshes."""
+    """Completes a sign-in, or its refresh, at one provider: runs the operator's command with the user's profile, and
+    issues the session."""
 
     def __init__(self, options: ExternalOptions, provider: Provider, services: Services, stored: StoredTokens) -> None:
         auth = services.options.auth
@@ -50,12 +51,13 @@ class SignInResult:
         self._refuse_foreign = None if auth.cross_site is None else foreign_refusal(auth, services.options.forwarding)
 
     def refuse_foreign(self, scope: Any) -> None:
-        """Raises `Problem` 403 for a page of another site."""
+        """Raise `Problem` 403 if a page of another site has sent the request."""
         if self._refuse_foreign is not None:
             self._refuse_foreign(scope)
 
     def origin(self, scope: Any) -> str:
-        """Return scheme and host under which the provider knows this service."""
+        """Return scheme and host of the callback URL that is registered at the provider: `redirect_url` of the options,
+        or those of the request."""
         if self._options.redirect_url is not None:
             return self._options.redirect_url
         client = self._client(scope)
@@ -64,7 +66,7 @@ class SignInResult:
     async def reach(
         self, context: RequestContext, profile: Profile, user: User | None, analytics: str | None, cookies: list[str]
     ) -> None:
-        """Sign in the user of the command's row, and send the response.
+        """Run the command with the profile, sign in the user of its row, and send the response.
 
         user: the user who is signed in already, or None. cookies: further Set-Cookie headers.
 

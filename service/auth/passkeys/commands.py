@@ -103,7 +103,11 @@ class Transactions:
                         raise
                 else:
                     return result
-            log.warning("Auth:PasskeyAuth: %s, the next attempt follows in %g s", transaction.sqlstate, delay)
+            log.warning(
+                "Auth:PasskeyAuth: a command failed with SQLSTATE %s; it is repeated in %g s",
+                transaction.sqlstate,
+                delay,
+            )
             await asyncio.sleep(delay)
         raise AssertionError("the last attempt has no delay behind it")
 

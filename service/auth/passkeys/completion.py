@@ -43,7 +43,7 @@ from rowcall.service.auth.passkeys.requests import (
 )
 from rowcall.service.auth.passkeys.verification import (
     RefusedError,
-    Stored,
+    StoredCredential,
     decoy,
     verify_assertion,
     verify_registration,
@@ -211,14 +211,14 @@ class CompletionEndpoints:
         self._sign_in(context, await self._transactions.run(context, complete), pending)
         context.answered = True
 
-    def _stored(self, row: Row) -> Stored | None:
+    def _stored(self, row: Row) -> StoredCredential | None:
         """Return the credential of the row, or None without a key. Raises `Problem` for an unusable row."""
         columns = self._options.columns
         try:
             key = bytea(row.text(columns.public_key))
             algorithm = row.text(columns.algorithm)
             count = int(row.text(columns.sign_count) or 0) if self._options.counts else None
-            return None if key is None else Stored(key, None if algorithm is None else int(algorithm), count)
+            return None if key is None else StoredCredential(key, None if algorithm is None else int(algorithm), count)
         except ValueError as error:
             log.error("%s: its row cannot be used: %s", self._credential.key, error)
             raise broken("Invalid row") from None

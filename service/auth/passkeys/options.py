@@ -146,7 +146,7 @@ class OptionsEndpoints:
         handle = row.text(columns.user_handle)
         user_context = self._user_context(command, row.text("user_context"), handle)
         if not await self._remember(number, IssuedChallenge(flow, subject, user_context)):
-            raise unavailable("too many passkeys are being added at the same time")
+            raise unavailable("too many passkeys are being added at the same time; try again in a moment")
         content: dict[str, Any] = {
             "challenge": challenge,
             "challengeId": number,

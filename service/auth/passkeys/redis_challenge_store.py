@@ -53,7 +53,9 @@ class RedisChallengeStore:
         except GoneError:
             local_issue = await self._host.find(challenge_id, flow)
             if local_issue is None:
-                raise unavailable("it is unknown what this challenge was issued for") from None
+                raise unavailable(
+                    "the challenge cannot be checked, as Redis is unavailable; try again in a moment"
+                ) from None
             return local_issue
         if stored is not None:
             issue = _issue_of(stored)

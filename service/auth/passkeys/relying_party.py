@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.http.forwarded_headers import Forwarding
-from rowcall.service.auth.passkeys.verification import Expected
+from rowcall.service.auth.passkeys.verification import ExpectedResponse
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.request_context import RequestContext
 
@@ -22,11 +22,11 @@ class RelyingParty:
     def id(self, context: RequestContext) -> str:
         return self._options.relying_party or without_port(self._host(context))
 
-    def expected(self, context: RequestContext, challenge: bytes) -> Expected:
+    def expected(self, context: RequestContext, challenge: bytes) -> ExpectedResponse:
         """Return what the authenticator's response has to match."""
         options = self._options
         origins = options.origins or frozenset({self._own_origin(context)})
-        return Expected(challenge, origins, self.id(context), options.user_verification)
+        return ExpectedResponse(challenge, origins, self.id(context), options.user_verification)
 
     def _host(self, context: RequestContext) -> str:
         scope = context.scope

@@ -43,7 +43,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedResponse:
     """The values of the service that a response of an authenticator has to match.
 
     These are the challenge that was issued, origins and relying party of the configuration, and the user verification
@@ -67,7 +67,7 @@ class NewCredential:
     backup_eligible: bool
 
 
-def verify_registration(client_data: bytes, attestation: bytes, expected: Expected) -> NewCredential:
+def verify_registration(client_data: bytes, attestation: bytes, expected: ExpectedResponse) -> NewCredential:
     """Verify a registration and return its credential. Raises `RefusedError`.
 
     The attestation statement is not verified: the make of the authenticator is of no interest.
@@ -88,7 +88,7 @@ def verify_registration(client_data: bytes, attestation: bytes, expected: Expect
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredCredential:
     """A credential as the commands of the configuration have stored it."""
 
     public_key: bytes
@@ -99,7 +99,11 @@ class Stored:
 
 
 def verify_assertion(
-    client_data: bytes, authenticator_data: bytes, signature: bytes, stored: Stored, expected: Expected
+    client_data: bytes,
+    authenticator_data: bytes,
+    signature: bytes,
+    stored: StoredCredential,
+    expected: ExpectedResponse,
 ) -> int:
     """Verify the signature of a login and return the new counter. Raises `RefusedError`."""
     _check_client_data(client_data, "webauthn.get", expected)
@@ -117,7 +121,7 @@ def verify_assertion(
     return int(data.sign_count)
 
 
-def _check_client_data(text: bytes, kind: str, expected: Expected) -> None:
+def _check_client_data(text: bytes, kind: str, expected: ExpectedResponse) -> None:
     try:
         client = parse_client_data_json(text)
     except Exception:
@@ -135,7 +139,7 @@ def _check_client_data(text: bytes, kind: str, expected: Expected) -> None:
         raise RefusedError("Cross-origin use is not allowed")
 
 
-def _check_data(data: AuthenticatorData, expected: Expected) -> None:
+def _check_data(data: AuthenticatorData, expected: ExpectedResponse) -> None:
     expected_hash = hashlib.sha256(expected.relying_party.encode()).digest()
     if not hmac.compare_digest(data.rp_id_hash, expected_hash):
         raise RefusedError("RP ID hash mismatch")
@@ -184,7 +188,7 @@ def _loaded(cose: bytes) -> Any:
         raise RefusedError("Invalid public key") from None
 
 
-def _is_signed(stored: Stored, signature: bytes, data: bytes) -> bool:
+def _is_signed(stored: StoredCredential, signature: bytes, data: bytes) -> bool:
     """Return whether the signature of the data is valid."""
     try:
         key = _loaded(stored.public_key)
@@ -210,8 +214,8 @@ def _is_signed(stored: Stored, signature: bytes, data: bytes) -> bool:
 
 
 @cache
-def decoy() -> Stored:
+def decoy() -> StoredCredential:
     """Return a stored credential with a random public key, to verify against if the requested one does not exist."""
     numbers = ec.generate_private_key(ec.SECP256R1()).public_key().public_numbers()
     point = {-2: numbers.x.to_bytes(32, "big"), -3: numbers.y.to_bytes(32, "big")}
-    return Stored(encode_cbor({1: 2, 3: DECOY_ALGORITHM, -1: 1, **point}), DECOY_ALGORITHM, 0)
+    return StoredCredential(encode_cbor({1: 2, 3: DECOY_ALGORITHM, -1: 1, **point}), DECOY_ALGORITHM, 0)

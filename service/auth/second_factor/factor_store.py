@@ -83,7 +83,8 @@ class FactorStore:
         return FactorState(confirmed == b"t", int(codes), remembered == b"t")
 
     async def enrol(self, context: RequestContext, subject: str) -> bytes:
-        """Store a new secret until its first code, and return it. Raises `Problem` 409 if there is a confirmed one."""
+        """Create the secret of an authenticator app, store it as not confirmed, and return it. The first code confirms
+        it. Raises `Problem` 409 if there is a confirmed one."""
         secret = new_secret()
         sealed = self._protector.seal(secret, subject.encode())
         if await self._run(context, self._begin, [subject.encode(), sealed.encode()]) != b"t":

@@ -18,7 +18,11 @@ Body = tuple[str, bytes] | None
 
 
 class PasskeyFactor:
-    """user_verified: every accepted passkey was unlocked by its user."""
+    """Completes sign-ins with a passkey as second factor.
+
+    user_verified: the service accepts only passkeys that their user has unlocked (PIN, fingerprint), so that a passkey
+    alone counts as two factors.
+    """
 
     def __init__(self, options: SecondFactorOptions, services: Services, *, user_verified: bool) -> None:
         self._pending = PendingSignIns(options, services)
@@ -31,7 +35,10 @@ class PasskeyFactor:
         return None if token is None else await self._pending.read(token)
 
     def completed(self, row: LoginRow, body: Body, pending: PendingSignIn | None) -> tuple[LoginRow, Body]:
-        """Return what to sign in with. row, body: of the passkey. Raises `Problem` 401 for a key of another user."""
+        """Return row and body of the sign-in, with the claim of a second factor where it was proved.
+
+        row, body: of the passkey; used if no sign-in is pending. Raises `Problem` 401 for a key of another user.
+        """
         if pending is None:
             return (replace(row, claims=with_second_factor(row.claims, PASSKEY)) if self._user_verified else row), body
         if (self._user_id, pending.subject) not in row.claims:

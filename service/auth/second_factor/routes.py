@@ -149,7 +149,8 @@ class _Endpoints:
     # --- parts ---------------------------------------------------------------------------------------------------
 
     def _of_session(self, context: RequestContext, subject: str) -> PendingSignIn:
-        """Return what a session begins anew with. Raises `Problem` for callers without a session of a scheme."""
+        """Return the sign-in with which the session of the request can be issued again, with its claims and scheme.
+        Raises `Problem` 400 for callers without a session."""
         user: User = context.user
         if self._schemes.named(user.scheme) is None:
             raise Problem(400, "the caller has no session: API keys and HTTP Basic have no second factor")

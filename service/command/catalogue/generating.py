@@ -7,7 +7,7 @@ import logging
 
 from rowcall.core.documents.descriptions import Descriptions
 from rowcall.service.codegen.describing import Describer
-from rowcall.service.command.catalogue.snapshot import Found, endpoints_of
+from rowcall.service.command.catalogue.snapshot import SnapshotWithOptions, endpoints_of
 from rowcall.service.command.configuration_files import load
 from rowcall.service.command.serve import report_and_check, require_readable
 from rowcall.service.command.switches import Arguments
@@ -37,7 +37,7 @@ def generate(arguments: Arguments) -> int:
                 "OpenApiOptions, HttpFileOptions or McpOptions:ToolSchemas"
             )
         log = logging.getLogger("rowcall")
-        log.info("%d endpoints are described", len(reading.snapshot.endpoints))
+        log.info("clients and documents describe %d endpoints", len(reading.snapshot.endpoints))
         if requested.mcp is not None:
             announce_tools(reading.snapshot.endpoints)
         succeeded = _write(requested, reading)
@@ -45,6 +45,6 @@ def generate(arguments: Arguments) -> int:
     return 0 if succeeded else 1
 
 
-def _write(requested: Descriptions, reading: Found) -> bool:
+def _write(requested: Descriptions, reading: SnapshotWithOptions) -> bool:
     describer = Describer(requested, Connector(reading.options.target))
     return asyncio.run(describer.write(reading.snapshot.endpoints, reading.snapshot.types_of))

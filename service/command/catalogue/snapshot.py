@@ -17,7 +17,7 @@ from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SnapshotWithOptions:
     """The schema snapshot with the options that it was built with."""
 
     options: WorkerOptions
@@ -30,13 +30,13 @@ class Found:
 
 
 @contextmanager
-def endpoints_of(settings: Settings, *, demo: bool) -> Iterator[Found]:
+def endpoints_of(settings: Settings, *, demo: bool) -> Iterator[SnapshotWithOptions]:
     """Read the schema snapshot; the databases are available while the context is open. Raises ConfigError,
     StartupError."""
     with connections(settings, demo=demo) as opened:
         options = worker_options(settings, opened)
         reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
-        yield Found(options, _Reading(reader).run())
+        yield SnapshotWithOptions(options, _Reading(reader).run())
 
 
 class _Reading:

@@ -32,7 +32,7 @@ from rowcall.service.database.first_connection import Opening
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
 from rowcall.service.log import configure_logging
 from rowcall.service.options.capabilities.testing import TestOptions, test_options
-from rowcall.service.options.connection_string import Embedded, connection_for
+from rowcall.service.options.connection_string import EmbeddedServerPath, connection_for
 from rowcall.service.options.connections import Connections, with_role
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.options.sql_files import sql_file_options
@@ -345,7 +345,7 @@ class Run:
         if spelled is None:
             raise StartupError(f"ConnectionStrings has no entry {name!r}")
         info = self._opened.others.get(spelled) or connection_for(self._settings, spelled, Path.cwd().name)
-        if isinstance(info, Embedded):
+        if isinstance(info, EmbeddedServerPath):
             raise StartupError(f"ConnectionStrings:{spelled} is an embedded database, which only the service opens")
         return Connector(
             ConnectionTarget(with_role(self._settings, spelled, info).parameters, timeout=self._worker.target.timeout)

@@ -26,8 +26,10 @@ _OF_RESPONSES = (b"response.status", b"response.headers")
 
 
 class JointTransaction(Transaction):
-    """Use: `async with database.joint_transaction(context) as joint: await joint.run_next(call, context)`, for each
-    call, then `finish`.
+    """One transaction for the calls of several requests of a batch, each with its own preamble and limits.
+
+    Use: `async with database.joint_transaction(context) as joint: await joint.run_next(call, context)`, for each call,
+    then `finish`. Without `finish` it is rolled back.
     """
 
     def __init__(
@@ -79,7 +81,8 @@ class JointTransaction(Transaction):
 
     @staticmethod
     def _resets_of(names: frozenset[bytes]) -> Ahead:
-        """Return the statements that end settings of earlier requests."""
+        """Return the statements that reset settings of earlier requests of the batch, so that the next one does not see
+        them. names: the settings."""
         own: Values = []
         for name in (*sorted(names), *_OF_RESPONSES):
             if b"." in name or name == b"role":

@@ -21,7 +21,9 @@ from rowcall.service.request_context.request_context import RequestContext
 
 
 class SharedSession:
-    """Use: `async with database.shared_session() as session: await session.run(call, context)`, for each call."""
+    """Runs several calls of one request on one dedicated connection, each in a transaction of its own.
+
+    Use: `async with database.shared_session() as session: await session.run(call, context)`, for each call."""
 
     def __init__(
         self,

@@ -64,13 +64,13 @@ insert into parcel (size, weight, origin, destination, district, courier, ordere
 select
     (array['letter', 'letter', 'box', 'box', 'crate'])[1 + n % 5]::size,
     ((n * 37) % 400)::real / 20 + 0.05,
-    row((array['Canal Street', 'Poplar Lane', 'Bell Yard'])[1 + n % 3], 1 + n % 60)::spot,
+    row((array['Canal Street', 'Poplar Road', 'Brook Yard'])[1 + n % 3], 1 + n % 60)::spot,
     row((array['Tower Road', 'Cherry Row', 'Quay', 'College Walk'])[1 + n % 4], 1 + n * 7 % 90)::spot,
     (array['OLD', 'HAR', 'MIL', 'UNI', 'ORC', 'STA'])[1 + n * 5 % 6],
     1 + n * 11 % 12,
     timestamptz '2026-01-05 07:30+00' + n * interval '9 minutes',
     case when n % 17 <> 0 then timestamptz '2026-01-05 07:30+00' + n * interval '9 minutes' + (20 + n % 50) * interval '1 minute' end,
-    case when n % 10 = 0 then 'Ring twice — the bell is “shy” ' || n end
+    case when n % 10 = 0 then 'Ring twice — the dog is “shy” ' || n end
 from generate_series(1, 4000) as n;
 
 insert into scan
@@ -89,7 +89,7 @@ HTTP
 allow_anonymous';
 
 -- Plain text.
-create function greeting(name text default 'stranger') returns text language sql immutable
+create function greeting(name text default 'guest') returns text language sql immutable
 return format('Hello, %s!', name);
 comment on function greeting(text) is 'HTTP GET /hello
 allow_anonymous';
@@ -241,7 +241,7 @@ begin
     return query
         with added as (
             insert into demo.parcel (size, weight, origin, destination, district, courier, ordered, note)
-            values (order_parcel.size, order_parcel.weight, row('Bell Yard', 1)::demo.spot,
+            values (order_parcel.size, order_parcel.weight, row('Brook Yard', 1)::demo.spot,
                     row(street, number)::demo.spot, upper(order_parcel.district), rider.id, now(), order_parcel.note)
             returning parcel.id
         )
@@ -388,9 +388,9 @@ create function login_page() returns text language sql immutable return $$<!doct
  placeholder="pedals or bells"> <button>Sign in</button></form>
 <button id="out">Sign out</button> <button id="pay">Payroll</button>
 <button id="key">Add a passkey</button> <button id="use">Sign in with a passkey</button>
-<p id="said">Nobody is signed in.</p>
+<p id="message">You are not signed in.</p>
 <script>
-const say = text => { document.getElementById("said").textContent = text };
+const say = text => { document.getElementById("message").textContent = text };
 const json = { "Content-Type": "application/json" };
 const post = (path, body) => fetch(path, { method: "POST", headers: json, body: JSON.stringify(body) });
 const mine = async () => {
@@ -403,21 +403,22 @@ document.getElementById("in").onsubmit = async event => {
   answer.ok ? mine() : say("That is not right.");
 };
 document.getElementById("out").onclick = async () => { await post("sign-out", {}); mine() };
-const keys = async (path, what) => {
+const passkey = async (path, create) => {
   try {
-    const told = await (await post(`api/passkey/${path}/options`, {})).json();
-    if (!told.challenge) return say(told.title);
-    const made = (await what(told)).toJSON();
+    const options = await (await post(`api/passkey/${path}/options`, {})).json();
+    if (!options.challenge) return say(options.title);
+    const credential = (await create(options)).toJSON();
     const answer = await post(`api/passkey/${path}`,
-      { ...made.response, credentialId: made.id, challengeId: told.challengeId, userContext: told.userContext });
+      { ...credential.response, credentialId: credential.id, challengeId: options.challengeId,
+        userContext: options.userContext });
     if (!answer.ok) return say((await answer.json()).title);
-    path == "add" ? say("Your passkey is kept.") : mine();
+    path == "add" ? say("Your passkey is stored.") : mine();
   } catch (error) { say(`${error.message} (Passkeys need https, or localhost in the address.)`) }
 };
-document.getElementById("key").onclick = () => keys("add", told => navigator.credentials.create(
-  { publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(told) }));
-document.getElementById("use").onclick = () => keys("login", told => navigator.credentials.get(
-  { publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(told) }));
+document.getElementById("key").onclick = () => passkey("add", options => navigator.credentials.create(
+  { publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) }));
+document.getElementById("use").onclick = () => passkey("login", options => navigator.credentials.get(
+  { publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) }));
 document.getElementById("pay").onclick = async () => {
   const answer = await fetch("payroll");
   say(answer.ok ? `${(await answer.json()).length} couriers are paid.` : (await answer.json()).title);
@@ -447,9 +448,9 @@ create function orders_page() returns text language sql immutable return $$<!doc
 <p>Lines such as <code>box,2,Quay,5,uni</code>: size, weight, street, number, district.</p>
 <form id="orders"><input type="file" name="file" accept=".csv" multiple> <button>Order</button></form>
 <progress id="sent" value="0" max="1"></progress> <span id="done"></span>
-<ul id="said"></ul>
+<ul id="messages"></ul>
 <script>
-const line = text => { const li = document.createElement("li"); li.textContent = text; said.append(li) };
+const line = text => { const li = document.createElement("li"); li.textContent = text; messages.append(li) };
 document.getElementById("orders").onsubmit = event => {
   event.preventDefault();
   const request = new XMLHttpRequest();
@@ -488,9 +489,9 @@ sse progress';
 create function round_page() returns text language sql immutable return $$<!doctype html>
 <meta charset="utf-8"><title>A round</title>
 <button id="ride">Ride</button> <progress id="done" max="5" value="0"></progress>
-<p id="said">Nobody rides.</p>
+<p id="message">No courier is on the way.</p>
 <script>
-const say = text => { document.getElementById("said").textContent = text };
+const say = text => { document.getElementById("message").textContent = text };
 document.getElementById("ride").onclick = () => {
   const id = crypto.randomUUID();
   const progress = new EventSource(`round/progress?${id}`);
@@ -544,7 +545,7 @@ create table complaint (
     settled boolean not null default false,
     at date not null default '2026-01-10'
 );
-insert into complaint (parcel, text) values (7, 'Too late'), (21, 'Wet'), (34, 'The bell was not shy at all');
+insert into complaint (parcel, text) values (7, 'Too late'), (21, 'Wet'), (34, 'The dog was not shy at all');
 comment on table complaint is 'What senders were not happy with.
 HTTP
 allow_anonymous

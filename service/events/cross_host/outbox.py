@@ -31,7 +31,9 @@ class Outbox:
             self._size -= len(self._packed.popleft())
             dropped += 1
         if dropped:
-            log.warning("%d batches of events will never reach other hosts: too many are waiting", dropped)
+            log.warning(
+                "%d batches of events were dropped and do not reach other hosts, as too many wait to be sent", dropped
+            )
         self._filled.set()
 
     async def first(self) -> list[bytes]:

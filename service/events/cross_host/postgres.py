@@ -61,7 +61,9 @@ class PostgresTransport:
                     attempt = 0
                     await self._write_over(connection)
             except (psycopg.Error, OSError) as error:
-                log.warning("events cannot be notified to other hosts, tried again: %s", str(error).strip())
+                log.warning(
+                    "events cannot be sent to other hosts by NOTIFY, and are sent again: %s", str(error).strip()
+                )
                 await asyncio.sleep(pause(attempt))
                 attempt += 1
 

@@ -110,7 +110,9 @@ def _check_folders(handlers: Iterable[HandlerOptions], resumable: Resumable, pro
     for key, folder in folders:
         reason = protected.conflict(os.path.realpath(folder))
         if reason is not None:
-            raise StartupError(f"{key}: uploaded files must not be written into {folder}: {reason}")
+            raise StartupError(
+                f"{key}: uploaded files must not be written into {folder}: {reason}; name another folder"
+            )
 
 
 @dataclass(frozen=True, slots=True)

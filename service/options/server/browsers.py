@@ -61,7 +61,9 @@ def cors(settings: Settings) -> Cors | None:
             "user; name the origins, or leave credentials out"
         )
     if not origins:
-        log.warning("Cors:Enabled is true, but Cors:AllowedOrigins is empty: pages of other origins cannot call")
+        log.warning(
+            "Cors:Enabled is true, but Cors:AllowedOrigins is empty: pages of other origins are refused; name them"
+        )
     policy = Cors(
         origins=None if ANY in origins else frozenset(as_browsers_write(origins, "Cors:AllowedOrigins")),
         methods=_tokens(settings, "Cors:AllowedMethods"),

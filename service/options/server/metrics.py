@@ -120,7 +120,8 @@ def admin_options(settings: Settings) -> AdminOptions | None:
         raise StartupError(f"{key}: the admin listener speaks http; put a proxy in front of it for https")
     token = settings.text_or_none("Admin:BearerToken") or None
     if token is not None and len(token) < SHORTEST_TOKEN:
-        raise StartupError(f"Admin:BearerToken is shorter than {SHORTEST_TOKEN} characters, and could be guessed")
+        message = f"Admin:BearerToken is shorter than {SHORTEST_TOKEN} characters, and could be guessed"
+        raise StartupError(f"{message}; set a longer random text")
     if token is None and not is_local(address):
         if not settings.flag("Admin:AllowAnonymous"):
             raise StartupError(

@@ -113,7 +113,7 @@ class _Reader:
         own = self._settings.flag_or_none(self._path + key) if self._path else None
         return self._settings.flag(_AUTH + key) if own is None else own
 
-    def given_flag(self, key: str) -> bool | None:
+    def configured_flag(self, key: str) -> bool | None:
         """Return the flag if the configuration contains it, else None; the default is ignored."""
         own = self._settings.flag_or_none(self._path + key) if self._path else None
         is_configured = find(self._settings.root, _AUTH + key) is not None
@@ -259,7 +259,7 @@ def _validates(read: _Reader, flag: str, needed: str, where: str, foreign: str |
 
     flag: key of the switch. needed: key of the expected value. foreign: key that makes the scheme accept other tokens.
     """
-    requested = read.given_flag(flag)
+    requested = read.configured_flag(flag)
     if foreign is not None and requested is False:
         log.warning(
             "%s%s is false: all tokens that the keys of %s%s have signed are accepted, also those for other services",

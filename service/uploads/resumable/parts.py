@@ -28,7 +28,7 @@ from rowcall.core.uploads.options import Resumable
 from rowcall.core.uploads.resumable import About, is_id, loaded
 from rowcall.service.background import Background
 from rowcall.service.shared_state.message_bus import MessageBus
-from rowcall.service.uploads.resumable.unfinished import Unfinished
+from rowcall.service.uploads.resumable.unfinished import UnfinishedUploads
 from rowcall.service.uploads.spool import ended, not_stored, write_pieces
 
 log = logging.getLogger("rowcall")
@@ -42,10 +42,10 @@ LONGEST_SWEEP = 3600.0
 """Maximum seconds between two removals of expired uploads."""
 _BYTES, _ABOUT = ".bytes", ".json"
 
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 
-async def aside(work: Callable[[], Given]) -> Given:
+async def aside(work: Callable[[], Result]) -> Result:
     """Run `work` in a thread, so that a slow disk does not delay other requests. Raises `Problem` for errors of the
     disk.
     """
@@ -57,7 +57,7 @@ async def aside(work: Callable[[], Given]) -> Given:
 
 def _kept_from(error: OSError) -> Problem:
     problem = not_stored(error, "the unfinished upload cannot be stored")
-    log.error("resumable uploads: %s", error)
+    log.error("the folder of resumable uploads cannot be used: %s", error)
     problem.logged = True
     return problem
 
@@ -65,7 +65,7 @@ def _kept_from(error: OSError) -> Problem:
 class Part:
     """A locked upload, which only this request uses. A context manager that releases it."""
 
-    def __init__(self, base: Path, id: str, file: BinaryIO, about: About, unfinished: Unfinished) -> None:
+    def __init__(self, base: Path, id: str, file: BinaryIO, about: About, unfinished: UnfinishedUploads) -> None:
         self.id = id
         self.file = file
         self.about = about
@@ -151,7 +151,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class UploadState:
     """State of an upload that can be read without its lock."""
 
     about: About
@@ -167,7 +167,7 @@ class Parts:
         """Construct it in the running event loop."""
         self.options = options
         self._folder = Path(options.folder or default_folder())
-        self._unfinished = Unfinished(self._folder, options)
+        self._unfinished = UnfinishedUploads(self._folder, options)
         self._message_bus = message_bus
         self._held: dict[str, Part] = {}
         self._end = message_bus.subscribe(LET_GO, self._let_go)
@@ -200,7 +200,7 @@ class Parts:
             raise
         return id
 
-    def look(self, id: str) -> Known | None:
+    def look(self, id: str) -> UploadState | None:
         """Return the state of the upload, or None if there is none."""
         about = _read_about(self._folder, id)
         if about is None:
@@ -209,7 +209,7 @@ class Parts:
             status = os.stat(self._folder / f"{id}{_BYTES}")
         except FileNotFoundError:
             return None
-        return Known(about, about.offset(status.st_size), status.st_mtime + self.options.seconds)
+        return UploadState(about, about.offset(status.st_size), status.st_mtime + self.options.seconds)
 
     def mark_done(self, id: str) -> None:
         """Mark a concatenated upload, which has no bytes of its own, as done."""
@@ -320,7 +320,7 @@ async def _until_wanted(
         yield piece
 
 
-def _locked(folder: Path, id: str, unfinished: Unfinished) -> Part | bool | None:
+def _locked(folder: Path, id: str, unfinished: UnfinishedUploads) -> Part | bool | None:
     """Lock an upload. Return False if another request holds it, None if there is none. Raises `OSError`."""
     try:
         file = open(folder / f"{id}{_BYTES}", "r+b", buffering=0)  # noqa: SIM115 (it is the lock, and ends with the part)

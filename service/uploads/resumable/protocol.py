@@ -43,7 +43,7 @@ from rowcall.service.uploads.digests import digested
 from rowcall.service.uploads.incoming import File, read_back
 from rowcall.service.uploads.progress import with_progress_of_part
 from rowcall.service.uploads.receiving import Receiving
-from rowcall.service.uploads.resumable.parts import Known, Part, Parts, aside
+from rowcall.service.uploads.resumable.parts import Part, Parts, UploadState, aside
 from rowcall.service.uploads.resumable.responses import RETURNED, Completed, completed
 
 if TYPE_CHECKING:
@@ -373,7 +373,7 @@ def _answered(context: RequestContext, status: int, headers: Headers) -> None:
     context.follow(())
 
 
-def _expiry(upload: Known) -> Headers:
+def _expiry(upload: UploadState) -> Headers:
     return [] if upload.about.done else [("upload-expires", formatdate(upload.expires, usegmt=True))]
 
 

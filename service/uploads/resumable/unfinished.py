@@ -30,7 +30,7 @@ class _Entry(NamedTuple):
         return f"{self.client}-{self.size}-{self.id}"
 
 
-class Unfinished:
+class UnfinishedUploads:
     """The unfinished uploads of a folder. All methods block on the disk, and raise `OSError`."""
 
     def __init__(self, folder: Path, options: Resumable) -> None:

@@ -24,7 +24,7 @@ from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.row_commands.batching import Batching
 from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.row_commands.tolerant import ImportRows, counts_of, report_progress, rows_of_file
-from rowcall.service.uploads.spool import Stored, set_aside
+from rowcall.service.uploads.spool import SpooledFile, set_aside
 
 SIGNATURES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
 """First bytes of packed workbooks, and of those before 2007."""
@@ -89,7 +89,7 @@ class Spreadsheet:
         await self._turn.transaction.command(f"release savepoint {SAVEPOINT}")
         return entries
 
-    async def _read(self, process: Process, stored: Stored) -> list[Entry] | None:
+    async def _read(self, process: Process, stored: SpooledFile) -> list[Entry] | None:
         """Run the rows. Return None if the workbook cannot be read, entirely or from some point on. Raises `Problem`
         413.
         """
@@ -116,7 +116,7 @@ class Spreadsheet:
             elif "sheets" not in message:
                 return None
 
-    def _sheet(self, stored: Stored, name: str) -> _Sheet:
+    def _sheet(self, stored: SpooledFile, name: str) -> _Sheet:
         place = {"file": stored.name, "sheet": name}
         rows = rows_of_file(self._turn, self._command, self._call, self._batching, self.common, self._settings, place)
         about = {**described(self.key, stored.name, stored.content_type, stored.size), "sheet": name}
@@ -176,7 +176,7 @@ async def _message(says: asyncio.StreamReader) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def _reader(stored: Stored, options: Mapping[str, object]):  # type: ignore[no-untyped-def]
+async def _reader(stored: SpooledFile, options: Mapping[str, object]):  # type: ignore[no-untyped-def]
     number = stored.stored.fileno()
     process = await asyncio.create_subprocess_exec(
         *interpreter_command("-m", "rowcall.service.uploads.row_commands.sheet_reader"),

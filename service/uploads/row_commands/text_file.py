@@ -46,7 +46,7 @@ class RowReader(abc.ABC):
 
 
 class TextFile(abc.ABC):
-    """headed: with `map_columns`, the first row has the names of the columns."""
+    """Handler of text files with a row in each line. headed: with `map_columns`, the first row names the columns."""
 
     def __init__(
         self,

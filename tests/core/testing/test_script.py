@@ -7,9 +7,9 @@ import pytest
 from rowcall.core.testing.header import Header, read_header
 from rowcall.core.testing.request import Answer, Expected, HttpBlock, Stub
 from rowcall.core.testing.script import (
-    Broken,
     HttpStep,
     Include,
+    InvalidBlock,
     Note,
     Remark,
     ScriptWarning,
@@ -127,7 +127,7 @@ def test_a_request_is_read(text: str, expected: HttpBlock) -> None:
     ],
 )
 def test_an_invalid_block_is_reported_with_the_reason(text: str, why: str) -> None:
-    (broken,) = [step for step in steps(text) if isinstance(step, Broken)]
+    (broken,) = [step for step in steps(text) if isinstance(step, InvalidBlock)]
     assert why in broken.message
 
 

@@ -11,7 +11,7 @@ import pytest
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
 from rowcall.core.catalogue.catalog import Catalog, Column, ParameterMode, Routine, RoutineKind, TypeKind, Volatility
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
-from rowcall.service.discovery.catalogue import Wanted, load_types
+from rowcall.service.discovery.catalogue import ObjectSelection, load_types
 from rowcall.service.discovery.filters import RoutineFilter
 from tests.harness.catalogue import build_endpoints, discover
 from tests.harness.database import Database
@@ -257,7 +257,7 @@ def test_the_search_path_of_the_session_is_left_alone(shop: Database) -> None:
     ],
 )
 def test_filters(shop: Database, conditions: dict[str, Any], expected: set[str]) -> None:
-    result = names(read(shop.conninfo, wanted=Wanted(RoutineFilter(**conditions))))
+    result = names(read(shop.conninfo, wanted=ObjectSelection(RoutineFilter(**conditions))))
     assert {name for name in result if not name.startswith("pg_")} == expected
 
 

@@ -16,7 +16,7 @@ pytestmark = [needs_browser, pytest.mark.slow]
 
 def test_signing_in_and_out(demo_page: Callable[[str], Page]) -> None:
     page = demo_page("/login")
-    message = page.locator("#said")
+    message = page.locator("#message")
     page.click("#pay")
     expect(message).to_have_text("Unauthorized")
     _sign_in(page, "alma", "bells")
@@ -41,7 +41,7 @@ def test_signing_in_and_out(demo_page: Callable[[str], Page]) -> None:
 def test_signing_in_with_a_passkey(demo_page: Callable[[str], Page]) -> None:
     """Passkeys belong to a domain: `localhost` is one, an address is none."""
     page = demo_page("/login")
-    message = page.locator("#said")
+    message = page.locator("#message")
     page.goto(page.url.replace("127.0.0.1", "localhost"))
     session = page.context.new_cdp_session(page)
     session.send("WebAuthn.enable")
@@ -51,7 +51,7 @@ def test_signing_in_with_a_passkey(demo_page: Callable[[str], Page]) -> None:
     _sign_in(page, "dagny", "bells")
     expect(message).to_contain_text("You carry")
     page.click("#key")
-    expect(message).to_have_text("Your passkey is kept.")
+    expect(message).to_have_text("Your passkey is stored.")
     page.click("#out")
     expect(message).to_have_text("Unauthorized")
     page.click("#use")
@@ -65,11 +65,11 @@ def test_progress_of_a_long_routine(demo_page: Callable[[str], Page]) -> None:
     page = demo_page("/round-page")
     page.evaluate("""() => {
         window.heard = [];
-        const said = document.getElementById("said");
-        new MutationObserver(() => window.heard.push(said.textContent)).observe(said, { childList: true });
+        const message = document.getElementById("message");
+        new MutationObserver(() => window.heard.push(message.textContent)).observe(message, { childList: true });
     }""")
     page.click("#ride")
-    expect(page.locator("#said")).to_have_text("All delivered.")
+    expect(page.locator("#message")).to_have_text("All delivered.")
     assert page.evaluate("heard") == [*(f"stop {stop} of 5" for stop in range(1, 6)), "All delivered."]
     assert page.evaluate("document.getElementById('done').value") == 5
 
@@ -108,7 +108,7 @@ def test_several_files_are_sent_by_a_form(demo_page: Callable[[str], Page], data
     few.write_text('letter,0.1,"WakeupPipe, Yard",1,har\n' * 2)
     page.set_input_files("[name=file]", [many, few])
     page.click("text=Order")
-    message = page.locator("#said li")
+    message = page.locator("#messages li")
     expect(message.first).to_contain_text("many.csv: Ok", timeout=30_000)
     expect(message).to_have_count(2)
     expect(message.first).to_contain_text("many.csv: Ok, up to parcel")
@@ -125,7 +125,7 @@ def test_one_wrong_line_orders_nothing(demo_page: Callable[[str], Page], databas
     wrong.write_text("box,2,Quay,5,uni\nbox,heavy,Quay,5,uni\n")
     page.set_input_files("[name=file]", [wrong])
     page.click("text=Order")
-    expect(page.locator("#said li")).to_contain_text("nothing was ordered", timeout=30_000)
+    expect(page.locator("#messages li")).to_contain_text("nothing was ordered", timeout=30_000)
     assert database.value("select count(*) from demo.parcel") == before
 
 

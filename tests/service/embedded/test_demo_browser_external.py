@@ -54,7 +54,7 @@ def test_there_and_back(page: Page, service: Service, provider: IdentityProvider
     assert page.evaluate("document.cookie") == ""
     assert not [cookie for cookie in page.context.cookies() if cookie.get("name", "").startswith("rowcall.signin.")]
     page.click("#pay")
-    expect(page.locator("#said")).to_have_text("12 couriers are paid.")
+    expect(page.locator("#message")).to_have_text("12 couriers are paid.")
 
 
 def test_in_a_popup(page: Page, service: Service, provider: IdentityProvider) -> None:
@@ -76,7 +76,7 @@ def test_in_a_popup(page: Page, service: Service, provider: IdentityProvider) ->
         "message": "",
     }
     page.click("#pay")
-    expect(page.locator("#said")).to_have_text("12 couriers are paid.")
+    expect(page.locator("#message")).to_have_text("12 couriers are paid.")
 
 
 def test_an_unknown_user_gets_the_reason(page: Page, service: Service, provider: IdentityProvider) -> None:

@@ -38,11 +38,11 @@ def one(server: EmbeddedServer, sql: str) -> object:
 
 def test_data_outlives_the_server_and_nothing_else_does(folder: Path) -> None:
     with EmbeddedServer(folder) as server:
-        run(server, "create table kept as select 7 as n")
+        run(server, "create table stored as select 7 as n")
     assert not (folder / "data" / "postmaster.pid").exists()
     assert list((folder / "socket").iterdir()) == []
     with EmbeddedServer(folder) as server:
-        assert one(server, "select n from kept") == 7
+        assert one(server, "select n from stored") == 7
 
 
 @pytest.mark.slow

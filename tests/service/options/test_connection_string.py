@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from rowcall.core.config import Settings, assemble, load_files
 from rowcall.service.options.connection_string import (
     ConnectionInfo,
-    Embedded,
+    EmbeddedServerPath,
     connection_for,
     main_connection_name,
     parse_connection_string,
@@ -74,7 +74,7 @@ def test_what_concerns_the_service_is_kept_apart() -> None:
 
 
 def test_a_folder_is_an_embedded_database() -> None:
-    assert parse_connection_string("Embedded:./data dir") == Embedded(Path("data dir"))
+    assert parse_connection_string("Embedded:./data dir") == EmbeddedServerPath(Path("data dir"))
 
 
 @pytest.mark.parametrize(

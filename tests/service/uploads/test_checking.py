@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 
 from rowcall.service.uploads.checking import passes
-from rowcall.service.uploads.spool import Stored
+from rowcall.service.uploads.spool import SpooledFile
 from tests.ext.wire import run, until
 
 
@@ -20,7 +20,7 @@ def test_what_a_command_has_started_ends_with_it(tmp_path: Path) -> None:
 
     async def cancelled() -> psutil.Process:
         with tempfile.TemporaryFile(buffering=0) as empty:
-            checking = asyncio.create_task(passes(("sh", "-c", script), Stored("a", "", empty, 0)))
+            checking = asyncio.create_task(passes(("sh", "-c", script), SpooledFile("a", "", empty, 0)))
             await until(result.exists)
             child = psutil.Process(int(result.read_text()))
             checking.cancel()
@@ -38,7 +38,7 @@ def test_a_command_that_is_cancelled_while_it_starts_ends_too(tmp_path: Path) ->
 
     async def cancelled() -> None:
         with tempfile.TemporaryFile(buffering=0) as empty:
-            checking = asyncio.create_task(passes(("sh", "-c", script), Stored("a", "", empty, 0)))
+            checking = asyncio.create_task(passes(("sh", "-c", script), SpooledFile("a", "", empty, 0)))
             await asyncio.sleep(0)  # the task has asked for the process and has not got it
             checking.cancel()
             with contextlib.suppress(asyncio.CancelledError):

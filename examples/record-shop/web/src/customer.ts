@@ -1,4 +1,4 @@
-// Who buys: a customer is known by the address, and kept as long as the page is open.
+// Customers: one is identified by their address, and is remembered as long as the page is open.
 
 import { join } from "./api/shop.js";
 import { answered, element, field, onSubmit } from "./page.js";

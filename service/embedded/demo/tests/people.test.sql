@@ -31,5 +31,5 @@ GET /my/parcels
 # @claim user_roles=courier
 */
 
-select jsonb_array_length(body::jsonb) = (select count(*) from demo.parcel where courier = 1), 'everybody sees their own'
+select jsonb_array_length(body::jsonb) = (select count(*) from demo.parcel where courier = 1), 'a courier sees the parcels that are assigned to them'
 from _response_4;

@@ -32,4 +32,4 @@ HTTP/1.1 200
 Content-Type: text/plain{{any}}
 */
 
-select body like '%you%', 'it greets whom it is told to' from _response_4;
+select body like '%you%', 'it greets the name of the request' from _response_4;

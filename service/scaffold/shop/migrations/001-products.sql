@@ -6,7 +6,7 @@ create table product (
     price numeric(10, 2) not null check (price >= 0),
     stock int not null default 0 check (stock >= 0)
 );
-insert into product (name, price, stock) values ('Bell', 9.90, 12), ('Saddle', 49.00, 3), ('Chain', 15.50, 0);
+insert into product (name, price, stock) values ('Basket', 9.90, 12), ('Saddle', 49.00, 3), ('Chain', 15.50, 0);
 
 create table customer_order (
     id bigint generated always as identity primary key,

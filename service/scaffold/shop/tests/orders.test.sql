@@ -26,7 +26,7 @@ GET /api/products?price=lt.20&order=price.desc
 
 HTTP/1.1 200
 
-[{"id": 3, "name": "Chain", "price": 15.50, "available": false}, {"id": 1, "name": "Bell", "price": 9.90, "available": true}]
+[{"id": 3, "name": "Chain", "price": 15.50, "available": false}, {"id": 1, "name": "Basket", "price": 9.90, "available": true}]
 */
 
 /*
