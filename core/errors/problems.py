@@ -127,6 +127,10 @@ def unauthorized(challenge: str, detail: str) -> Problem:
     return Problem(401, detail, headers=(("www-authenticate", challenge),))
 
 
-def unavailable(detail: str, retry_after: int = 1) -> Problem:
+class UnavailableError(Problem):
+    """A 503 for a temporary reason of the service or of its database, which the request has not caused."""
+
+
+def unavailable(detail: str, retry_after: int = 1) -> UnavailableError:
     """Return a 503 with `Retry-After` in seconds."""
-    return Problem(503, detail, headers=(("retry-after", str(retry_after)),))
+    return UnavailableError(503, detail, headers=(("retry-after", str(retry_after)),))

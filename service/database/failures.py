@@ -18,7 +18,7 @@ from rowcall.core.binding.server_refusals import refused_argument
 from rowcall.core.catalogue.session_effects import guard_failed
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.core.errors.error_policy import QUERY_CANCELED, DatabaseError
-from rowcall.core.errors.problems import Problem, unavailable, unbound
+from rowcall.core.errors.problems import Problem, UnavailableError, unavailable, unbound
 from rowcall.ext.driver.execution import Execution, Loss, Script, ServerError
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
 from rowcall.service.database.call import Call
@@ -253,7 +253,7 @@ class Failures:
             self._report(call.label)
             if call.volatile or call.procedure:
                 # It has run, so a repetition by the client would repeat its effects.
-                return Problem(503, "the routine has run, but its result has other columns than before")
+                return UnavailableError(503, "the routine has run, but its result has other columns than before")
             return unavailable("the result has other columns than before; what it has now is being read")
         log.error("%s: the result could not be rendered", call.label, exc_info=execution.failure)
         problem = Problem(500, "the result could not be rendered")

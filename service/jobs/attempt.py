@@ -14,7 +14,6 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.binding_error import BindingError
 from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.jobs.job import Job, bind_arguments
-from rowcall.service.jobs.running import GONE
 from rowcall.service.request.subrequests import CapturedResponse, SubrequestScope
 from rowcall.service.request_context.request_context import RequestContext, Step
 
@@ -41,8 +40,8 @@ class Attempt(NamedTuple):
 
     @property
     def settled(self) -> bool:
-        """Whether the row of the job needs no change: the routine has finished it, or it belongs to another worker."""
-        return 200 <= self.status < 300 or self.status == GONE
+        """Whether the row of the job needs no change: the routine has finished it."""
+        return 200 <= self.status < 300
 
 
 class _Caller:
@@ -57,9 +56,12 @@ class _Caller:
 
 async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: Start) -> Attempt:
     """Run the routine of a job, with the arguments and claims of its caller, and return the outcome."""
-    endpoint = jobs.endpoints[job.endpoint]
-    if job.attempt > (endpoint.options.job or JobSettings()).retries + 1:
-        return Attempt(_UNFIT, "its workers were lost too often", retry=False)
+    endpoint = jobs.endpoints.get(job.endpoint)
+    if endpoint is None:
+        job.interrupt("its endpoint is not served any more")
+        return Attempt(503)
+    if job.number > (endpoint.options.job or JobSettings()).retries + 1:
+        return Attempt(_UNFIT, "it was interrupted too often, by lost workers or the service", retry=False)
     capture = CapturedResponse(_Caller(job))
     headers = [] if job.trace is None else [("traceparent", job.trace)]
     context = RequestContext(SubrequestScope(endpoint.method, endpoint.path, "", headers, 1), capture)
@@ -75,14 +77,17 @@ async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: St
 
 async def _outcome(job: Job, capture: CapturedResponse) -> Attempt:
     cancelled = asyncio.get_running_loop().create_task(job.cancelled.wait())
+    abandoned = asyncio.get_running_loop().create_task(job.abandoned.wait())
     try:
         waiting: set[asyncio.Future[Any]] = {capture.begun, cancelled}
         await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         if not capture.begun.done():
             # The statement is cancelled now. A request whose client has left may end without a response.
-            await asyncio.wait({capture.begun}, timeout=CANCEL_WITHIN)
+            waiting = {capture.begun, abandoned}
+            await asyncio.wait(waiting, timeout=CANCEL_WITHIN, return_when=asyncio.FIRST_COMPLETED)
     finally:
         cancelled.cancel()
+        abandoned.cancel()
     if not capture.begun.done():
         return Attempt(499, "it was cancelled")
     response = capture.begun.result()

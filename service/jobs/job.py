@@ -20,6 +20,9 @@ from rowcall.service.request_context.request_context import RequestContext
 
 Report = Callable[[str], None]
 
+MOST_INTERRUPTIONS = 20
+"""Attempts of a job that the service may break off without counting them; also those that end their worker."""
+
 
 @dataclass(slots=True, eq=False)
 class Job:
@@ -34,7 +37,23 @@ class Job:
     report: Report
     trace: str | None = None
     """Trace context of the request that enqueued it (`traceparent`)."""
+    interruptions: int = 0
+    """Former attempts that the service has broken off."""
+    interruption: str | None = None
+    """Reason of the service for which this attempt has ended or has to end."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    abandoned: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the cancelled attempt has ended, which then has no response."""
+
+    @property
+    def number(self) -> int:
+        """Number of this attempt, from 1, among those that count."""
+        return self.attempt - min(self.interruptions, MOST_INTERRUPTIONS)
+
+    def interrupt(self, reason: str) -> None:
+        """Record that the attempt ends for a reason of the service, unless the caller has cancelled it before."""
+        if not self.cancelled.is_set():
+            self.interruption = reason
 
     def user(self, options: AuthOptions) -> User | None:
         """Return the caller who has enqueued it, with the claims of that time."""

@@ -39,10 +39,14 @@ MOST_REMOVED = 1000
 MOST_MESSAGE = 4000
 
 _TAKE = (
-    "select id::text, endpoint, attempts, arguments, bound, claims, trace"
+    "select id::text, endpoint, attempts, arguments, bound, claims, trace, interruptions"
     " from rowcall.take_jobs(%s::text[], %s::text[], %s)"
 )
 _TAKE_WITHIN = _TAKE.replace("take_jobs(", "take_jobs_within(").removesuffix(")") + ", %s::text[], %s::int[])"
+STOP_WITHIN = 3.0
+"""Seconds for the ends of cancelled jobs when the worker stops."""
+LONGEST_INTERRUPTION = 5.0
+"""Longest delay in seconds after an attempt that the service has broken off."""
 FULL_QUEUE = 0.25
 """Least seconds between two looks while there are queues with limits, whose jobs may wait although they are due."""
 
@@ -84,9 +88,18 @@ class JobRunner:
         async with self._queue.open(CHANNEL, self._notified):
             await self._work()
 
-    def stop(self) -> None:
-        """Take no further jobs. Those that run are cancelled; other workers run them again."""
+    def drain(self) -> None:
+        """Take no further jobs."""
         self._stopping = True
+
+    async def stop(self) -> None:
+        """Take no further jobs, cancel those that run, and give them back, so that other workers run them at once."""
+        self._stopping = True
+        for job in list(self._running.values()):
+            job.interrupt("its worker has stopped")
+            job.cancelled.set()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_WITHIN)
         for task in list(self._tasks):
             task.cancel()
 
@@ -100,11 +113,11 @@ class JobRunner:
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         tidied = 0.0
-        while not self._stopping:
+        while True:
             self._wake.clear()
             self._queue.check()
-            if not self._jobs.endpoints:
-                # The schema rowcall may be missing.
+            if self._stopping or not self._jobs.endpoints:
+                # While the worker stops, its jobs need the connection. The schema rowcall may be missing.
                 await self._wait(TIDY)
                 continue
             if loop.time() - tidied > TIDY:
@@ -134,8 +147,8 @@ class JobRunner:
             )
         else:
             rows = await self._queue.query(_TAKE, list(self._jobs.endpoints), queues, most)
-        for number, endpoint, attempt, arguments, bound, claims, trace in rows:
-            job = Job(number, endpoint, attempt, arguments, bound, claims, lambda _message: None, trace)
+        for number, endpoint, attempt, arguments, bound, claims, trace, interruptions in rows:
+            job = Job(number, endpoint, attempt, arguments, bound, claims, lambda _message: None, trace, interruptions)
             job.report = self._reporter(job)
             self._running[number] = job
             self._spawn(self._run_job(job))
@@ -199,20 +212,43 @@ class JobRunner:
             self._wake.set()
 
     async def _attempt(self, job: Job) -> None:
-        attempt = await run_attempt(job, self._jobs, self._auth, self._start_steps)
+        jobs = self._jobs
+        attempt = await run_attempt(job, jobs, self._auth, self._start_steps)
         if attempt.settled:
+            return
+        if job.interruption is not None:
+            await self._give_back(job, job.interruption)
             return
         if job.cancelled.is_set():
             await self._fail(job, "it was cancelled", None, state="cancelled")
             return
-        options = self._jobs.endpoints[job.endpoint].options.job or JobSettings()
-        more = attempt.retry and job.attempt <= options.retries
-        delay = self._pause(job.attempt, options.backoff) if more else None
+        options = jobs.endpoints[job.endpoint].options.job or JobSettings()
+        more = attempt.retry and job.number <= options.retries
+        delay = self._pause(job.number, options.backoff) if more else None
         log.warning(
             "job %s of %s: attempt %d failed: %s%s", job.id, job.endpoint, job.attempt, attempt.reason,
             "" if delay is None else f"; the next one follows in {delay:.1f} s",
         )  # fmt: skip
         await self._fail(job, attempt.reason, delay)
+
+    async def _give_back(self, job: Job, reason: str) -> None:
+        """Let a job wait again after an attempt that the service has broken off.
+
+        It runs in this worker until the delay has passed: as a waiting job with a later time, it would be overtaken by
+        the next one with its key.
+        """
+        delay = min(LONGEST_INTERRUPTION, 0.25 * 2.0 ** min(job.interruptions, 10))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(delay):
+                await job.cancelled.wait()
+        if job.cancelled.is_set() and not self._stopping:
+            await self._fail(job, "it was cancelled", None, state="cancelled")
+            return
+        released = await self._queue.query(
+            "select rowcall.release_job(%s::uuid, %s, %s)", job.id, job.attempt, reason[:MOST_MESSAGE]
+        )
+        if released[0][0]:
+            log.warning("job %s of %s was interrupted and runs again: %s", job.id, job.endpoint, reason)
 
     def _pause(self, attempt: int, backoff: float) -> float:
         longest = min(self._options.longest_pause, backoff * 2.0 ** min(attempt - 1, 30))

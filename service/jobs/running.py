@@ -6,18 +6,16 @@ from collections.abc import Awaitable
 from functools import partial
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.problems import Problem
+from rowcall.core.errors.problems import UnavailableError, unavailable
 from rowcall.service.database.call import Call, NoticeListener
 from rowcall.service.database.database import Database
 from rowcall.service.jobs.job import Job
 from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Step
 
 _HOLD = "select rowcall.hold_job($1::uuid, $2::int)::text"
 _FINISH = "select rowcall.finish_job($1::uuid, $2::int, $3, $4)"
-GONE = 410
-"""Status of an attempt whose job belongs to another worker by now."""
 
 
 def run_in_job(endpoint: Endpoint, call: Call, services: Services) -> Step:
@@ -32,7 +30,22 @@ def run_in_job(endpoint: Endpoint, call: Call, services: Services) -> Step:
 def _run(
     database: Database, call: Call, hold: Call, finish: Call, content_type: bytes, context: RequestContext
 ) -> Awaitable[None]:
-    return _run_once(database, call, hold, finish, content_type, context)
+    return _run_for_job(database, call, hold, finish, content_type, context)
+
+
+async def _run_for_job(
+    database: Database, call: Call, hold: Call, finish: Call, content_type: bytes, context: RequestContext
+) -> None:
+    """Run it, and record in the job if it ends for a reason of the service, or without a response."""
+    job: Job = context.scope.job
+    try:
+        await _run_once(database, call, hold, finish, content_type, context)
+    except UnavailableError as error:
+        job.interrupt(error.detail or error.title)
+        raise
+    except ClientDisconnectedError:
+        job.abandoned.set()
+        raise
 
 
 async def _run_once(
@@ -43,7 +56,7 @@ async def _run_once(
     async with database.transaction(call, context) as transaction:
         held = await transaction.begin_with(hold, list(names))
         if held.body not in (b"t", b"true"):
-            raise Problem(GONE, "the job runs elsewhere, or has ended")
+            raise unavailable("its row cannot be locked: another worker has it, or it has ended")
         await transaction.call()
         execution = context.execution
         is_null = execution is None or execution.is_null

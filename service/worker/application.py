@@ -373,6 +373,8 @@ class Application:
     def end_streams(self) -> None:
         """End all event streams when the service stops, as they have no end of their own."""
         self.drain_state.stopping = True
+        if self._jobs is not None:
+            self._jobs.drain()
         self.events.offers = lambda stream: False
         self.events.end_streams(lambda stream: True)
 
@@ -393,7 +395,7 @@ class Application:
         if self._watching is not None:
             self._watching.cancel()
         if self._jobs is not None:
-            self._jobs.stop()
+            await self._jobs.stop()
         if self._deliveries is not None:
             self._deliveries.stop()
         if self._mail is not None:

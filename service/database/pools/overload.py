@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.core.errors.problems import Problem, UnavailableError, unavailable
 
 
-class ConnectionTimeoutError(Problem):
+class ConnectionTimeoutError(UnavailableError):
     """No connection of the pool became free in time."""
 
 

@@ -1,0 +1,144 @@
+"""Attempts of jobs that end for a reason of the service: they do not count, within a bound."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psycopg
+import pytest
+
+from rowcall.service.installation.script import install_sql
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SQL = """
+create table work (what text);
+create function slow(_seconds float) returns int language plpgsql as $$
+begin
+  raise info 'begun';
+  insert into work values ('slow');
+  perform pg_sleep(_seconds);
+  return 1;
+end $$;
+comment on function slow(float) is 'HTTP POST /slow
+job retries 0 timeout 60s';
+"""
+SETTINGS = {"Jobs:Enabled": "true", "Service:RequiresAuthorization": "false"}
+JOB = "select state, attempts, interruptions from rowcall.job"
+BACKEND = "select pid from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()"
+
+Start = Callable[..., Service]
+
+
+@pytest.fixture
+def start(own_database: Database, serve_once: Serve) -> Start:
+    own_database.execute(install_sql())
+    own_database.execute(SQL)
+    return lambda workers=1, **more: serve_once(own_database, settings={**SETTINGS, **more}, workers=workers)
+
+
+def enqueue(database: Database, seconds: float, count: int = 1) -> None:
+    arguments = f"jsonb_build_object('seconds', {seconds}::float)"
+    database.execute(f"select rowcall.enqueue('POST /slow', {arguments}) from generate_series(1, {count})")
+
+
+def runs(database: Database) -> int:
+    """Wait until the routine of a job runs, and return the process id of its backend."""
+    found = wait_until(lambda: database.fetch(BACKEND), "the routine runs", 30)
+    assert found
+    pid: int = found[0][0]
+    return pid
+
+
+def ended(database: Database) -> list[tuple[Any, ...]]:
+    left = "select count(*) from rowcall.job where state in ('waiting', 'running')"
+    wait_until(lambda: database.value(left) == 0, "all jobs have ended", 60)
+    return database.fetch(JOB)
+
+
+def test_a_lost_connection(start: Start, own_database: Database) -> None:
+    start()
+    enqueue(own_database, 2)
+    own_database.execute(f"select pg_terminate_backend({runs(own_database)})")
+    assert ended(own_database) == [("done", 2, 1)]
+    assert own_database.value("select count(*) from work") == 1
+
+
+def test_a_killed_worker(start: Start, own_database: Database) -> None:
+    service = start(workers=1)
+    enqueue(own_database, 3)
+    runs(own_database)
+    os.kill(service.pids()[0], signal.SIGKILL)
+    assert ended(own_database) == [("done", 2, 1)]
+    assert own_database.value("select count(*) from work") == 1
+
+
+def test_no_connection_of_the_pool(start: Start, own_database: Database) -> None:
+    start(**{"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:QueueTimeout": "100ms"})
+    enqueue(own_database, 0.4, 5)
+    states = ended(own_database)
+    assert [state for state, _, _ in states] == ["done"] * 5
+    assert any(interruptions for _, _, interruptions in states)
+    assert all(attempts == interruptions + 1 for _, attempts, interruptions in states)
+
+
+def test_a_worker_that_stops(start: Start, own_database: Database) -> None:
+    service = start()
+    enqueue(own_database, 3)
+    runs(own_database)
+    assert service.stop() == 0
+    # It is given back at once, without the search for jobs of lost workers.
+    assert own_database.fetch(JOB) == [("waiting", 1, 1)]
+    assert own_database.value("select error from rowcall.job") == "its worker has stopped"
+    start()
+    assert ended(own_database) == [("done", 2, 1)]
+
+
+def test_a_reload_while_it_runs(start: Start, own_database: Database) -> None:
+    service = start()
+    enqueue(own_database, 3)
+    runs(own_database)
+    own_database.execute(
+        "create function other() returns int language sql as 'select 1';"
+        "comment on function other() is 'HTTP GET /other';"
+        "alter function slow(float) rename to slower; comment on function slower(float) is 'HTTP POST /slower\njob';"
+        "notify rowcall, 'reload'"
+    )
+    wait_until(lambda: service.get("/other").status_code == 200, "the change is served", 30)
+    assert ended(own_database) == [("done", 1, 0)]
+
+
+def test_interruptions_are_bounded(start: Start, own_database: Database) -> None:
+    start()
+    own_database.execute(
+        "begin; select rowcall.enqueue('POST /slow', '{\"seconds\": 60}');"
+        "update rowcall.job set interruptions = 20, attempts = 20; commit"
+    )
+    own_database.execute(f"select pg_terminate_backend({runs(own_database)})")
+    assert ended(own_database) == [("failed", 22, 21)]
+    assert "it was interrupted too often" in own_database.value("select error from rowcall.job")
+
+
+def test_a_job_that_another_worker_has_just_looked_at(own_database: Database) -> None:
+    """A worker that looks for waiting jobs may lock a job for a moment that was taken after its snapshot."""
+    own_database.execute(install_sql())
+    own_database.execute("select rowcall.enqueue('POST /x')")
+    with (
+        psycopg.connect(own_database.conninfo) as worker,
+        psycopg.connect(own_database.conninfo) as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        taken = worker.execute("select id, attempts from rowcall.take_jobs(array['POST /x'], null, 1)").fetchone()
+        worker.commit()
+        other.execute("select from rowcall.job for update")
+        held = pool.submit(lambda: worker.execute("select rowcall.hold_job(%s, %s)", taken).fetchone())
+        waits = f"select wait_event_type = 'Lock' from pg_stat_activity where pid = {worker.info.backend_pid}"
+        wait_until(lambda: own_database.value(waits), "the worker waits for the row")
+        other.rollback()
+        assert held.result() == (True,)
