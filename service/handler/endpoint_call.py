@@ -33,7 +33,7 @@ from rowcall.service.request.headers import headers_context
 from rowcall.service.sqlfiles.running import file_statements, stands_alone
 from rowcall.service.tenancy.tenants import tenant_settings
 from rowcall.service.tenancy.time_zones import time_zone_settings
-from rowcall.service.tracing.request_tracing import query_tag, trace_name
+from rowcall.service.tracing.request_tracing import published_trace, query_tag, trace_name
 from rowcall.service.uploads.storing import in_transaction
 from rowcall.service.webhooks.publishing import publish_result
 
@@ -147,6 +147,7 @@ PreambleFactory = Callable[[Endpoint, Services], Preamble | None]
 PREAMBLE: Sequence[PreambleFactory] = (
     application_name,
     trace_name,
+    published_trace,
     headers_context,
     user_context,
     tenant_settings,

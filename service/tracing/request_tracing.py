@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from rowcall.core.catalogue.catalog import Volatility
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.preamble import Preamble
 from rowcall.service.log.request_log import logged
+from rowcall.service.options.server.tracing import TracingOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.trace import PassingProtocol, trace_of
+from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.tracing.decision import Unsampled, is_sampled
+
+if TYPE_CHECKING:
+    from rowcall.service.tracing.spans import OutgoingSpan, Tracing
 
 
 def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
@@ -44,13 +52,13 @@ def _step(name: str, fixed_attributes: dict[str, str], services: Services, *, re
     # The SDK of OpenTelemetry is imported only if it is used.
     from opentelemetry.trace import SpanKind
 
-    from rowcall.service.tracing.spans import RequestTrace, SpanProtocol, Tracing
+    from rowcall.service.tracing.spans import RequestTrace, SpanProtocol
 
     if services.job_runs:
         # The trace is that of the request which enqueued the job, whose sampling decision holds.
         options = replace(options, trusts=True)
     kind = SpanKind.CONSUMER if services.job_runs else SpanKind.SERVER
-    tracing = services.host.once("tracing", lambda: Tracing(options))
+    tracing = _tracing(options, services.host)
 
     def trace(context: RequestContext) -> None:
         if is_sampled(context.scope.headers.get("traceparent"), options):
@@ -91,6 +99,38 @@ def trace_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
         return () if trace is None or not trace.sampled else (b"application_name", trace.traceparent.encode())
 
     return Preamble(settings=(setting,))
+
+
+def published_trace(endpoint: Endpoint, services: Services) -> Preamble | None:
+    """Return the preamble with the trace that messages keep which the routine publishes (`rowcall.publish`), or None if
+    it is not traced or publishes nothing.
+    """
+    options = services.options
+    if options.tracing is None or options.deliveries is None or endpoint.routine.volatility is not Volatility.VOLATILE:
+        return None
+
+    def setting(context: RequestContext) -> tuple[bytes, ...]:
+        trace = trace_of(context.protocol)
+        return () if trace is None or not trace.sampled else (b"rowcall.traceparent", trace.traceparent.encode())
+
+    return Preamble(settings=(setting,))
+
+
+def outgoing_spans(options: TracingOptions | None, host: HostState) -> Callable[[str, str, str], OutgoingSpan] | None:
+    """Return the function that begins the span of a request outside of any request to this service: from trace context,
+    method and host. None: nothing is traced.
+    """
+    return (
+        None
+        if options is None
+        else lambda trace, method, host_name: _tracing(options, host).outgoing(trace, method, host_name)
+    )
+
+
+def _tracing(options: TracingOptions, host: HostState) -> Tracing:
+    from rowcall.service.tracing.spans import Tracing
+
+    return host.once("tracing", lambda: Tracing(options))
 
 
 def query_tag(endpoint: Endpoint, services: Services) -> str:

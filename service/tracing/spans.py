@@ -47,6 +47,11 @@ class Tracing:
         self._provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=options.delay * 1000))
         self.tracer = self._provider.get_tracer("rowcall")
 
+    def outgoing(self, traceparent: str, method: str, authority: str) -> OutgoingSpan:
+        """Begin the span of an outgoing request in a trace that another request has begun."""
+        parent = _propagator.extract({"traceparent": traceparent})
+        return _outgoing(self.tracer, parent, method, authority)
+
     def close(self) -> None:
         # An unavailable collector must not delay the end of the service.
         sending = threading.Thread(target=self._provider.shutdown, daemon=True)
@@ -145,9 +150,7 @@ class RequestTrace:
 
     def outgoing(self, method: str, authority: str) -> OutgoingSpan:
         """Begin the span of an outgoing request."""
-        attributes = {"http.request.method": method, "server.address": authority}
-        span = self._tracer.start_span(f"{method} {authority}", self._trace_context, SpanKind.CLIENT, attributes)
-        return OutgoingSpan(span)
+        return _outgoing(self._tracer, self._trace_context, method, authority)
 
 
 class OutgoingSpan:
@@ -167,6 +170,11 @@ class OutgoingSpan:
             self._span.set_status(Status(StatusCode.ERROR))
             self._span.set_attribute("error.type", str(status or "no answer"))
         self._span.end()
+
+
+def _outgoing(tracer: Any, parent: Any, method: str, authority: str) -> OutgoingSpan:
+    attributes = {"http.request.method": method, "server.address": authority}
+    return OutgoingSpan(tracer.start_span(f"{method} {authority}", parent, SpanKind.CLIENT, attributes))
 
 
 class SpanProtocol(TracedProtocol):

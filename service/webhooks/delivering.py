@@ -13,7 +13,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import psycopg
 
@@ -28,7 +28,7 @@ from rowcall.service.database.queue_connection import QueueConnection
 from rowcall.service.discovery.installation import wait_for_installation
 from rowcall.service.http_client.client import Client
 from rowcall.service.http_client.errors import OutboundError
-from rowcall.service.http_client.messages import OutgoingRequest
+from rowcall.service.http_client.messages import Headers, OutgoingRequest
 
 if TYPE_CHECKING:
     from rowcall.ext.driver.meter import Meter
@@ -38,6 +38,8 @@ log = logging.getLogger("rowcall.webhooks")
 CHANNEL = "rowcall_webhooks"
 NEEDED = 5
 """Version of the schema `rowcall`."""
+NEEDED_TRACED = 15
+"""The same, if deliveries continue traces."""
 LONGEST_WAIT = 5.0
 """Seconds after which a worker looks for deliveries without a notification."""
 GATHER = 0.005
@@ -51,7 +53,7 @@ MOST_ERROR = 500
 
 _TAKE = (
     "select message::text, subscriber, attempt, extract(epoch from clock_timestamp() - since)::float8, url, secret, "
-    "body from rowcall.take_deliveries(%s::text[], %s::text[], %s, %s::float8)"
+    "body, {trace} from rowcall.take_deliveries(%s::text[], %s::text[], %s, %s::float8)"
 )
 
 
@@ -65,6 +67,17 @@ class _Delivery(NamedTuple):
     url: str | None
     secret: str | None
     body: str
+    trace: str | None
+    """Trace context of the request that has published it."""
+
+
+class Span(Protocol):
+    """The span of a request to a subscriber."""
+
+    headers: Headers
+
+    def end(self, status: int) -> None:
+        """End it. status: 0 without a response."""
 
 
 class _Outcome(NamedTuple):
@@ -84,9 +97,14 @@ class Deliveries:
         connector: Connector,
         client: ClientOptions,
         meters: Callable[[str], Meter] | None,
+        spans: Callable[[str, str, str], Span] | None,
     ) -> None:
-        """meters: returns the meter of a server, by `host:port`; None: nothing is measured."""
+        """meters: returns the meter of a server, by `host:port`; None: nothing is measured. spans: begins a span, from
+        trace context, method and host; None: nothing is traced.
+        """
         self._meters = meters
+        self._spans = spans
+        self._sql = _TAKE.format(trace="null" if spans is None else "rowcall.message_trace(message)")
         self.gauges: list[tuple[str, Mapping[str, str], float]] = []
         """Deliveries of all services in the database, by subscriber and state."""
         self._options = options
@@ -103,7 +121,9 @@ class Deliveries:
     async def run(self) -> None:
         """Deliver until the connection is lost. Raises `psycopg.Error`."""
         async with self._queue.open(CHANNEL, lambda _payload: self._wake.set()) as connection:
-            await wait_for_installation(connection, NEEDED, "Webhooks:Enabled")
+            await wait_for_installation(
+                connection, NEEDED if self._spans is None else NEEDED_TRACED, "Webhooks:Enabled"
+            )
             self._client = Client(self._client_options, meters=self._meters)
             try:
                 await self._work()
@@ -143,7 +163,7 @@ class Deliveries:
             ]
 
     async def _take(self, most: int) -> int:
-        rows = await self._queue.query(_TAKE, self._names, self._topics, most, self._options.timeout + MARGIN)
+        rows = await self._queue.query(self._sql, self._names, self._topics, most, self._options.timeout + MARGIN)
         for row in rows:
             task = asyncio.get_running_loop().create_task(self._deliver(_Delivery(*row)))
             self._tasks.add(task)
@@ -188,11 +208,15 @@ class Deliveries:
             return _Outcome(False, None, "there is no active subscriber with this name any more", given_up=True)
         secrets = (delivery.secret or "").split() if configured is None else configured.secrets
         body = delivery.body.encode()
+        span: Span | None = None
+        status = 0
         try:
             headers = signature_headers(secrets, delivery.message, int(time.time()), body)
-            request = OutgoingRequest(
-                "POST", read_address(url), [("content-type", "application/json"), *headers], body
-            )  # fmt: skip
+            address = read_address(url)
+            if self._spans is not None and delivery.trace is not None:
+                span = self._spans(delivery.trace, "POST", address.origin.authority)
+                headers = [*headers, *span.headers]
+            request = OutgoingRequest("POST", address, [("content-type", "application/json"), *headers], body)
             async with asyncio.timeout(self._options.timeout):
                 response = await client.send(request, named=configured is not None)
                 status = response.status
@@ -206,6 +230,9 @@ class Deliveries:
             return _Outcome(False, None, f"no response within {self._options.timeout:g} s")
         except OutboundError as error:
             return _Outcome(False, None, str(error)[:MOST_ERROR])
+        finally:
+            if span is not None:
+                span.end(status)
         requested = retry_after(response.header("retry-after"), time.time()) if status in (429, 503) else None
         return _Outcome(False, status, f"the response has status {status}", requested or 0.0, status == 410)
 

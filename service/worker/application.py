@@ -57,6 +57,7 @@ from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, moved_endpoints
 from rowcall.service.sockets.unused_connections import Clients
 from rowcall.service.static.serving import StaticFiles
+from rowcall.service.tracing.request_tracing import outgoing_spans
 from rowcall.service.uploads.orphaned_files import tidy
 from rowcall.service.worker.codecs import codecs_for, safe_codecs_for
 from rowcall.service.worker.failure_responses import FailureResponses, status_of
@@ -144,6 +145,7 @@ class Application:
                 Connector(options.target),
                 options.outbound.client,
                 upstream_meters(options, self._host),
+                outgoing_spans(options.tracing, self._host),
             )
         self._mail: MailDelivery | None = None
         if options.sends_mail:

@@ -17,8 +17,10 @@ from typing import Any
 import psycopg
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from rowcall.service.installation.script import install_sql
+from tests.harness.collector import Received, collect_over_http
 from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.expect import problem
@@ -38,6 +40,15 @@ begin
   return _id;
 end $$;
 comment on function buy(int, boolean) is 'HTTP POST /buy';
+"""
+
+PROCEDURE = """
+create procedure buy_late(_id int) language plpgsql as $$
+begin
+  commit;
+  perform rowcall.publish('order.paid', jsonb_build_object('id', _id));
+end $$;
+comment on procedure buy_late(int) is 'HTTP POST /buy-late';
 """
 
 
@@ -92,6 +103,39 @@ def test_a_private_key_signs_besides_a_secret(start: Callable[..., Service], ups
     assert second.startswith("v1a,")
     signed = f"{request.header('webhook-id')}.{request.header('webhook-timestamp')}.".encode() + request.body
     private.public_key().verify(base64.b64decode(second.removeprefix("v1a,")), signed)
+
+
+def test_a_delivery_continues_the_trace_of_its_request(
+    own_database: Database, upstream: Upstream, serve_once: Serve
+) -> None:
+    trace, caller = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+    own_database.execute(install_sql())
+    own_database.execute(SQL + PROCEDURE)
+    upstream.on("*", answer({}))
+    with collect_over_http() as collector:
+        more = {"Tracing:Enabled": "true", "Tracing:Interval": "50ms", "Tracing:Endpoint": collector.url}
+        service = serve_once(own_database, settings={**settings(upstream), **more}, workers=2)
+        sampled = {"traceparent": f"00-{trace}-{caller}-01"}
+        not_sampled = {"traceparent": f"00-{trace}-{caller}-00"}
+        for path, number, headers in (("/buy", 1, sampled), ("/buy-late", 2, sampled), ("/buy", 3, not_sampled)):
+            service.post(path, json={"id": number}, headers=headers).raise_for_status()
+        own_database.execute("select rowcall.publish('order.paid', '{\"id\": 4}')")
+        wait_until(lambda: len(upstream.to("/shop")) == 4, "all messages are delivered", 20)
+        requests = wait_until(lambda: two(collector, "POST /buy"), "the spans of the requests have arrived", 20)
+        deliveries = wait_until(lambda: two(collector, "POST 127."), "the spans of the deliveries have arrived", 20)
+    ids_of_requests = {span.name: span.span_id for span in requests}
+    sent = {number: request.header("traceparent") for request in upstream.to("/shop") for number in ids([request])}
+    assert (sent[3], sent[4]) == (None, None)
+    for number, name in ((1, "POST /buy"), (2, "POST /buy-late")):
+        (span,) = [span for span in deliveries if span.parent_span_id == ids_of_requests[name]]
+        assert sent[number] == f"00-{trace}-{span.span_id.hex()}-01"
+        assert span.trace_id.hex() == trace
+
+
+def two(collector: Received, name: str) -> list[Span]:
+    """Return both spans whose names begin so, or none as long as they are not there."""
+    spans = [span for span in collector.spans if span.name.startswith(name)]
+    return spans if len(spans) == 2 else []
 
 
 def test_a_message_is_delivered_after_its_commit(
