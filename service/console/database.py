@@ -30,7 +30,8 @@ _LOCKS = """
 select l.pid, l.locktype as type, l.mode, l.relation::regclass::text as relation,
        pg_catalog.pg_blocking_pids(l.pid) as "blockedBy",
        extract(epoch from clock_timestamp() - l.waitstart)::float8 as "waitSeconds"
-from pg_catalog.pg_locks l where not l.granted order by l.waitstart limit 300
+from pg_catalog.pg_locks l join pg_catalog.pg_stat_activity a on a.pid = l.pid
+where not l.granted and a.datname = pg_catalog.current_database() order by l.waitstart limit 300
 """
 _REPLICAS = """
 select application_name as application, client_addr::text as address, state, sync_state as sync,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import httpx
+import psycopg
 import pytest
 
 from tests.harness.console import console_client, console_link, operator
@@ -277,6 +280,29 @@ def test_the_database_reports_sessions_and_locks(database: Database, console: ht
     unavailable = report["unavailable"]
     assert isinstance(unavailable, dict)
     assert ("statements" in report) != ("statements" in unavailable)
+
+
+def test_locks_that_sessions_of_the_database_wait_for_are_reported(
+    database: Database, own_database: Database, console: httpx.Client
+) -> None:
+    """Sessions of other databases of the server wait too, for relations whose numbers mean something else here."""
+    with waiting_session(database, 71) as pid, waiting_session(own_database, 71):
+        locks = data(console, "database")["locks"]
+        assert isinstance(locks, list)
+        assert [(lock["pid"], lock["type"]) for lock in locks] == [(pid, "advisory")]
+        assert locks[0]["blockedBy"]
+
+
+@contextmanager
+def waiting_session(database: Database, key: int) -> Iterator[int]:
+    """Let a session wait for an advisory lock, and yield its process id."""
+    with psycopg.connect(database.conninfo, autocommit=True) as connection:
+        waiting = threading.Thread(target=connection.execute, args=("select pg_advisory_lock(%s)", [key]))
+        with database.locked(key):
+            waiting.start()
+            wait_until(database.waiting, "the session waits")
+            yield connection.info.backend_pid
+        waiting.join()
 
 
 def test_queues_that_are_not_installed_say_so(console: httpx.Client) -> None:
