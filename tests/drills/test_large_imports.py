@@ -18,7 +18,7 @@ pytestmark = pytest.mark.drill
 ROWS = int(os.environ.get("ROWCALL_DRILL_ROWS", "1000000"))
 BAD = 1000
 EVERY = ROWS // BAD
-GROWTH = 60_000_000
+GROWTH = 20_000_000
 """Most bytes by which the worker may grow: for the rows between two savepoints and the reports of bad ones."""
 SQL = """
 create table stock (sku text primary key, count int not null check (count >= 0));
