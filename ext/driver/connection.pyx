@@ -96,7 +96,8 @@ cdef str UNEXPECTED_RESULTS = "the answers of the server do not fit the requests
 # Parts of the errors of libpq about messages that do not follow the protocol (fe-protocol3.c).
 cdef tuple PROTOCOL_ERRORS = (
     "lost synchronization", "message contents do not agree", "insufficient data", "unexpected response",
-    "unexpected message", "message type 0x", "out of memory",
+    "unexpected message", "message type 0x", "without prior row description", "unexpected field count",
+    "protocol error", "out of memory",
 )
 
 # Identifiers of endpoint statements start at 1.

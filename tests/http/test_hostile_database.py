@@ -12,7 +12,7 @@ import pytest
 from tests.harness.database import Database
 from tests.harness.effort import examples, seed
 from tests.harness.expect import problem
-from tests.harness.hostile_postgres import READY, HostilePostgres
+from tests.harness.hostile_postgres import ADDED, READY, HostilePostgres
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 from tests.http.hostile_database import SQL, attack, hostile_database, is_right
@@ -95,3 +95,23 @@ def test_a_lost_reply_to_a_commit_is_answered_in_time(hostile: tuple[HostilePost
         assert lost.done, failed.text
         assert "it is not known whether it took effect" in problem(failed, 504)["detail"]
         assert client.post("/upload", files={"file": ("a.txt", b"text", "text/plain")}).text == "7"
+
+
+@pytest.mark.parametrize("kind", [b"2", b"T", b"D", b"C"])
+@pytest.mark.parametrize("ahead", [True, False])
+def test_no_write_is_repeated_after_a_fatal_error_with_results_behind_it(
+    own_database: Database, serve_once: Serve, kind: bytes, ahead: bool
+) -> None:
+    """Nothing follows the FATAL error of a server that has rolled back and ended; here the write is committed."""
+    fatal = ADDED["a fatal error"]
+
+    def rule(found: bytes, whole: bytes) -> bytes:
+        return whole if found != kind else fatal + whole if ahead else whole + fatal
+
+    with hostile_database(own_database) as (proxy, settings):
+        service = serve_once(own_database, SQL, settings, workers=1)
+        for number in range(20):
+            proxy.rule = rule if number % 2 else None
+            service.post("/write", json={"n": str(number)})
+        proxy.rule = None
+        assert own_database.fetch("select n from written group by n having count(*) > 1") == []
