@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -65,10 +66,10 @@ Servers = list[ReplicatedServer]
 
 
 @pytest.fixture(scope="module")
-def servers(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+def servers(run_folder: Path) -> Iterator[Servers]:
     if not (INSTALLATIONS and (INSTALLATIONS[0].bin / "pg_basebackup").exists()):
         pytest.skip("no PostgreSQL with pg_basebackup found")
-    made = replicated(INSTALLATIONS[0], run_folder / tmp_path_factory.mktemp("replicated").name, 2)
+    made = replicated(INSTALLATIONS[0], run_folder / f"replicated-{os.getpid()}", 2)
     yield made
     for server in made:
         if server.running:
