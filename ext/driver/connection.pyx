@@ -93,11 +93,10 @@ cdef double END_SECONDS = 1.0
 
 cdef str UNEXPECTED_RESULTS = "the answers of the server do not fit the requests"
 
-# Parts of the errors of libpq about messages that do not follow the protocol (fe-protocol3.c).
-cdef tuple PROTOCOL_ERRORS = (
-    "lost synchronization", "message contents do not agree", "insufficient data", "unexpected response",
-    "unexpected message", "message type 0x", "without prior row description", "unexpected field count",
-    "protocol error", "out of memory",
+# Parts of the errors of libpq about the end of a connection (fe-secure.c, fe-secure-openssl.c, fe-misc.c).
+cdef tuple ENDS = (
+    "server closed the connection unexpectedly", "could not receive data from server",
+    "SSL connection has been closed unexpectedly", "SSL SYSCALL error",
 )
 
 # Identifiers of endpoint statements start at 1.
@@ -117,12 +116,13 @@ cdef bint _reports_end(const PGresult *result) except -1:
     """Return whether `result` is an error of libpq itself because the connection has ended.
 
     Its other errors are about messages that it could not read. libpq has no other sign than the text, which is not
-    localized, because Python does not set a locale for messages.
+    localized, because Python does not set a locale for messages. An unknown text is no sign of the end, so that nothing
+    is repeated that may have taken effect.
     """
     if pq.resultStatus(result) != PGRES_FATAL_ERROR or pq.resultErrorField(result, c"C") != NULL:
         return False
     message = error_field(result, c"M") or (<bytes>pq.resultErrorMessage(result)).decode("utf-8", "replace")
-    return not any(part in message for part in PROTOCOL_ERRORS)
+    return any(part in message for part in ENDS)
 
 
 cdef class Connection:
