@@ -1,27 +1,4 @@
--- Actions of operators: jobs and deliveries that were given up run again, and jobs of schedules run at once.
-
--- Makes a job wait again that has failed or was cancelled, with all of its attempts. Returns `waiting`; the state of a job
--- that is neither; `duplicate` if another job with the same unique key waits or runs; null if there is no such job.
-create function rowcall.retry_job(_id uuid) returns text
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-declare
-    before rowcall.job;
-begin
-    select * into before from rowcall.job where id = _id for update;
-    if before.id is null or before.state not in ('failed', 'cancelled') then
-        return before.state;
-    end if;
-    begin
-        update rowcall.job
-        set state = 'waiting', attempts = 0, run_at = clock_timestamp(), started = null, finished = null, error = null
-        where id = _id;
-    exception when unique_violation then
-        return 'duplicate';
-    end;
-    delete from rowcall.job_progress where job = _id;
-    perform pg_notify('rowcall_jobs', before.queue);
-    return 'waiting';
-end $$;
+-- Actions of operators: deliveries that were given up run again, and jobs of schedules run at once.
 
 -- Enqueues a job of a schedule at once, beside those of its times. Without overlap, returns the former job if that has not
 -- ended.
@@ -57,7 +34,6 @@ end $$;
 
 -- They repeat work of any user: other roles need grants.
 revoke execute on function
-    rowcall.retry_job(uuid),
     rowcall.run_schedule(text, text, integer, boolean),
     rowcall.retry_delivery(uuid, text)
 from public;

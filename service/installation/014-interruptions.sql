@@ -47,7 +47,7 @@ $$;
 
 -- Makes a job wait again that has failed or was cancelled, with all of its attempts. Returns `waiting`; the state of a job
 -- that is neither; `duplicate` if another job with the same unique key waits or runs; null if there is no such job.
-create or replace function rowcall.retry_job(_id uuid) returns text
+create function rowcall.retry_job(_id uuid) returns text
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
     before rowcall.job;
@@ -68,3 +68,6 @@ begin
     perform pg_notify('rowcall_jobs', before.queue);
     return 'waiting';
 end $$;
+
+-- It repeats work of any user: other roles need grants.
+revoke execute on function rowcall.retry_job(uuid) from public;
