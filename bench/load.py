@@ -54,8 +54,7 @@ class Tally:
     """Counts of the generator.
 
     lost: requests whose connection ended, or that were unanswered ten seconds after the end. Latencies in microseconds,
-    from
-    the moment at which a request was due.
+    from the moment at which a request was due.
     """
 
     sent: int

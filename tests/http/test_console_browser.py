@@ -217,11 +217,11 @@ def test_actions_have_buttons_only_if_they_are_allowed(
     own_database: Database, serve_once: Serve, opened: Browser
 ) -> None:
     settings = {**SETTINGS, "Console:AllowActions": "true", "CacheOptions:Enabled": "true"}
-    sql = """create function kept() returns int language sql stable as 'select 1';
-    comment on function kept() is 'HTTP GET
+    sql = """create function stored() returns int language sql stable as 'select 1';
+    comment on function stored() is 'HTTP GET
     cached'"""
     service = serve_once(own_database, sql, settings)
-    assert service.get("/api/kept").status_code == 200
+    assert service.get("/api/stored").status_code == 200
     address, _ = console_link(service)
     with opened.new_context() as context:
         page = context.new_page()
@@ -232,7 +232,7 @@ def test_actions_have_buttons_only_if_they_are_allowed(
         page.on("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Invalidate all").click()
         expect(page.get_by_text("Invalidate all: invalidated 1")).to_be_visible()
-        page.get_by_role("row", name="GET /api/kept").get_by_role("button", name="Invalidate").click()
+        page.get_by_role("row", name="GET /api/stored").get_by_role("button", name="Invalidate").click()
         expect(page.get_by_text("Invalidate: invalidated 0")).to_be_visible()
         page.get_by_label("Tag", exact=True).fill("two words")
         page.get_by_role("button", name="Invalidate tag").click()
