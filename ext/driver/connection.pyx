@@ -91,6 +91,9 @@ cdef tuple PREPARING = (b"PREPARE", b"DEALLOCATE")
 # A server closes the connection at once behind a FATAL error; this long is waited for that.
 cdef double END_SECONDS = 1.0
 
+# Share of the newest run in the mean of a statement's runs.
+cdef double NEWEST = 0.0625
+
 cdef str UNEXPECTED_RESULTS = "the answers of the server do not fit the requests"
 
 # Parts of the errors of libpq about the end of a connection (fe-secure.c, fe-secure-openssl.c, fe-misc.c).
@@ -697,7 +700,9 @@ cdef class Connection:
     cdef int _finish_head(self) except -1:
         cdef Execution execution = self.head
         cdef BodyWriter renderer = execution.renderer
-        execution.seconds += now() - execution.head_since
+        cdef double seconds = now() - execution.head_since
+        execution.seconds += seconds
+        execution.statement.usual_seconds += (seconds - execution.statement.usual_seconds) * NEWEST
         if execution.script is not None:
             if self._goes_on(execution):
                 return 0

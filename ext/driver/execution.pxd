@@ -60,6 +60,8 @@ cdef class Statement:
     # Runs only on connections that were prepared for it in advance; `armed` is the number of these connections.
     cdef readonly bint guarded
     cdef readonly int armed
+    # Moving mean of the seconds for which a connection is busy with it.
+    cdef public double usual_seconds
 
 
 cdef class Part:

@@ -43,6 +43,7 @@ class ServerError:
     def column(self) -> str | None: ...
 
 class Statement:
+    usual_seconds: float
     def __init__(
         self,
         id: int,

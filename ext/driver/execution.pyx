@@ -54,6 +54,10 @@ cdef ServerError error_of(const PGresult *result):
     return error
 
 
+# Assumed seconds of a statement that has not run yet.
+cdef double LONG = 1.0
+
+
 cdef class Statement:
     """A statement of an endpoint for one choice of present parameters. Each connection prepares it when first used.
 
@@ -67,6 +71,9 @@ cdef class Statement:
     `guarded`: the statement is prepared ahead of its first use (`Execution.arms`, `Connection.admit`), and never on
     submission; only connections that have admitted it run it. `armed` is the number of these connections.
     """
+
+    def __cinit__(self):
+        self.usual_seconds = LONG
 
     def __init__(self, int id, bytes sql not None, int nparams, BodyWriter renderer=None, bint repeatable=False,
                  int generation=0, tuple picks=None, tuple types=None, bint guarded=False, tuple binary=None):

@@ -8,8 +8,15 @@ from rowcall.ext.driver.execution cimport Execution, Statement, now
 cdef double STALLED = 0.05
 
 
-cdef Connection _least_busy(list connections, int depth, double slow, Statement statement):
+# Mean seconds of a statement up to which several runs of it should share a server process.
+cdef double BRIEF = 0.000_5
+
+
+cdef Connection _select(list connections, int depth, double slow, bint crowded, Statement statement):
     """Return the connection with the fewest executions in flight, fewer than `depth`, that can run it, or None.
+
+    crowded: processes wait for a processor. Then brief statements go to the first connection that is not full instead:
+    each further server process that is woken costs more processor time, on both sides, than a brief statement does.
 
     A connection whose head has been running for more than `slow` seconds is skipped, as executions behind the head wait
     for it. If the pool has only this connection, it is skipped after STALLED seconds, or `slow` if that is longer.
@@ -17,6 +24,7 @@ cdef Connection _least_busy(list connections, int depth, double slow, Statement 
     cdef Connection best = None
     cdef Connection connection
     cdef int least = depth
+    cdef bint brief = crowded and statement.usual_seconds < BRIEF
     cdef double bearable = max(slow, STALLED) if len(connections) == 1 else slow
     for entry in connections:
         connection = <Connection?>entry
@@ -28,14 +36,14 @@ cdef Connection _least_busy(list connections, int depth, double slow, Statement 
             continue
         best = connection
         least = connection.in_flight
-        if least == 0:
+        if least == 0 or brief:
             break
     return best
 
 
-def try_submit(list connections not None, int depth, double slow, Execution execution not None):
-    """Submit an execution to the least busy connection. Returns False if all are full, or none is ready."""
-    cdef Connection best = _least_busy(connections, depth, slow, execution.statement)
+def try_submit(list connections not None, int depth, double slow, bint crowded, Execution execution not None):
+    """Submit an execution to a connection. Returns False if all are full, or none is ready."""
+    cdef Connection best = _select(connections, depth, slow, crowded, execution.statement)
     if best is None:
         return False
     best.submit(execution)

@@ -99,6 +99,8 @@ class Watchdog:
     def _look(self) -> None:
         self._timer = self._loop.call_later(WATCH_EVERY, self._look)
         self.contention.look()
+        for shared in self._shared:
+            shared.crowded = self.contention.crowded
         now = self._loop.time()
         pools: tuple[DedicatedPool | PipelinedPool, ...] = (self._exclusive, *self._shared)
         for pool in pools:

@@ -65,8 +65,8 @@ class Width:
 
 
 class PipelinedPool:
-    """A pool of pipelined connections. An execution goes to the one with the fewest in flight; more are opened when all
-    are full.
+    """A pool of pipelined connections. An execution goes to the one with the fewest in flight; while `crowded`, a brief
+    one goes to the first that is not full. More are opened when all are full.
 
     elsewhere: how many executions could get a dedicated connection now. None: never any.
     """
@@ -95,6 +95,8 @@ class PipelinedPool:
         self._queue_time = queue_time_of(name, options)
         self._closed = False
         self.away = False
+        self.crowded = False
+        """Processors are scarce (`Contention`)."""
         self.on_notice: NoticeHandler | None = None
         self.elsewhere: Callable[[], int] | None = None
         self.orphaned_sessions = 0
@@ -195,7 +197,7 @@ class PipelinedPool:
             self._waiting.popleft()[1].refuse(RerouteError())
 
     def _offer(self, execution: Execution) -> bool:
-        return try_submit(self.connections, self._depth, self._slow, execution)
+        return try_submit(self.connections, self._depth, self._slow, self.crowded, execution)
 
     def _wait(self, execution: Execution) -> None:
         if self.away:

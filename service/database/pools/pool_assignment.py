@@ -35,6 +35,8 @@ for any routine: without this, each time would lengthen the way back further.
 
 MOST_CONTENTION = 8.0
 """Largest factor: however busy the processors are, a wait for a lock must remain distinguishable from contention."""
+CROWDED = 1.2
+"""Factor from which processors are scarce."""
 _SCHEDULED = Path("/proc/thread-self/schedstat")
 """Nanoseconds that this thread has run, and waited for a processor (Linux, proc_pid_schedstat(5))."""
 
@@ -60,6 +62,11 @@ class Contention:
         except (OSError, ValueError):
             return
         self.note(ran, waited)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether processors are scarce: processor time then matters more than waiting behind a brief call."""
+        return self.factor > CROWDED
 
     def note(self, ran: int, waited: int) -> None:
         """Update the factor. ran, waited: totals in nanoseconds since the thread began; an idle thread says little, so

@@ -96,6 +96,38 @@ def test_requests_spread_over_the_connections(database: Database) -> None:
     run(work())
 
 
+def test_brief_requests_share_a_connection_while_processors_are_scarce(database: Database) -> None:
+    async def work() -> None:
+        async with shared(database) as pool:
+            pool.crowded = True
+            with database.locked(7):
+                brief = [execution(STUCK) for _ in range(4)]
+                for item in brief:
+                    item.statement.usual_seconds = 0.000_1
+                    pool.submit(item)
+                assert [connection.in_flight for connection in pool.connections] == [3, 1]
+                pool.submit(execution(STUCK))  # how long it takes is not known
+                assert [connection.in_flight for connection in pool.connections] == [3, 2]
+            for item in brief:
+                assert (await outcome(item)).error is None
+
+    run(work())
+
+
+def test_the_mean_duration_of_a_statement_is_that_of_its_runs(database: Database) -> None:
+    async def work() -> None:
+        async with shared(database) as pool:
+            statement = execution("select pg_sleep(0.05)").statement
+            before = statement.usual_seconds
+            for _ in range(32):
+                item = execution(statement)
+                pool.submit(item)
+                assert (await outcome(item)).error is None
+            assert 0.05 < statement.usual_seconds < before
+
+    run(work())
+
+
 def test_a_request_that_waits_too_long_fails_and_is_never_run(database: Database) -> None:
     async def work() -> None:
         async with shared(database) as pool:
