@@ -18,7 +18,7 @@ from rowcall.core.operations.exposition import OPEN_METRICS, PLAIN, Family, expo
 from rowcall.service.metrics.admin import AdminListener, AdminRequest, AdminResponse, Mount, Page
 from rowcall.service.metrics.report import Gauge, Process, Processes, counted, gauges
 from rowcall.service.options.server.metrics import AdminOptions
-from rowcall.service.supervisor.profiling import LONGEST, SECONDS, Profiler
+from rowcall.service.supervisor.operators.profiling import LONGEST, SECONDS, Profiler
 
 _ANSWER_WITHIN = 5.0
 
