@@ -116,7 +116,7 @@ class SnapshotUpdates:
         background.keep("looking at the catalogue", self._polling.run)
 
     def notify_manager(self) -> None:
-        """Tell systemd what is served."""
+        """Report to systemd what is served."""
         endpoints = len(self._workers.snapshot.endpoints)
         self._manager.ready(
             f"{endpoints} endpoints, {len(self._workers.pids)} workers, {';'.join(self._listeners.urls)}"
