@@ -22,7 +22,7 @@ cdef Connection _least_busy(list connections, int depth, double slow, Statement 
         connection = <Connection?>entry
         if connection.in_flight >= least or connection.state != ConnectionState.READY:
             continue
-        if statement.guarded and statement.name not in connection.prepared:
+        if statement.guarded and statement.name not in connection.writer.prepared:
             continue
         if connection.head is not None and now() - connection.head.head_since > bearable:
             continue
