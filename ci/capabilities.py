@@ -9,16 +9,21 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cache
+from itertools import combinations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 
 from rowcall.core.annotations import GROUPS
 from rowcall.core.config import table
 from rowcall.core.config.keys import Key
 from rowcall.service.handler.step_order import STEPS
+from rowcall.service.metrics.report import Processes, counted, gauges
+from rowcall.service.supervisor.operators.admin import supervisor_families
+from rowcall.service.supervisor.operators.postgrest_admin import postgrest_families
 
 ROOT = Path(__file__).parents[1]
 SERVICE = ROOT / "service"
@@ -61,6 +66,16 @@ NAMES = {
     "test_runner": "testing",
 }
 """Module of declarations, or folder of `service` → capability."""
+
+OF_METRICS = {
+    "pgrst": "postgrest",
+    "requests_limited": "limits",
+    "requests_overloaded": "database",
+    "retries": "errors",
+    "sign_ins": "auth",
+    "upstream": "outgoing",
+}
+"""Words in the names of metrics → capability, where they differ from its name."""
 
 
 @dataclass
@@ -151,17 +166,28 @@ def routes() -> Iterator[tuple[str, str]]:
 
 
 def metrics() -> Iterator[str]:
-    text = "".join(path.read_text(encoding="utf-8") for path in sorted((SERVICE / "metrics").glob("*.py")))
-    yield from dict.fromkeys(re.findall(r'"(rowcall_[a-z_]+)"', text))
+    """Iterate over the names of all metrics: those of a service without requests and workers."""
+    with TemporaryDirectory() as folder:
+        families = (
+            *counted(Path(folder)),
+            *gauges(()),
+            *Processes().families(()),
+            *supervisor_families((), (), 0),
+            *postgrest_families((), 0.0, 0),
+        )
+    return (family.name for family in families)
 
 
-def _of_metric(metric: str, rows: dict[str, Capability]) -> str:
-    words = metric.removeprefix("rowcall_").split("_")
-    return next((name for word in words for name in (word, f"{word}s", *_known(word)) if name in rows), "metrics")
-
-
-def _known(word: str) -> tuple[str, ...]:
-    return (NAMES[word],) if word in NAMES else ()
+def _of_metric(metric: str, rows: Collection[str]) -> str:
+    """Return the capability whose name, in the singular or plural, has the most words in the name of the metric."""
+    words = metric.split("_")
+    parts = ["_".join(words[i:j]) for i, j in combinations(range(len(words) + 1), 2)]
+    for part in sorted(parts, key=lambda part: -part.count("_")):
+        for name in (part, f"{part}s", part.removesuffix("s")):
+            capability = OF_METRICS.get(name) or capability_of(name)
+            if capability in rows:
+                return capability
+    return "metrics"
 
 
 def extras() -> Iterator[tuple[str, str]]:

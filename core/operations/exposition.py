@@ -33,6 +33,11 @@ class Family:
         self.values.append((tuple(labels.items()), value))
 
 
+def single(name: str, kind: str, text: str, value: float) -> Family:
+    """Return a metric with one value, without labels."""
+    return Family(name, kind, text, [((), value)])
+
+
 def exposition(families: Iterable[Family], *, open_metrics: bool) -> bytes:
     """Return the text of the metrics; families without a value are left out."""
     lines = [line for family in families if family.values for line in _lines(family, open_metrics=open_metrics)]

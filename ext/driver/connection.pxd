@@ -5,7 +5,8 @@ A Connection is a queue of executions (`ext.driver.execution`) on one PGconn.
 
 from rowcall.ext.base.buffer cimport Buffer
 from rowcall.ext.base.libpq cimport PGconn, PGresult
-from rowcall.ext.driver.execution cimport Execution, Statement, Step
+from rowcall.ext.driver.execution cimport Execution, Statement
+from rowcall.ext.driver.segment_writer cimport SegmentWriter
 
 
 cpdef enum ConnectionState:
@@ -32,16 +33,14 @@ cdef class Connection:
     cdef public bint corked
     cdef readonly str close_reason
     cdef PGconn *conn
+    cdef SegmentWriter writer
     cdef object queue
     cdef readonly Execution head
-    cdef set prepared
     cdef list admitted
     cdef Buffer buffer
     cdef int fd
-    cdef bint named
     cdef bint flush_scheduled
     cdef bint writer_registered
-    cdef bint send_failed
     cdef bint cancelling
     cdef str farewell
     cdef str ending        # message of a FATAL error behind which the server's end of the connection is awaited
@@ -51,7 +50,6 @@ cdef class Connection:
     cdef long flushes
     cdef int gathered
     cdef bint busy
-    cdef Py_ssize_t unsent_bytes
     cdef tuple session_parameters
     cdef object on_readable_method
     cdef object flush_method
@@ -72,18 +70,13 @@ cdef class Connection:
     cpdef bytes reported(self, bytes name)
 
     cdef int place(self, Execution execution) except -1
-    cdef int _commands(self, Execution execution) except -1
-    cdef int _segment(self, Execution execution) except -1
     cdef int _end_of_part(self, Execution execution, PGresult *result) except -1
     cdef bint _goes_on(self, Execution execution) except -1
     cdef bint _lose_out_of_order(self) except -1
     cdef int _place_more(self, Execution execution) except -1
     cdef int _roll_back(self, Execution execution) except -1
     cdef int _send_more(self, Execution execution) except -1
-    cdef int _sync(self) except -1
     cdef int _give_up_segment(self, Execution execution) except -1
-    cdef int _command(self, Execution execution, Statement statement, list values, Step step) except -1
-    cdef int _parse(self, Execution execution, Statement statement) except -1
     cdef int _queue(self, Execution execution, bint idle) except -1
     cdef int _flush_now(self) except -1
     cdef int _drain(self) except -1
@@ -97,8 +90,6 @@ cdef class Connection:
     cdef int _discard(self, Execution execution) except -1
     cdef int _error(self, Execution execution, PGresult *result) except -1
     cdef int _await_end(self, str reason) except -1
-    cdef bint _relied_on(self, Execution execution, Step step) except -1
-    cdef int _forget_parse(self, Execution execution) except -1
     cdef int _finish_head(self) except -1
     cdef int _answer(self, Execution execution) except -1
     cdef int _start_head(self) except -1

@@ -5,14 +5,14 @@ succeeds when its Sync is read without an error before it, and not earlier: a de
 the last row. Results come in order, so every arriving result belongs to the head of the queue. Rows are rendered into
 the connection's one buffer while they arrive; only the bytes of the response remain.
 
-This module decides nothing about retries, timeouts or pools: it reports what is known (`Loss`, `ServerError`,
-`seconds`), and `rowcall.service.database` acts on it.
+`ext.driver.segment_writer` writes the segments. This module decides nothing about retries, timeouts or pools: it
+reports what is known (`Loss`, `ServerError`, `seconds`), and `rowcall.service.database` acts on it.
 """
 
 from collections import deque
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
-from libc.stdlib cimport free, malloc, strtoll
+from libc.stdlib cimport strtoll
 from libc.string cimport strcmp, strncmp
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter
@@ -39,24 +39,19 @@ from rowcall.ext.base.libpq cimport (
     pq,
 )
 from rowcall.ext.driver.execution cimport (
-    STEP_AHEAD,
     STEP_CALL,
     STEP_PARSE,
-    STEP_RESET,
     Loss,
-    Part,
     Execution,
     ExecutionState,
     ServerError,
     Statement,
     Step,
-    check_values,
     error_field,
     error_of,
-    formats_of,
     now,
-    types_of,
 )
+from rowcall.ext.driver.segment_writer cimport SENT_UNASKED, SegmentWriter
 
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
 
@@ -66,13 +61,8 @@ cdef extern from "<sys/socket.h>" nogil:
 
 
 cdef enum:
-    FEW_PARAMETERS = 64
     # If more bytes are waiting, they are sent without waiting for further executions of this loop turn.
     FLUSH_BYTES = 32768
-    # libpq sends by itself once 8192 bytes are waiting: from this size on it is unknown what has been sent.
-    SENT_UNASKED = 8000
-    # Upper limit for the bytes of the messages around a statement's text, values and name.
-    MESSAGE_BYTES = 96
     # A prepared statement with its plan costs the server about 70 kB (docs/internals/driver.md, 8.3).
     MAX_PREPARED = 500
     CHUNK_ROWS = 64
@@ -145,9 +135,8 @@ cdef class Connection:
         self.pgconn = pgconn
         self.loop = loop
         self.conn = <PGconn *>pointer
-        self.named = named
         self.queue = deque()
-        self.prepared = set()
+        self.writer = SegmentWriter()
         self.admitted = []
         self.buffer = Buffer()
         self.created = now()
@@ -159,6 +148,7 @@ cdef class Connection:
             raise ConnectionError("the connection is busy and cannot enter pipeline mode")
         pq.setNoticeReceiver(self.conn, _receive_notice, <void *>self)
         self.session_parameters = self._session_parameters()
+        self.writer.connect(self.conn, named)
         self.backend_pid = pq.backendPID(self.conn)
         self.fd = pq.socket(self.conn)
         self.on_readable_method = self.on_readable
@@ -175,7 +165,7 @@ cdef class Connection:
         """
         if self.state != ConnectionState.READY:
             return False
-        if execution.statement.guarded and execution.statement.name not in self.prepared:
+        if execution.statement.guarded and execution.statement.name not in self.writer.prepared:
             return False
         self.place(execution)
         return True
@@ -183,72 +173,11 @@ cdef class Connection:
     cdef int place(self, Execution execution) except -1:
         cdef bint idle = self.head is None
         try:
-            self._commands(execution)
+            self.writer.write(execution)
         except BaseException:
             self._give_up_segment(execution)
             raise
         return self._queue(execution, idle)
-
-    cdef int _commands(self, Execution execution) except -1:
-        execution.step_count = 0
-        execution.step = 0
-        execution.parse = 0
-        execution.parses = None
-        # Check all values before anything is sent: half a segment would cost the connection.
-        check_values(execution.statement, execution.values)
-        if execution.ahead is not None:
-            for statement, values in execution.ahead:
-                check_values(statement, values)
-        if execution.script is not None:
-            execution.placed = execution.part = 0
-            execution.start_part()
-            return self._segment(execution)
-        if execution.ahead is not None:
-            execution.make_room(2 * (<int>len(execution.ahead) + 1))
-            for statement, values in execution.ahead:
-                self._command(execution, statement, values, STEP_AHEAD)
-            execution.steps_ahead = execution.step_count
-        if execution.arms is not None:
-            self._parse(execution, execution.arms)
-            # The statement counts as prepared only after `admit`.
-            self.prepared.discard(execution.arms.name)
-        self._command(execution, execution.statement, execution.values, STEP_CALL)
-        return 0
-
-    cdef int _segment(self, Execution execution) except -1:
-        """Send the statements of a script up to and including the next one that ends a segment."""
-        cdef tuple parts = execution.script.parts
-        cdef Part part
-        cdef int placed = execution.placed
-        cdef int room = 0
-        execution.step_count = 0
-        execution.step = 0
-        execution.steps_ahead = 0
-        execution.parse = 0
-        execution.parses = None
-        while True:
-            part = <Part>parts[placed]
-            placed += 1
-            room += 2
-            if part.fresh and execution.ahead is not None:
-                room += 2 * <int>len(execution.ahead)
-            if part.last:
-                break
-        execution.make_room(room)
-        while execution.placed < placed:
-            part = <Part>parts[execution.placed]
-            if part.fresh and execution.ahead is not None:
-                for statement, values in execution.ahead:
-                    self._command(execution, statement, values, STEP_AHEAD)
-                if execution.placed == 0:
-                    execution.steps_ahead = execution.step_count
-            self._command(execution, part.statement, execution.values, STEP_CALL)
-            # Without a flush request the server delays its results until the Sync, and the running statement of the
-            # script would be unknown.
-            if execution.unlimited and not part.last and not pq.sendFlushRequest(self.conn):
-                self.send_failed = True
-            execution.placed += 1
-        return 0
 
     cdef int _give_up_segment(self, Execution execution) except -1:
         """Close the connection if half a segment has been sent.
@@ -264,100 +193,19 @@ cdef class Connection:
         cdef bint idle = self.head is None
         if self.state == ConnectionState.CLOSED:
             return False
-        execution.step_count = 0
-        execution.step = 0
-        execution.parse = 0
-        execution.parses = None
         try:
-            for statement in statements:
-                self._command(execution, statement, [], STEP_RESET)
+            self.writer.write_all(execution, statements)
         except BaseException:
             self._give_up_segment(execution)
             raise
         self._queue(execution, idle)
         return True
 
-    cdef int _command(self, Execution execution, Statement statement, list values, Step step) except -1:
-        cdef const char *few[FEW_PARAMETERS]
-        cdef const char **texts = few
-        cdef int few_sizes[FEW_PARAMETERS]
-        cdef int *sizes = few_sizes
-        cdef tuple picks = statement.picks
-        cdef int n = statement.count
-        cdef int i, place, sent
-        if execution.step_count + 2 > execution.room:
-            raise ValueError("too many statements for one segment")
-        if n > FEW_PARAMETERS:
-            texts = <const char **>malloc(n * (sizeof(char *) + sizeof(int)))
-            if texts == NULL:
-                raise MemoryError()
-            sizes = <int *>(texts + n)
-        # Each parameter takes the length of its value and, for some, a format code.
-        self.unsent_bytes += MESSAGE_BYTES + 6 * n
-        try:
-            for i in range(n):
-                if picks is None:
-                    value = values[i]
-                else:
-                    place = picks[i]
-                    value = None if place < 0 else values[place]
-                if value is None:
-                    texts[i] = NULL
-                else:
-                    texts[i] = PyBytes_AS_STRING(<bytes>value)
-                    # For text values libpq determines the size itself.
-                    sizes[i] = <int>PyBytes_GET_SIZE(value)
-                    self.unsent_bytes += sizes[i]
-            if not self.named:
-                self.unsent_bytes += PyBytes_GET_SIZE(statement.sql) + 4 * n
-                sent = pq.sendQueryParams(
-                    self.conn, PyBytes_AS_STRING(statement.sql), n, types_of(statement), texts, sizes,
-                    formats_of(statement), 0
-                )
-            else:
-                if statement.name not in self.prepared:
-                    self._parse(execution, statement)
-                sent = pq.sendQueryPrepared(
-                    self.conn, PyBytes_AS_STRING(statement.name), n, texts, sizes, formats_of(statement), 0
-                )
-        finally:
-            if texts != few:
-                free(texts)
-        execution.steps[execution.step_count] = step
-        execution.step_count += 1
-        if not sent:
-            self.send_failed = True
-        return 0
-
-    cdef int _parse(self, Execution execution, Statement statement) except -1:
-        cdef int count = 0 if statement.type_memory is None else statement.count
-        self.unsent_bytes += MESSAGE_BYTES + PyBytes_GET_SIZE(statement.sql) + 4 * count
-        if not pq.sendPrepare(
-            self.conn, PyBytes_AS_STRING(statement.name), PyBytes_AS_STRING(statement.sql), count, types_of(statement)
-        ):
-            self.send_failed = True
-        execution.steps[execution.step_count] = STEP_PARSE
-        execution.step_count += 1
-        if execution.parses is None:
-            execution.parses = []
-        execution.parses.append(statement)
-        # Executions behind this one rely on this Parse. If it fails, they fail with 26000 and are run again.
-        self.prepared.add(statement.name)
-        return 0
-
-    cdef int _sync(self) except -1:
-        """End a segment; return 0 if that failed."""
-        if pq.sendPipelineSync != NULL:
-            return 1 if pq.sendPipelineSync(self.conn) else 0
-        # PQpipelineSync sends everything that waits.
-        self.unsent_bytes = max(self.unsent_bytes, SENT_UNASKED)
-        return 1 if pq.pipelineSync(self.conn) else 0
-
     cdef int _queue(self, Execution execution, bint idle) except -1:
-        cdef int synced = self._sync()
+        cdef int synced = self.writer.sync()
         execution.state = ExecutionState.SENT
         execution.flush_mark = self.flushes
-        if self.unsent_bytes >= SENT_UNASKED:
+        if self.writer.unsent_bytes >= SENT_UNASKED:
             # libpq may have sent it already: it counts as flushed, with everything before it.
             self.flushes += 1
         self.in_flight += 1
@@ -366,13 +214,13 @@ cdef class Connection:
             self._start_head()
         else:
             self.queue.append(execution)
-        if self.send_failed or not synced:
+        if self.writer.failed or not synced:
             self._lose(self._libpq_message())
             return 0
         # Behind other executions, the flushes of one loop turn are gathered. An idle connection flushes at once, unless
         # the last flush carried several executions: then more are likely to come in this turn.
         self.gathered += 1
-        if (idle and not self.busy and not self.corked) or self.unsent_bytes > FLUSH_BYTES:
+        if (idle and not self.busy and not self.corked) or self.writer.unsent_bytes > FLUSH_BYTES:
             self._flush_now()
         elif not self.flush_scheduled:
             self.flush_scheduled = True
@@ -388,7 +236,7 @@ cdef class Connection:
     cdef int _flush_now(self) except -1:
         cdef int left = pq.flush(self.conn)
         # If the socket did not take everything, libpq sends further data as soon as it fills its buffer.
-        self.unsent_bytes = SENT_UNASKED if left > 0 else 0
+        self.writer.unsent_bytes = SENT_UNASKED if left > 0 else 0
         self.flushes += 1
         if self.gathered > 0:
             self.busy = self.gathered > 1
@@ -492,7 +340,7 @@ cdef class Connection:
                         self._look_at_command(result)
             elif status == PGRES_PIPELINE_ABORTED:
                 if execution.steps[execution.step] == STEP_PARSE:
-                    self._forget_parse(execution)
+                    self.writer.forget_parse(execution)
             elif status == PGRES_COPY_IN or status == PGRES_COPY_OUT or status == PGRES_COPY_BOTH:
                 # libpq returns this status forever; only closing the connection ends it.
                 self._lose("COPY cannot run through an endpoint")
@@ -576,7 +424,7 @@ cdef class Connection:
             return 0
         command = <bytes>pq.cmdStatus(result)
         if command in FORGETTING:
-            self.prepared.clear()
+            self.writer.prepared.clear()
         if command in FORGETTING or command in PREPARING:
             self.drain("a file prepared or deallocated statements")
         return 0
@@ -649,8 +497,8 @@ cdef class Connection:
         if execution.step < execution.step_count:
             step = <Step>execution.steps[execution.step]
         if step == STEP_PARSE:
-            self._forget_parse(execution)
-        elif error.sqlstate == "26000" and self._relied_on(execution, step):
+            self.writer.forget_parse(execution)
+        elif error.sqlstate == "26000" and self.writer.relied_on(execution, step):
             self.drain("a routine deallocated prepared statements")
         elif error.sqlstate == "42P05":
             self.drain("a routine left a prepared statement")
@@ -675,26 +523,6 @@ cdef class Connection:
         self.end_timer = self.loop.call_later(END_SECONDS, self.close, reason)
         # libuv reports a reset connection once and then stops watching it: the end behind the error is looked for.
         self.loop.call_soon(self.on_readable_method)
-        return 0
-
-    cdef bint _relied_on(self, Execution execution, Step step) except -1:
-        """Return whether the statement of the present step should be prepared here: its Parse has not failed."""
-        if execution.script is None:
-            return execution.statement.name in self.prepared
-        if step == STEP_AHEAD:
-            for statement, _ in execution.ahead:
-                if (<Statement>statement).name in self.prepared:
-                    return True
-            return False
-        if execution.part >= len(execution.script.parts):
-            return False
-        return (<Part>execution.script.parts[execution.part]).statement.name in self.prepared
-
-    cdef int _forget_parse(self, Execution execution) except -1:
-        """Record that the Parse of the present step has prepared nothing."""
-        if execution.parses is not None and execution.parse < len(execution.parses):
-            self.prepared.discard((<Statement>execution.parses[execution.parse]).name)
-            execution.parse += 1
         return 0
 
     cdef int _finish_head(self) except -1:
@@ -764,24 +592,22 @@ cdef class Connection:
         return True
 
     cdef int _place_more(self, Execution execution) except -1:
-        self._segment(execution)
+        self.writer.write_part(execution)
         return self._send_more(execution)
 
     cdef int _roll_back(self, Execution execution) except -1:
         """Roll back at once. The reset of the session does so too, but may not run on this connection."""
         execution.rolling_back = True
-        execution.step_count = execution.step = execution.parse = 0
-        execution.parses = None
-        self._command(execution, ROLLBACK, [], STEP_RESET)
+        self.writer.write_all(execution, [ROLLBACK])
         return self._send_more(execution)
 
     cdef int _send_more(self, Execution execution) except -1:
         """Finish another segment of the head. It is flushed from the loop, as this runs within reading."""
-        cdef int synced = self._sync()
+        cdef int synced = self.writer.sync()
         execution.flush_mark = self.flushes
-        if self.unsent_bytes >= SENT_UNASKED:
+        if self.writer.unsent_bytes >= SENT_UNASKED:
             self.flushes += 1
-        if self.send_failed or not synced:
+        if self.writer.failed or not synced:
             self._lose(self._libpq_message())
             return 1
         self._start_head()
@@ -823,7 +649,7 @@ cdef class Connection:
         if self.state == ConnectionState.READY and self._session_changed():
             self.drain("a routine changed the session")
             return 0
-        if self.state == ConnectionState.READY and len(self.prepared) > MAX_PREPARED:
+        if self.state == ConnectionState.READY and len(self.writer.prepared) > MAX_PREPARED:
             # Simpler than closing the oldest one, and not more expensive: a new session every few hundred statements.
             self.drain("too many prepared statements")
             return 0
@@ -861,12 +687,12 @@ cdef class Connection:
 
     cpdef bint knows(self, Statement statement) except -1:
         """Return whether `statement` is prepared on this connection."""
-        return statement.name in self.prepared
+        return statement.name in self.writer.prepared
 
     cpdef admit(self, Statement statement):
         """Let this connection run a guarded statement that an execution has prepared (`Execution.arms`)."""
-        if self.state != ConnectionState.CLOSED and statement.name not in self.prepared:
-            self.prepared.add(statement.name)
+        if self.state != ConnectionState.CLOSED and statement.name not in self.writer.prepared:
+            self.writer.prepared.add(statement.name)
             self.admitted.append(statement)
             statement.armed += 1
 
@@ -1064,6 +890,7 @@ cdef class Connection:
             self.loop.remove_writer(self.fd)
             self.writer_registered = False
         self.conn = NULL
+        self.writer.conn = NULL
         if unsent:
             # PQfinish would send the waiting messages ahead of its Terminate, and the server would run them.
             shutdown(self.fd, SHUT_RDWR)

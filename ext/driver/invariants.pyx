@@ -98,7 +98,7 @@ cdef int _statements(Connection connection, list broken) except -1:
     for statement in connection.admitted:
         if not statement.guarded or statement.armed < 1:
             broken.append(f"connection-9: statement {statement.id} was admitted, but is not guarded or armed")
-    if connection.state == ConnectionState.READY and not names <= connection.prepared:
+    if connection.state == ConnectionState.READY and not names <= connection.writer.prepared:
         broken.append("connection-9: an admitted statement is not prepared")
     return 0
 

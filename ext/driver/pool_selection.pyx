@@ -30,7 +30,7 @@ cdef Connection _select(list connections, int depth, double slow, bint crowded, 
         connection = <Connection?>entry
         if connection.in_flight >= least or connection.state != ConnectionState.READY:
             continue
-        if statement.guarded and statement.name not in connection.prepared:
+        if statement.guarded and statement.name not in connection.writer.prepared:
             continue
         if connection.head is not None and now() - connection.head.head_since > bearable:
             continue

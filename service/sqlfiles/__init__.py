@@ -1,6 +1,6 @@
 """Files of SQL as endpoints: reading them, having the server describe them, running them
 (docs/internals/behaviour/sql-files.md).
 
-`describing` queries the server, `source` reads the folder and makes routines of files and descriptions, from which the
-supervisor builds endpoints. `running` is used in workers.
+`source` reads the folder, `parsing` its files; `describing` queries the server, and `reading` uses that to decide which
+files are valid; `building` makes a routine of a file and its description. `running` is used in workers.
 """

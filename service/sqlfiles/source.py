@@ -1,5 +1,5 @@
-"""The files of SQL as a source of endpoints: routines from the folder and the server's descriptions, and diagnostics
-about files that cannot be served.
+"""The folder of SQL files as a source of endpoints: which files are read again, which version of each is served, and
+diagnostics about files that cannot be served. `sqlfiles.reading` makes the routines.
 
 If a file has become invalid, its last good version is served; a file that was never valid is left out, or stops the
 start.
@@ -8,78 +8,35 @@ start.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 import psycopg
 
-from rowcall.core.annotations.declaration import Draft
-from rowcall.core.building.comments import read_comment
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
-from rowcall.core.catalogue.catalog import (
-    VOID_TYPE,
-    Catalog,
-    Column,
-    Parameter,
-    ParameterMode,
-    Routine,
-    RoutineKind,
-    TypeInfo,
-    TypeKind,
-    Volatility,
-    names_response,
-)
-from rowcall.core.catalogue.source import Transport
+from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.config import Settings
 from rowcall.core.errors.diagnostics import Diagnostic
-from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden, leaves_open
-from rowcall.core.sqlfile.reading import (
-    SqlFile,
-    SqlFileError,
-    asks_for_endpoint,
-    excerpt,
-    find_route,
-    place,
-    read_file,
-)
-from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
-from rowcall.core.sqlfile.statement_comments import StatementNotes
+from rowcall.core.sqlfile.commands import Suspects
+from rowcall.core.sqlfile.reading import asks_for_endpoint, find_route
+from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.text.globs import has_wildcard, is_recursive
-from rowcall.core.text.naming import default_path
 from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
 from rowcall.service.discovery.files import FileText, find_files, read_text
 from rowcall.service.discovery.installation import installed_version
 from rowcall.service.discovery.trust import NO_TRUST, Trust
 from rowcall.service.options.sql_files import SqlFileOptions
-from rowcall.service.sqlfiles.describing import (
-    Question,
-    RefusedStatement,
-    StatementDescription,
-    describe,
-    find_suspects,
-    find_table_columns,
-    find_types,
-)
+from rowcall.service.sqlfiles.building import Naming
+from rowcall.service.sqlfiles.describing import find_suspects
+from rowcall.service.sqlfiles.parsing import ParsedFile, parse_files
+from rowcall.service.sqlfiles.reading import FileReader
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
 
-_RECORD = 2249
-"""Oid of the pseudo-type `record`."""
-_LEFT_OPEN = "a transaction is begun and not ended, so nothing that is done in it stays; end it with commit"
 _NO_STATEMENT = "the file has no statement, so no endpoint is made of it; write one, or remove the HTTP line"
-
-
-@dataclass(frozen=True, slots=True)
-class Naming:
-    """How paths are made from names."""
-
-    prefix: str | None
-    kebab: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +93,8 @@ class SqlFileSource:
             self._suspects = {}
         else:
             fresh = [text for text in texts if (known := self._known.get(text.path)) is None or known.text != text.text]
-        parsed, errors = await asyncio.to_thread(_parse, fresh, whole=self.options.whole)
-        by_place: dict[str, list[_Parsed]] = {home: []}
+        parsed, errors = await asyncio.to_thread(parse_files, fresh, whole=self.options.whole)
+        by_place: dict[str, list[ParsedFile]] = {home: []}
         for item in parsed:
             expected = place_of(item.connection) if item.connection else None
             by_place.setdefault(home if expected is None else expected, []).append(item)
@@ -201,15 +158,17 @@ class SqlFileSource:
         return asks_for_endpoint(text, self.options.keywords, whole=self.options.whole)
 
     async def _describe(
-        self, connection: Connection, where: str, files: Sequence[_Parsed], errors: dict[str, str]
+        self, connection: Connection, where: str, files: Sequence[ParsedFile], errors: dict[str, str]
     ) -> dict[str, _Known]:
         """Return the valid files, and add messages about the others to `errors`."""
         if where not in self._suspects:
             self._suspects[where] = await find_suspects(connection)
-        reading = _Reading(self.options, self._naming, self._search_path, self._suspects[where], where)
-        good, wrong = await reading.read(connection, files)
+        reader = FileReader(self.options, self._naming, self._search_path, self._suspects[where])
+        routines, wrong = await reader.read(connection, files)
         errors |= wrong
-        return good
+        return {
+            item.path: _Known(item.file.text, routines[item.path], where) for item in files if item.path in routines
+        }
 
     def _read_folder(self) -> list[FileText]:
         options = self.options
@@ -273,276 +232,3 @@ def _roots(routines: Sequence[Routine]) -> set[int]:
         if isinstance(routine.source, FileSource):
             oids.update(column.type_oid for item in routine.source.statements for column in item.result.columns)
     return oids - {0}
-
-
-@dataclass(frozen=True, slots=True)
-class _Parsed:
-    path: str
-    file: SqlFile
-
-    @property
-    def connection(self) -> str | None:
-        """Return the connection named by the annotation `connection`: the file is described and run there."""
-        if "connection" not in self.file.comment.lower():
-            return None
-        draft = Draft(self.path, self.file.method, parameters=frozenset(self.file.parameters.names))
-        read_comment(self.file.comment, draft)
-        nothing: str | None = None
-        return draft.get("connection", nothing)
-
-
-def _parse(texts: Sequence[FileText], *, whole: bool) -> tuple[list[_Parsed], dict[str, str]]:
-    """Return the files that can be parsed, and messages about the others."""
-    parsed: list[_Parsed] = []
-    errors: dict[str, str] = {}
-    for text in texts:
-        if text.error is not None:
-            errors[text.path] = _message(text.path, text.text, text.error, text.line, None)
-            continue
-        try:
-            parsed.append(_Parsed(text.path, read_file(text.text, whole=whole)))
-        except SqlFileError as error:
-            errors[text.path] = _message(text.path, text.text, str(error), error.line, error.column)
-    return parsed, errors
-
-
-class _Reading:
-    """One reading of some files of one place."""
-
-    def __init__(
-        self, options: SqlFileOptions, naming: Naming, search_path: str, suspects: Suspects, place: str
-    ) -> None:
-        self._place = place
-        self._suspects = suspects
-        self._options = options
-        self._naming = naming
-        self._search_path = search_path
-        self._errors: dict[str, str] = {}
-        self._oids: dict[str, int] = {}
-        self._types: Mapping[int, TypeInfo] = {}
-        self._table_columns: Mapping[tuple[int, int], str] = {}
-
-    async def read(self, connection: Connection, parsed: Sequence[_Parsed]) -> tuple[dict[str, _Known], dict[str, str]]:
-        """Return the valid files, and the messages about the others."""
-        if not parsed:
-            return {}, {}
-        self._oids = await find_types(connection, sorted(_type_names(parsed)), self._search_path)
-        if self._oids:
-            self._types = await load_types(connection, sorted(set(self._oids.values())))
-        parsed = [item for item in parsed if self._returns_are_types(item)]
-        questions = [(item, index) for item in parsed for index in self._undescribed(item.file)]
-        answers = await describe(
-            connection, [self._question(item.file, index) for item, index in questions], self._search_path
-        )
-        described: dict[tuple[str, int], StatementDescription] = {}
-        for (item, index), answer in zip(questions, answers, strict=True):
-            if isinstance(answer, StatementDescription):
-                described[item.path, index] = answer
-            else:
-                self._errors.setdefault(item.path, _refusal(item, index, answer))
-        oids = {oid for answer in described.values() for _, oid in answer.columns}
-        if oids:
-            self._types = {**self._types, **await load_types(connection, sorted(oids))}
-        relations = {relation for answer in described.values() for relation, _ in answer.origins} - {0}
-        if relations:
-            self._table_columns = await find_table_columns(connection, sorted(relations))
-        good = {
-            item.path: _Known(item.file.text, self._routine(item, described), self._place)
-            for item in parsed
-            if item.path not in self._errors
-        }
-        return good, self._errors
-
-    def _returns_are_types(self, parsed: _Parsed) -> bool:
-        """Decide for each line that begins with `returns` whether it names a type, is prose, or is an error."""
-        notes = parsed.file.notes
-        for about in notes.statements:
-            if about.returns is None:
-                continue
-            if about.returns == "void" or about.returns in self._oids:
-                notes.claimed.add(about.returns_line)
-            elif about.returns_certain:
-                line, column = place(parsed.file.text, about.returns_at)
-                message = f"returns: {about.returns!r} is no type"
-                self._errors[parsed.path] = _message(parsed.path, parsed.file.text, message, line, column)
-                return False
-            else:
-                about.returns = None
-        return True
-
-    def _undescribed(self, file: SqlFile) -> list[int]:
-        """Return the indexes of the statements that the server must describe."""
-        return [index for index, about in enumerate(file.notes.statements) if about.returns is None]
-
-    def _question(self, file: SqlFile, index: int) -> Question:
-        numbered = file.parameters.statements[index]
-        return Question(numbered.text, self._type_oids(file, numbered.numbers))
-
-    def _type_oids(self, file: SqlFile, numbers: Sequence[int]) -> tuple[int, ...]:
-        return tuple(self._hinted(file, number) for number in numbers)
-
-    def _hinted(self, file: SqlFile, number: int) -> int:
-        """Return the type of a parameter; 0 if the server infers it. A composite is sent as text that the statement
-        casts.
-        """
-        oid = self._declared_type(file, number)
-        return 0 if self._is_composite(oid) else oid
-
-    def _record(self, file: SqlFile, number: int) -> int:
-        """Return the composite type that the comment declares for a parameter, else 0."""
-        oid = self._declared_type(file, number)
-        return oid if self._is_composite(oid) else 0
-
-    def _declared_type(self, file: SqlFile, number: int) -> int:
-        hint = file.notes.hints.get(number)
-        readings = () if hint is None else hint.readings
-        oid = next((self._oids[name] for name in readings if name in self._oids), 0)
-        return oid if oid in self._types else 0
-
-    def _is_composite(self, oid: int) -> bool:
-        return oid != 0 and self._types[oid].kind is TypeKind.COMPOSITE
-
-    def _routine(self, parsed: _Parsed, described: Mapping[tuple[str, int], StatementDescription]) -> Routine | None:
-        file = parsed.file
-        if not file.statements:
-            return None
-        effects = [effect(statement, self._suspects) for statement in file.statements]
-        ways = execution_plans(file.statements, effects, wrapped=self._options.wrapped)
-        results = self._results(parsed, described)
-        statements = tuple(
-            FileStatement(numbered.text, numbered.numbers, self._type_oids(file, numbered.numbers), way, result)
-            for numbered, way, result in zip(file.parameters.statements, ways, results, strict=True)
-        )
-        name = PurePosixPath(parsed.path).stem
-        reads = all(what is Effect.READ for what in effects)
-        in_query = file.method in ("GET", "DELETE")
-        source = FileSource(
-            file=parsed.path,
-            method=file.method,
-            transport=Transport.QUERY if in_query else Transport.BODY,
-            path=default_path("public", name, self._naming.prefix, self._naming.kebab),
-            statements=statements,
-            claimed=frozenset(file.notes.claimed),
-            module=self._module(parsed.path),
-            unnamed=self._options.unnamed,
-            fingerprint=hashlib.sha256(file.text.encode()).hexdigest()[:16],
-            warnings=(*file.notes.warnings, *((_LEFT_OPEN,) if leaves_open(effects) else ())),
-        )
-        columns = statements[0].result.columns
-        return Routine(
-            oid=0,
-            kind=RoutineKind.FILE,
-            schema="public",
-            name=name,
-            comment=file.comment,
-            language="sql",
-            strict=False,
-            volatility=Volatility.STABLE if reads else Volatility.VOLATILE,
-            returns_set=bool(columns),
-            return_type_oid=_RECORD if columns else VOID_TYPE,
-            return_type_name="record" if columns else "void",
-            parameters=tuple(self._parameters(file)),
-            columns=columns,
-            source=source,
-            sets_response=any(names_response(statement.text) for statement in source.statements),
-        )
-
-    def _parameters(self, file: SqlFile) -> list[Parameter]:
-        parameters = []
-        for number, name in enumerate(file.parameters.names):
-            oid = self._hinted(file, number)
-            type_name = self._types[oid].display if oid else "text"
-            own = None if name.startswith("$") else name
-            parameters.append(
-                Parameter(
-                    own,
-                    oid,
-                    type_name,
-                    ParameterMode.IN,
-                    has_default=False,
-                    argument=number,
-                    placeholder=own is not None,
-                    record=self._record(file, number),
-                )
-            )
-        for virtual in file.notes.virtual:
-            oid = self._oids.get(virtual.type_name, 0)
-            argument = len(parameters)
-            parameters.append(
-                Parameter(
-                    virtual.name, oid, virtual.type_name, ParameterMode.IN, has_default=True, argument=argument,
-                    virtual=True,
-                )
-            )  # fmt: skip
-        return parameters
-
-    def _results(self, parsed: _Parsed, described: Mapping[tuple[str, int], StatementDescription]) -> list[FileResult]:
-        results = []
-        several = len(parsed.file.statements) > 1
-        visible = 0
-        for index, (statement, about) in enumerate(
-            zip(parsed.file.statements, parsed.file.notes.statements, strict=True)
-        ):
-            hidden = about.skip or (several and self._options.hide and is_hidden(statement))
-            visible += not hidden
-            key = None if hidden else about.name or f"{self._options.prefix}{visible}"
-            results.append(self._result(about, key, described.get((parsed.path, index))))
-        return results
-
-    def _result(self, about: StatementNotes, key: str | None, described: StatementDescription | None) -> FileResult:
-        if about.returns == "void":
-            return FileResult(key, (), about.single, dropped=True)
-        if about.returns is not None:
-            info = self._types[self._oids[about.returns]]
-            if info.kind is TypeKind.COMPOSITE and info.attributes:
-                columns = tuple(Column(item.name, item.type_oid, item.type_name) for item in info.attributes)
-                return FileResult(key, columns, about.single, declared=True)
-            column = Column(about.returns, info.oid, info.display)
-            return FileResult(key, (column,), about.single, first_only=True, declared=True)
-        if described is None:
-            return FileResult(key, (), about.single)
-        columns = tuple(
-            Column(
-                name,
-                oid,
-                self._types[oid].display,
-                origin=origin,
-                table_column=self._table_columns.get(origin, ""),
-            )
-            for (name, oid), origin in zip(described.columns, described.origins, strict=True)
-        )
-        return FileResult(key, columns, about.single)
-
-    def _module(self, path: str) -> str:
-        """Return the first folder below that of the pattern, or that folder itself."""
-        base = PurePosixPath(self._options.folder)
-        inner = PurePosixPath(path)
-        below = inner.relative_to(base).parts if inner.is_relative_to(base) else inner.parts
-        return below[0] if len(below) > 1 else PurePosixPath(base).name
-
-
-def _type_names(parsed: Sequence[_Parsed]) -> set[str]:
-    names = {name for item in parsed for hint in item.file.notes.hints.values() for name in hint.readings}
-    names |= {virtual.type_name for item in parsed for virtual in item.file.notes.virtual}
-    returned = {about.returns for item in parsed for about in item.file.notes.statements if about.returns is not None}
-    return names | (returned - {"void"})
-
-
-def _refusal(parsed: _Parsed, index: int, refused: RefusedStatement) -> str:
-    numbered = parsed.file.parameters.statements[index]
-    offset = parsed.file.statements[index].start if refused.position is None else numbered.in_file(refused.position - 1)
-    line, column = place(parsed.file.text, offset)
-    message = f"error {refused.sqlstate}: {refused.message}"
-    text = _message(parsed.path, parsed.file.text, message, line, column)
-    for name, more in (("detail", refused.detail), ("hint", refused.hint)):
-        text += f"\n{name}: {more}" if more else ""
-    return text
-
-
-def _message(path: str, text: str, message: str, line: int | None, column: int | None) -> str:
-    """Return `sql/beds.sql:3:8: error 42703: …` with the line and a caret below."""
-    if line is None:
-        return f"{path}: {message}"
-    if column is None:
-        return f"{path}:{line}: {message}"
-    return f"{path}:{line}:{column}: {message}\nat line {line}, column {column}:\n{excerpt(text, line, column)}"

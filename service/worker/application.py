@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,21 +14,18 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from rowcall.core.http.router import Route
-from rowcall.core.http.routing import Routing
 from rowcall.core.operations.exposition import FORMER_GAUGES
 from rowcall.core.uploads.options import ObjectStore
 from rowcall.ext.driver.request_context import StepRunner
 from rowcall.service.auth.access import anonymous_refusal
 from rowcall.service.auth.session_introspection import connect_sessions
 from rowcall.service.background import Background
-from rowcall.service.database.connector import Connector
 from rowcall.service.database.database import Database
 from rowcall.service.database.databases import Databases
 from rowcall.service.database.replicas.replicas import Replicas
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.publishing import hear_notices
 from rowcall.service.events.unpublished_notices import UnpublishedNotices
-from rowcall.service.handler.streams import offered_streams
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.introspected_sessions import IntrospectedSessions
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
@@ -36,7 +33,6 @@ from rowcall.service.identity.sessions import Sessions
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.metrics.meters import (
-    counted,
     counting,
     refusal_counter,
     sign_in_counter,
@@ -47,34 +43,27 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import BODIES, arriving
-from rowcall.service.request.subrequests import Subrequests, call_further
 from rowcall.service.request_context.deadline import DeadlineError, is_past
 from rowcall.service.request_context.drain_state import DrainState
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.shared_state.bounded_cache import BoundedCache
 from rowcall.service.shared_state.cache_backends import CacheBackends
 from rowcall.service.shared_state.host_state import HostState
-from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, moved_endpoints
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.sockets.unused_connections import Clients
 from rowcall.service.static.serving import StaticFiles
-from rowcall.service.tracing.request_tracing import outgoing_spans
 from rowcall.service.uploads.orphaned_files import tidy
-from rowcall.service.worker.codecs import codecs_for, safe_codecs_for
+from rowcall.service.worker.background_work import BackgroundWork
+from rowcall.service.worker.codecs import codecs_for
 from rowcall.service.worker.failure_responses import FailureResponses, status_of
-from rowcall.service.worker.fixed_routes import CompiledRoute, compiled, service_routes, snapshot_routes
-from rowcall.service.worker.route_table import CompiledRoutes, RouteTable, empty_table, runnable
+from rowcall.service.worker.fixed_routes import service_routes
+from rowcall.service.worker.route_table import RouteTable, empty_table
+from rowcall.service.worker.table_building import TableBuilder
 
 if TYPE_CHECKING:
-    from rowcall.service.accounts.delivering import MailDelivery
     from rowcall.service.http_client.client import Client
-    from rowcall.service.jobs.runner import JobRunner
-    from rowcall.service.postgrest.interface import PostgRestInterface
-    from rowcall.service.webhooks.delivering import Deliveries
 
 log = logging.getLogger("rowcall")
-
-POSTGREST = "PostgREST's interface"
-"""Name of the connection pools of PostgREST's interface."""
 
 
 class Application:
@@ -113,7 +102,7 @@ class Application:
             self._identity.guard = guard_of(options.lockout, self._identity, self._host, count)
         self._answers = CacheBackends(options.cache, self._host)
         self.events = Broadcaster(options.events)
-        self._publish = counting(self.events.publish, options, self._host)
+        publish = counting(self.events.publish, options, self._host)
         self._refused = refusal_counter(options, self._host)
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unpublished_notices = UnpublishedNotices(options.events.level.value, log_notices)
@@ -125,35 +114,33 @@ class Application:
             else None
         )
         services = Services(
-            options, self._databases.main, codecs_for({}, options), self._identity, self._answers, self._host
+            options,
+            self._databases.main,
+            codecs_for({}, options),
+            self._identity,
+            self._answers,
+            self._host,
+            drain_state=self.drain_state,
         )
-        services = replace(services, limiting=partial(limit_named, services), drain_state=self.drain_state)
-        connect_sessions(services)
-        self._jobs: JobRunner | None = None
-        if options.jobs is not None and options.jobs.concurrency:
-            from rowcall.service.jobs.runner import JobRunner
-
-            self._jobs = JobRunner(
-                options.jobs, Connector(options.target), options.auth, self._runner.start, options.metrics is not None
-            )
-        self._deliveries: Deliveries | None = None
-        if options.deliveries is not None:
-            from rowcall.service.webhooks.delivering import Deliveries
-
-            self._deliveries = Deliveries(
-                options.deliveries,
-                Connector(options.target),
-                options.outbound.client,
-                upstream_meters(options, self._host),
-                outgoing_spans(options.tracing, self._host),
-            )
-        self._mail: MailDelivery | None = None
-        if options.sends_mail:
-            from rowcall.service.accounts.delivering import MailDelivery
-
-            self._mail = MailDelivery(options.mail, Connector(options.target), counts=options.metrics is not None)
-        self._for_all = services
-        self._fixed = dict(service_routes(services, self.keys, self._databases, self.single_use))
+        self._for_all = replace(services, limiting=partial(limit_named, services))
+        connect_sessions(self._for_all)
+        self._work = BackgroundWork(options, self._host, self._runner.start)
+        self._tables = TableBuilder(
+            replace(
+                services,
+                client=self._client,
+                type_answers=self._type_answers,
+                replicas=self._replicas,
+                hear=partial(hear_notices, options=options.events, publish=publish),
+            ),
+            self._for_all,
+            self._databases,
+            dict(service_routes(self._for_all, self.keys, self._databases, self.single_use)),
+            self.events,
+            self._runner.start,
+            self._fail,
+            runs_jobs=self._work.runs_jobs,
+        )
 
     @property
     def snapshot(self) -> SchemaSnapshot:
@@ -185,8 +172,7 @@ class Application:
         result += [("rowcall_event_streams", {"path": path}, streams.get(path, 0)) for path in self._table.streams]
         if self._client is not None:
             result.append(("rowcall_http_client_connections", {}, self._client.open_connections))
-        for runner in (self._jobs, self._deliveries, self._mail):
-            result += () if runner is None else runner.gauges
+        result += self._work.gauges()
         former = [(FORMER_GAUGES[name], labels, value) for name, labels, value in result if name in FORMER_GAUGES]
         return result + former
 
@@ -202,12 +188,7 @@ class Application:
                 self.unpublished_notices, whose=carried and self._options.notices is not None
             )
         await self._databases.main.start()
-        if self._jobs is not None:
-            self._background.keep("the job runner", self._jobs.run)
-        if self._deliveries is not None:
-            self._background.keep("the delivery of webhooks", self._deliveries.run)
-        if self._mail is not None:
-            self._background.keep("the delivery of mail", self._mail.run)
+        self._work.start(self._background)
         if self._replicas is not None:
             self._replicas.start()
         sessions = self._identity.sessions
@@ -216,106 +197,7 @@ class Application:
 
     def prepare(self, snapshot: SchemaSnapshot) -> None:
         """Build the route table of a schema snapshot beside the one in use."""
-        codecs = codecs_for(snapshot.types, self._options)
-        options = snapshot.options
-        names = {(item.connection or "").casefold() for item in options}
-        others = {
-            key: (
-                database,
-                codecs_for(snapshot.other_types.get(key, {}), self._options),
-                safe_codecs_for(snapshot.other_types.get(key, {}), self._options),
-            )
-            for key, database in self._databases.open(names - self._options.main_names).items()
-        }
-        called = self._client is not None or self._options.mcp is not None
-        send_subrequest = (
-            Subrequests(self._runner.start, self._fail, self._identity.sessions.is_secure) if called else None
-        )
-        services = Services(
-            self._options,
-            self._databases.main,
-            codecs,
-            self._identity,
-            self._answers,
-            self._host,
-            others,
-            client=self._client,
-            send_subrequest=None if send_subrequest is None else send_subrequest.call,
-            safe_codecs=safe_codecs_for(snapshot.types, self._options),
-            type_answers=self._type_answers,
-            replicas=self._replicas,
-            drain_state=self.drain_state,
-            hear=partial(hear_notices, options=self._options.events, publish=self._publish),
-        )
-        streaming = snapshot.endpoints if any(item.events is not None for item in options) else ()
-        streams = offered_streams(streaming, services, self.events)
-        former = self._table
-        removed, added = moved_endpoints(former.snapshot, snapshot)
-        routing = None if former.routing is None else former.routing.changed(removed, added)
-        routing = routing or Routing(snapshot.endpoints)
-        own = {
-            **self._fixed,
-            **dict(snapshot_routes(snapshot, services, send_subrequest)),
-            **dict(self._batch_routes(services, routing)),
-            **dict(self._job_routes(services)),
-        }
-        fixed = {
-            route: counted(route.method, route.path, steps, self._options, self._host) for route, steps in own.items()
-        }
-        table = RouteTable(snapshot, services, routing, fixed, streams)
-        table.postgrest = self._postgrest_interface(snapshot)
-        if self._jobs is not None:
-            table.jobs = runnable(snapshot.endpoints, services)
-        if send_subrequest is not None:
-            routing = None if former.internal_routing is None else former.internal_routing.changed(removed, added)
-            table.internal_routing = routing or Routing(snapshot.endpoints, internal=True)
-            router = table.internal_routing.router
-            send_subrequest.serve(
-                router, CompiledRoutes(router.routes, replace(services, send_subrequest=call_further, limited=False))
-            )
-        self._prepared = table
-
-    def _batch_routes(self, services: Services, routing: Routing) -> Iterator[CompiledRoute]:
-        """Iterate over the route of batches. Their endpoints are compiled for them: in their transaction, nothing is
-        cached, and nothing is read from replicas.
-        """
-        options = self._options.batch
-        if options is None:
-            return
-        from rowcall.service.batch.routes import batch_routes
-
-        router = routing.router
-        uncached = replace(self._options, cache=replace(self._options.cache, enabled=False))
-        jointly = replace(services, joint=True, replicas=None, options=uncached)
-        joint, independent = (
-            Subrequests(self._runner.start, self._fail, self._identity.sessions.is_secure) for _ in range(2)
-        )
-        joint.serve(router, CompiledRoutes(router.routes, jointly))
-        independent.serve(router, CompiledRoutes(router.routes, services))
-        yield from compiled(batch_routes(options, services, joint, independent))
-
-    def _job_routes(self, services: Services) -> Iterator[CompiledRoute]:
-        options = self._options.jobs
-        if options is None:
-            return iter(())
-        from rowcall.service.jobs.routes import job_routes
-
-        return compiled(job_routes(options, services))
-
-    def _postgrest_interface(self, snapshot: SchemaSnapshot) -> PostgRestInterface | None:
-        """Return PostgREST's interface, if it is served. Its modules are imported here, as most services need none."""
-        if snapshot.postgrest is None:
-            return None
-        from rowcall.service.postgrest.interface import PostgRestInterface
-        from rowcall.service.worker.postgrest_steps import steps_ahead
-
-        # Its functions may leave settings in their sessions, which endpoints must not see.
-        database = self._databases.with_own_pools(POSTGREST, self._options.target, self._options.database)
-        options = snapshot.postgrest.options
-        ahead = steps_ahead(options.path, self._for_all)
-        limit = limit_named(self._for_all, options.rate_limiter)
-        body_limit = self._options.http.body_limit
-        return PostgRestInterface(snapshot.postgrest, database.plain_runs(), body_limit, ahead, limit)
+        self._prepared = self._tables.build(snapshot, self._table)
 
     def prepared_routes(self) -> tuple[Route, ...]:
         """Return all routes of the prepared schema snapshot."""
@@ -332,8 +214,7 @@ class Application:
                 log.warning("this worker had no connection to the database yet: %s", self._databases.main.unreached)
             self._table = self._prepared
             self._prepared = None
-            if self._jobs is not None and self._table.jobs is not None:
-                self._jobs.serve(self._table.jobs)
+            self._work.serve(self._table.jobs)
             if any(item.upload is not None for item in self.snapshot.options):
                 self._background.start(tidy(self.snapshot.endpoints, self._options.uploads))
             if self._options.events.warn_unbound:
@@ -375,8 +256,7 @@ class Application:
     def end_streams(self) -> None:
         """End all event streams when the service stops, as they have no end of their own."""
         self.drain_state.stopping = True
-        if self._jobs is not None:
-            self._jobs.drain()
+        self._work.drain()
         self.events.offers = lambda stream: False
         self.events.end_streams(lambda stream: True)
 
@@ -396,12 +276,7 @@ class Application:
     async def close(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
-        if self._jobs is not None:
-            await self._jobs.stop()
-        if self._deliveries is not None:
-            self._deliveries.stop()
-        if self._mail is not None:
-            self._mail.stop()
+        await self._work.stop()
         self._background.cancel()
         if self._client is not None:
             self._client.close()

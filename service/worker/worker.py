@@ -24,10 +24,13 @@ from rowcall.service.background import Background
 from rowcall.service.log import Forwarder, configure_worker_logging
 from rowcall.service.log.sinks import say_on_stderr
 from rowcall.service.options.server.client_connections import client_connections
+from rowcall.service.options.worker import HttpOptions
+from rowcall.service.request_context.protocols import Handle
 from rowcall.service.snapshot.garbage_collection import keep, paused
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_transfer import SnapshotParts
 from rowcall.service.sockets.accepting import stop_accepting
+from rowcall.service.sockets.listeners import Listener
 from rowcall.service.sockets.open_files import raise_limit
 from rowcall.service.sockets.unused_connections import Clients, close_unused
 from rowcall.service.supervisor.channel import (
@@ -64,8 +67,9 @@ from rowcall.service.supervisor.channel import (
 )
 from rowcall.service.supervisor.processes.prefork import name_process
 from rowcall.service.worker.application import Application
-from rowcall.service.worker.engines import server_for
+from rowcall.service.worker.http_server import HttpServer
 from rowcall.service.worker.loop_errors import report_loop_error
+from rowcall.service.worker.loop_server import LoopServer
 from rowcall.service.worker.middleware import with_middleware
 
 log = logging.getLogger("rowcall")
@@ -86,7 +90,7 @@ class Worker:
         self._identity_claims = start.options.auth.identity
         http = replace(start.options.http, connections=client_connections(start.options, len(start.listeners)))
         self._servers = [
-            server_for(
+            _server_for(
                 with_middleware(self._application, start.options, item, start.https_port, forwarder.add_request),
                 item,
                 http,
@@ -289,6 +293,18 @@ class Worker:
 def _report_failure(starting: asyncio.Task[None]) -> None:
     if not starting.cancelled() and (error := starting.exception()) is not None:
         log.error("the first connection could not be made ready", exc_info=error)
+
+
+def _server_for(
+    handle: Handle, listener: Listener, options: HttpOptions, *, problem_types: bool
+) -> HttpServer | LoopServer:
+    """Return the server in the event loop for HTTP/1.1 without TLS, unless granian is to serve everything
+    (`HttpServer:Engine`).
+    """
+    if options.engine == "Granian" or listener.secure or listener.protocols == "2":
+        return HttpServer(handle, listener, options)
+    http2 = listener.protocols == "auto" and options.engine == "Auto"
+    return LoopServer(handle, listener, options, problem_types=problem_types, http2=http2)
 
 
 async def _main(channel_fd: int) -> None:

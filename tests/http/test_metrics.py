@@ -95,6 +95,13 @@ def admin(service: Service) -> Iterator[httpx.Client]:
         yield client
 
 
+def test_the_table_of_capabilities_has_every_metric(admin: httpx.Client) -> None:
+    table = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    served = set(numbers_of(admin, open_metrics=True).families)
+    assert len(served) > 15
+    assert served - set(re.findall(r"`(rowcall_\w+)`", table)) == set()
+
+
 def new_connection(service: Service, path: str) -> int:
     return service.request_once("GET", path).status_code
 

@@ -26,7 +26,7 @@ INTERPRETERS = {
 """Files that start an interpreter, and what they have to say besides the command."""
 OTHER_PROGRAMS = {
     "service/embedded/postgres.py",
-    "service/supervisor/profiling.py",
+    "service/supervisor/operators/profiling.py",
     "service/testing/preparation.py",
     "service/uploads/checking.py",
 }
@@ -68,7 +68,7 @@ def test_every_place_that_starts_a_program_is_known() -> None:
 
 
 def test_only_one_module_names_the_interpreter_to_start_it() -> None:
-    allowed = {"service/interpreter.py", "service/supervisor/profiling.py"}
+    allowed = {"service/interpreter.py", "service/supervisor/operators/profiling.py"}
     naming = {
         name
         for name, tree in sources()

@@ -1,6 +1,7 @@
-"""Checks the SQL commands of the configuration at the start: errors are logged with the configuration key.
+"""Checks the configuration against the databases at the start: otherwise the first user of a capability would meet the
+error.
 
-The commands are prepared and not run. Otherwise a user who signs in would be the first to meet an error.
+SQL commands of the configuration are prepared and not run; errors are logged with the configuration key.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.connector import Connector
 from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.snapshot.reading.places import MAIN, Places
+from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
+
+_SCHEMAS = "Service:IncludeSchemas"
 
 _MISTAKES = ("42", "3F")
 """Classes of errors in the text of a command: syntax errors and unknown names."""
@@ -29,16 +34,55 @@ _UNSURE = frozenset({"42725", "42P18"})
 """Errors that depend on the types of values, which are only known when the command runs."""
 
 
-class ConfiguredCommand(NamedTuple):
+class _Command(NamedTuple):
     key: str
     sql: str
     types: Mapping[int, str] | None = {}
     """As in `core.auth.commands.numbered`."""
 
 
-def main_commands(
-    settings: Settings, options: WorkerOptions, endpoints: Iterable[Endpoint]
-) -> Iterator[ConfiguredCommand]:
+async def check_statistics_pattern(options: WorkerOptions) -> None:
+    """Have PostgreSQL read `Stats:SchemaSimilarTo`: an invalid pattern would fail each report with 500.
+
+    A connection that cannot be opened is reported by the reports. Raises `StartupError`.
+    """
+    statistics = options.statistics
+    if statistics is None or statistics.schemas is None:
+        return
+    try:
+        async with await Connector(statistics.target).open_plain() as connection:
+            await connection.execute("select '' similar to %s::text", (statistics.schemas,))
+    except psycopg.errors.DataError as error:
+        message = f"Stats:SchemaSimilarTo {statistics.schemas!r} is not a pattern: {error.diag.message_primary}"
+        raise StartupError(message) from None
+    except (psycopg.Error, OSError) as error:
+        log.warning("Stats:SchemaSimilarTo cannot be checked: %s", " ".join(str(error).split()))
+
+
+def report_empty_schemas(settings: Settings, endpoints: Sequence[Endpoint]) -> None:
+    """Warn of configured schemas without an endpoint, because a misspelt name has no other symptom."""
+    served = {endpoint.routine.schema for endpoint in endpoints}
+    for schema in settings.texts(_SCHEMAS) or ():
+        if schema not in served:
+            log.warning(
+                "%s names %s, where no endpoint is found: is the schema spelled so? Case counts", _SCHEMAS, schema
+            )
+
+
+async def report_refused_commands(
+    settings: Settings, options: WorkerOptions, places: Places, endpoints: Iterable[Endpoint]
+) -> None:
+    """Log the SQL commands of the configuration that their databases refuse."""
+    commands = [*_main_commands(settings, options, endpoints)]
+    passkeys = options.passkeys
+    others = [] if passkeys is None else [*_passkey_commands(passkeys)]
+    if passkeys is not None and passkeys.connection is not None:
+        await _report_refused(places.connector(passkeys.connection.casefold()), others)
+        others = []
+    await _report_refused(places.connector(MAIN), [*commands, *others])
+
+
+def _main_commands(settings: Settings, options: WorkerOptions, endpoints: Iterable[Endpoint]) -> Iterator[_Command]:
     """Yield the commands that run on the main connection."""
     auth = options.auth
     of_keys = {
@@ -47,24 +91,24 @@ def main_commands(
         "Auth:ApiKey:Command": None if auth.api_keys is None else auth.api_keys.command,
         "Auth:SessionCheckCommand": None if auth.session_check is None else auth.session_check.command,
     }
-    yield from (ConfiguredCommand(key, sql) for key, sql in of_keys.items() if sql)
+    yield from (_Command(key, sql) for key, sql in of_keys.items() if sql)
     basic = {VALID: "boolean"}
     if auth.basic.command:
-        yield ConfiguredCommand("Service:AuthenticationOptions:BasicAuth:ChallengeCommand", auth.basic.command, basic)
+        yield _Command("Service:AuthenticationOptions:BasicAuth:ChallengeCommand", auth.basic.command, basic)
     for endpoint in endpoints:
         basic_auth = endpoint.options.basic_auth
         if basic_auth is not None and basic_auth.command and endpoint.options.connection is None:
-            yield ConfiguredCommand(f"{endpoint.routine.identity}: basic_auth_command", basic_auth.command, basic)
+            yield _Command(f"{endpoint.routine.identity}: basic_auth_command", basic_auth.command, basic)
     if auth.external is not None and auth.external.providers:
-        yield ConfiguredCommand("Auth:External:LoginCommand", auth.external.command, UNTYPED)
+        yield _Command("Auth:External:LoginCommand", auth.external.command, UNTYPED)
         if any(provider.back_channel for provider in auth.external.providers):
-            yield ConfiguredCommand("Auth:External:BackChannelLogoutCommand", auth.external.logout_command)
+            yield _Command("Auth:External:BackChannelLogoutCommand", auth.external.logout_command)
     if auth.schemes and auth.single_use and (use := settings.text_or_none("Auth:RefreshTokenUseCommand")):
-        yield ConfiguredCommand("Auth:RefreshTokenUseCommand", use, None)
-    yield from (ConfiguredCommand("Service:BeforeRoutineCommands", before.sql) for before in options.before)
+        yield _Command("Auth:RefreshTokenUseCommand", use, None)
+    yield from (_Command("Service:BeforeRoutineCommands", before.sql) for before in options.before)
 
 
-def passkey_commands(options: PasskeyOptions) -> Iterator[ConfiguredCommand]:
+def _passkey_commands(options: PasskeyOptions) -> Iterator[_Command]:
     """Yield the commands of the passkey endpoints that exist."""
     paths, commands = options.paths, options.commands
     candidates = (
@@ -77,10 +121,10 @@ def passkey_commands(options: PasskeyOptions) -> Iterator[ConfiguredCommand]:
         ("CompleteRegistrationCommand", commands.complete_register, paths.register),
         ("CompleteAuthenticateCommand", commands.complete_login, paths.login),
     )
-    yield from (ConfiguredCommand(f"Auth:PasskeyAuth:{key}", sql, None) for key, sql, path in candidates if path)
+    yield from (_Command(f"Auth:PasskeyAuth:{key}", sql, None) for key, sql, path in candidates if path)
 
 
-async def report_refused(connector: Connector, commands: Sequence[ConfiguredCommand]) -> None:
+async def _report_refused(connector: Connector, commands: Sequence[_Command]) -> None:
     """Log the commands that the database refuses. An unavailable database is not reported here."""
     if not commands:
         return
@@ -93,7 +137,7 @@ async def report_refused(connector: Connector, commands: Sequence[ConfiguredComm
         log.debug("commands of the configuration cannot be prepared: %s", str(error).strip())
 
 
-async def _refusal(connection: psycopg.AsyncConnection[tuple[object, ...]], command: ConfiguredCommand) -> str | None:
+async def _refusal(connection: psycopg.AsyncConnection[tuple[object, ...]], command: _Command) -> str | None:
     text, _ = numbered(command.sql, command.types)
     connection.pgconn.send_prepare(b"", text.encode())
     for result in await connection.wait(generators.execute(connection.pgconn)):

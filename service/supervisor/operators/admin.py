@@ -14,11 +14,11 @@ from typing import TypeVar
 import orjson
 
 from rowcall.core.errors.problems import Problem
-from rowcall.core.operations.exposition import OPEN_METRICS, PLAIN, Family, exposition, wants_open_metrics
+from rowcall.core.operations.exposition import OPEN_METRICS, PLAIN, Family, exposition, single, wants_open_metrics
 from rowcall.service.metrics.admin import AdminListener, AdminRequest, AdminResponse, Mount, Page
 from rowcall.service.metrics.report import Gauge, Process, Processes, counted, gauges
 from rowcall.service.options.server.metrics import AdminOptions
-from rowcall.service.supervisor.profiling import LONGEST, SECONDS, Profiler
+from rowcall.service.supervisor.operators.profiling import LONGEST, SECONDS, Profiler
 
 _ANSWER_WITHIN = 5.0
 
@@ -65,7 +65,8 @@ class Admin:
             families = [
                 *counted(self._folder),
                 *gauges(item for item in result if item is not None),
-                *self._own(result),
+                *self._processes.families(self._running()),
+                *supervisor_families(self._workers(), result, self.restarts),
             ]
         return AdminResponse(OPEN_METRICS if open_metrics else PLAIN, exposition(families, open_metrics=open_metrics))
 
@@ -81,20 +82,22 @@ class Admin:
         members = {"seconds": seconds, "profiles": [asdict(profile) for profile in profiles]}
         return AdminResponse("application/json", orjson.dumps(members))
 
-    def _own(self, samples: Sequence[Sequence[Gauge] | None]) -> list[Family]:
-        numbers = {number: pid for number, pid in enumerate(self._workers()) if pid is not None}
-        processes = [Process("supervisor", os.getpid()), *(Process(f"worker {n}", pid) for n, pid in numbers.items())]
-        return [
-            *self._processes.families(processes),
-            _single("rowcall_workers", "gauge", "Workers that run.", len(numbers)),
-            _single("rowcall_workers_silent", "gauge", "Workers too busy to say how things are.", samples.count(None)),
-            _single("rowcall_worker_restarts", "counter", "Workers that have died and were replaced.", self.restarts),
-            Family("rowcall_build_info", "gauge", "Always 1.", [((("version", version("rowcall")),), 1.0)]),
-        ]
+    def _running(self) -> list[Process]:
+        workers = [Process(f"worker {n}", pid) for n, pid in enumerate(self._workers()) if pid is not None]
+        return [Process("supervisor", os.getpid()), *workers]
 
 
-def _single(name: str, kind: str, text: str, value: float) -> Family:
-    return Family(name, kind, text, [((), value)])
+def supervisor_families(
+    workers: Sequence[int | None], samples: Sequence[Sequence[Gauge] | None], restarts: int
+) -> list[Family]:
+    """Return the metrics of the supervisor. workers: process ids. samples: None for a worker that did not answer."""
+    running = len(workers) - workers.count(None)
+    return [
+        single("rowcall_workers", "gauge", "Workers that run.", running),
+        single("rowcall_workers_silent", "gauge", "Workers too busy to say how things are.", samples.count(None)),
+        single("rowcall_worker_restarts", "counter", "Workers that have died and were replaced.", restarts),
+        Family("rowcall_build_info", "gauge", "Always 1.", [((("version", version("rowcall")),), 1.0)]),
+    ]
 
 
 async def _awaited(work: Awaitable[Result]) -> Result:

@@ -10,7 +10,7 @@ import orjson
 import psycopg
 
 from rowcall.core.errors.problems import Problem
-from rowcall.core.operations.exposition import PLAIN, Family, exposition
+from rowcall.core.operations.exposition import PLAIN, Family, exposition, single
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.service.database.connector import Connector
@@ -100,27 +100,20 @@ class PostgRestAdmin:
         samples = self._wait(_awaited(self._sample()))
         catalogue = self._catalogue()
         seconds = 0.0 if catalogue is None else catalogue.load_seconds
-        families = [
-            _single("pgrst_schema_cache_query_time_seconds", "gauge", "Time of the last reading.", seconds),
-            Family(
-                "pgrst_schema_cache_loads",
-                "counter",
-                "Readings of the schema.",
-                [((("status", "SUCCESS"),), float(self.loads))],
-            ),
-            *(
-                _single(name, "gauge", text, _sum(samples, source))
-                for name, source, text in (
-                    ("pgrst_db_pool_max", "rowcall_database_connections", "Connections of the pools."),
-                    ("pgrst_db_pool_waiting", "rowcall_database_requests_waiting", "Requests without a connection."),
-                )
-            ),
-        ]
-        return AdminResponse(PLAIN, exposition(families, open_metrics=False))
+        return AdminResponse(PLAIN, exposition(postgrest_families(samples, seconds, self.loads), open_metrics=False))
 
 
-def _single(name: str, kind: str, text: str, value: float) -> Family:
-    return Family(name, kind, text, [((), value)])
+def postgrest_families(samples: Sequence[Sequence[Gauge] | None], seconds: float, loads: int) -> list[Family]:
+    """Return the metrics that PostgREST has as well. seconds: time of the last reading of the schema."""
+    connections = _sum(samples, "rowcall_database_connections")
+    waiting = _sum(samples, "rowcall_database_requests_waiting")
+    success = (("status", "SUCCESS"),)
+    return [
+        single("pgrst_schema_cache_query_time_seconds", "gauge", "Time of the last reading.", seconds),
+        Family("pgrst_schema_cache_loads", "counter", "Readings of the schema.", [(success, float(loads))]),
+        single("pgrst_db_pool_max", "gauge", "Connections of the pools.", connections),
+        single("pgrst_db_pool_waiting", "gauge", "Requests without a connection.", waiting),
+    ]
 
 
 def _sum(samples: Sequence[Sequence[Gauge] | None], name: str) -> float:

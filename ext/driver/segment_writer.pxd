@@ -1,0 +1,30 @@
+"""The segments of one connection, as written into the buffer of libpq."""
+
+from rowcall.ext.base.libpq cimport PGconn
+from rowcall.ext.driver.execution cimport Execution, Statement, Step
+
+
+cdef enum:
+    # libpq sends by itself once 8192 bytes are waiting: from this size on it is unknown what has been sent.
+    SENT_UNASKED = 8000
+
+
+cdef class SegmentWriter:
+    cdef PGconn *conn
+    cdef bint named
+    # Names of the statements that are prepared once everything that was written has been run.
+    cdef set prepared
+    # libpq has refused a message.
+    cdef bint failed
+    # Upper limit for the bytes that libpq has not sent.
+    cdef Py_ssize_t unsent_bytes
+
+    cdef int connect(self, PGconn *conn, bint named) noexcept
+    cdef int write(self, Execution execution) except -1
+    cdef int write_part(self, Execution execution) except -1
+    cdef int write_all(self, Execution execution, list statements) except -1
+    cdef int command(self, Execution execution, Statement statement, list values, Step step) except -1
+    cdef int sync(self) except -1
+    cdef int forget_parse(self, Execution execution) except -1
+    cdef bint relied_on(self, Execution execution, Step step) except -1
+    cdef int _parse(self, Execution execution, Statement statement) except -1

@@ -1,0 +1,206 @@
+"""Writes segments into the buffer of libpq: the messages of an execution, and which statements they prepare.
+
+A segment is `[Parse if new] [statements ahead] call Sync`. `ext.driver.connection` decides when one is written and
+sent, and reads its results. Half a segment cannot be taken back, so all values are checked before its first byte.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdlib cimport free, malloc
+
+from rowcall.ext.base.libpq cimport pq
+from rowcall.ext.driver.execution cimport (
+    STEP_AHEAD,
+    STEP_CALL,
+    STEP_PARSE,
+    STEP_RESET,
+    Part,
+    check_values,
+    formats_of,
+    types_of,
+)
+
+
+cdef enum:
+    FEW_PARAMETERS = 64
+    # Upper limit for the bytes of the messages around a statement's text, values and name.
+    MESSAGE_BYTES = 96
+
+
+cdef class SegmentWriter:
+    """The segments of one connection."""
+
+    def __cinit__(self):
+        self.prepared = set()
+
+    cdef int connect(self, PGconn *conn, bint named) noexcept:
+        """Set the connection. named: statements are prepared; otherwise each is parsed for every execution."""
+        self.conn = conn
+        self.named = named
+        return 0
+
+    cdef int write(self, Execution execution) except -1:
+        """Write the first segment of an execution, without its Sync."""
+        _start_segment(execution)
+        # Check all values before anything is sent: half a segment would cost the connection.
+        check_values(execution.statement, execution.values)
+        if execution.ahead is not None:
+            for statement, values in execution.ahead:
+                check_values(statement, values)
+        if execution.script is not None:
+            execution.placed = execution.part = 0
+            execution.start_part()
+            return self.write_part(execution)
+        if execution.ahead is not None:
+            execution.make_room(2 * (<int>len(execution.ahead) + 1))
+            for statement, values in execution.ahead:
+                self.command(execution, statement, values, STEP_AHEAD)
+            execution.steps_ahead = execution.step_count
+        if execution.arms is not None:
+            self._parse(execution, execution.arms)
+            # The statement counts as prepared only after `admit`.
+            self.prepared.discard(execution.arms.name)
+        self.command(execution, execution.statement, execution.values, STEP_CALL)
+        return 0
+
+    cdef int write_part(self, Execution execution) except -1:
+        """Write the statements of a script up to and including the next one that ends a segment."""
+        cdef tuple parts = execution.script.parts
+        cdef Part part
+        cdef int placed = execution.placed
+        cdef int room = 0
+        _start_segment(execution)
+        execution.steps_ahead = 0
+        while True:
+            part = <Part>parts[placed]
+            placed += 1
+            room += 2
+            if part.fresh and execution.ahead is not None:
+                room += 2 * <int>len(execution.ahead)
+            if part.last:
+                break
+        execution.make_room(room)
+        while execution.placed < placed:
+            part = <Part>parts[execution.placed]
+            if part.fresh and execution.ahead is not None:
+                for statement, values in execution.ahead:
+                    self.command(execution, statement, values, STEP_AHEAD)
+                if execution.placed == 0:
+                    execution.steps_ahead = execution.step_count
+            self.command(execution, part.statement, execution.values, STEP_CALL)
+            # Without a flush request the server delays its results until the Sync, and the running statement of the
+            # script would be unknown.
+            if execution.unlimited and not part.last and not pq.sendFlushRequest(self.conn):
+                self.failed = True
+            execution.placed += 1
+        return 0
+
+    cdef int write_all(self, Execution execution, list statements) except -1:
+        """Write statements without parameters as one segment."""
+        _start_segment(execution)
+        for statement in statements:
+            self.command(execution, statement, [], STEP_RESET)
+        return 0
+
+    cdef int command(self, Execution execution, Statement statement, list values, Step step) except -1:
+        """Write one statement with its values, and its Parse if it is not prepared here."""
+        cdef const char *few[FEW_PARAMETERS]
+        cdef const char **texts = few
+        cdef int few_sizes[FEW_PARAMETERS]
+        cdef int *sizes = few_sizes
+        cdef tuple picks = statement.picks
+        cdef int n = statement.count
+        cdef int i, place, sent
+        if execution.step_count + 2 > execution.room:
+            raise ValueError("too many statements for one segment")
+        if n > FEW_PARAMETERS:
+            texts = <const char **>malloc(n * (sizeof(char *) + sizeof(int)))
+            if texts == NULL:
+                raise MemoryError()
+            sizes = <int *>(texts + n)
+        # Each parameter takes the length of its value and, for some, a format code.
+        self.unsent_bytes += MESSAGE_BYTES + 6 * n
+        try:
+            for i in range(n):
+                if picks is None:
+                    value = values[i]
+                else:
+                    place = picks[i]
+                    value = None if place < 0 else values[place]
+                if value is None:
+                    texts[i] = NULL
+                else:
+                    texts[i] = PyBytes_AS_STRING(<bytes>value)
+                    # For text values libpq determines the size itself.
+                    sizes[i] = <int>PyBytes_GET_SIZE(value)
+                    self.unsent_bytes += sizes[i]
+            if not self.named:
+                self.unsent_bytes += PyBytes_GET_SIZE(statement.sql) + 4 * n
+                sent = pq.sendQueryParams(
+                    self.conn, PyBytes_AS_STRING(statement.sql), n, types_of(statement), texts, sizes,
+                    formats_of(statement), 0
+                )
+            else:
+                if statement.name not in self.prepared:
+                    self._parse(execution, statement)
+                sent = pq.sendQueryPrepared(
+                    self.conn, PyBytes_AS_STRING(statement.name), n, texts, sizes, formats_of(statement), 0
+                )
+        finally:
+            if texts != few:
+                free(texts)
+        execution.steps[execution.step_count] = step
+        execution.step_count += 1
+        if not sent:
+            self.failed = True
+        return 0
+
+    cdef int _parse(self, Execution execution, Statement statement) except -1:
+        cdef int count = 0 if statement.type_memory is None else statement.count
+        self.unsent_bytes += MESSAGE_BYTES + PyBytes_GET_SIZE(statement.sql) + 4 * count
+        if not pq.sendPrepare(
+            self.conn, PyBytes_AS_STRING(statement.name), PyBytes_AS_STRING(statement.sql), count, types_of(statement)
+        ):
+            self.failed = True
+        execution.steps[execution.step_count] = STEP_PARSE
+        execution.step_count += 1
+        if execution.parses is None:
+            execution.parses = []
+        execution.parses.append(statement)
+        # Executions behind this one rely on this Parse. If it fails, they fail with 26000 and are run again.
+        self.prepared.add(statement.name)
+        return 0
+
+    cdef int forget_parse(self, Execution execution) except -1:
+        """Record that the Parse of the present step has prepared nothing."""
+        if execution.parses is not None and execution.parse < len(execution.parses):
+            self.prepared.discard((<Statement>execution.parses[execution.parse]).name)
+            execution.parse += 1
+        return 0
+
+    cdef bint relied_on(self, Execution execution, Step step) except -1:
+        """Return whether the statement of the present step should be prepared here: its Parse has not failed."""
+        if execution.script is None:
+            return execution.statement.name in self.prepared
+        if step == STEP_AHEAD:
+            for statement, _ in execution.ahead:
+                if (<Statement>statement).name in self.prepared:
+                    return True
+            return False
+        if execution.part >= len(execution.script.parts):
+            return False
+        return (<Part>execution.script.parts[execution.part]).statement.name in self.prepared
+
+    cdef int sync(self) except -1:
+        """End a segment; return 0 if that failed."""
+        if pq.sendPipelineSync != NULL:
+            return 1 if pq.sendPipelineSync(self.conn) else 0
+        # PQpipelineSync sends everything that waits.
+        self.unsent_bytes = max(self.unsent_bytes, SENT_UNASKED)
+        return 1 if pq.pipelineSync(self.conn) else 0
+
+
+cdef inline void _start_segment(Execution execution) noexcept:
+    execution.step_count = 0
+    execution.step = 0
+    execution.parse = 0
+    execution.parses = None

@@ -1,0 +1,68 @@
+"""On which connection a routine was found, and on which its endpoint runs.
+
+A place is the key of a connection: its case-folded name, or `MAIN`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.database.connector import Connector
+from rowcall.service.options.connections import ConnectionPlan
+from rowcall.service.options.worker import WorkerOptions
+
+MAIN = ""
+"""Place of the main connection."""
+
+
+class Places:
+    """The connections of one service as places."""
+
+    def __init__(self, options: WorkerOptions, plan: ConnectionPlan) -> None:
+        self._options = options
+        self._plan = plan
+        self.sources = [self.key(name) for name in plan.sources]
+        """Where routines are read."""
+
+    def key(self, name: str) -> str:
+        folded = name.casefold()
+        return MAIN if folded in self._plan.main_names else folded
+
+    def of(self, endpoint: Endpoint) -> str:
+        """Return the place where the endpoint runs."""
+        return self._of_connection(endpoint.options.connection)
+
+    def usable(self, name: str) -> str | None:
+        """Return the place of the connection with this name; None if endpoints cannot run on it."""
+        key = self.key(name)
+        return key if key == MAIN or (self._plan.routable and key in self._options.others) else None
+
+    def exists(self, place: str) -> bool:
+        return place == MAIN or place in self._options.others
+
+    @property
+    def home_of_files(self) -> str:
+        """Where files are described: the connection for metadata, or the main one if routines have several sources."""
+        return MAIN if self._plan.runs_at_home else self.sources[0]
+
+    def default_connection(self, place: str) -> str | None:
+        """Return the connection on which routines that were found here run by default; None: the main one."""
+        return None if place == MAIN or not self._plan.runs_at_home else self._options.others[place].name
+
+    def group(self, endpoints: Sequence[Endpoint]) -> dict[str, Sequence[Endpoint]]:
+        """Return the endpoints by the place where they run."""
+        names = {endpoint.options.connection for endpoint in endpoints}
+        if len(names) == 1:
+            # The usual case.
+            return {self._of_connection(*names): endpoints}
+        places: dict[str, list[Endpoint]] = {}
+        for endpoint in endpoints:
+            places.setdefault(self.of(endpoint), []).append(endpoint)
+        return {**places}
+
+    def connector(self, place: str) -> Connector:
+        return Connector(self._options.target if place == MAIN else self._options.others[place].target)
+
+    def _of_connection(self, connection: str | None) -> str:
+        return MAIN if connection is None else self.key(connection)

@@ -1,0 +1,90 @@
+"""Endpoints that run on another database than the one where they were found: their types there, and whether their
+routines exist there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import psycopg
+
+from rowcall.core.catalogue.catalog import Routine, RoutineKind, TypeInfo
+from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.service.discovery.routed import missing_routines, types_of_the_same_names
+from rowcall.service.snapshot.reading.catalogues import Catalogues
+from rowcall.service.snapshot.reading.places import MAIN, Places
+from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
+
+
+@dataclass(slots=True)
+class RoutedEndpoints:
+    """Endpoints that run on one database and were found on others, and their types."""
+
+    endpoints: list[Endpoint] = field(default_factory=list)
+    types: dict[tuple[str, str], TypeInfo] = field(default_factory=dict)
+    """By schema and name, because several catalogues may have the same type."""
+
+
+class RoutedChecks:
+    """verify: value of `Service:RoutineOptions:VerifyRoutedEndpoints`."""
+
+    def __init__(self, places: Places, catalogues: Catalogues, verify: str) -> None:
+        self._places = places
+        self._catalogues = catalogues
+        self._verify = verify
+
+    async def check(self, routed: Mapping[str, RoutedEndpoints], types: dict[str, dict[int, TypeInfo]]) -> None:
+        """Add the types that routed endpoints use where they run to `types`, by place, and check that their routines
+        exist there.
+
+        Raises `psycopg.Error`, and `StartupError` if missing routines must stop the start.
+        """
+        missing: list[str] = []
+        checked = 0
+        for place, here in routed.items():
+            if not self._places.exists(place):
+                continue  # The endpoint has a diagnostic.
+            try:
+                async with await self._places.connector(place).open_plain() as connection:
+                    types_there = await types_of_the_same_names(connection, here.types.values())
+                    types.setdefault(place, {}).update(types_there)
+                    await self._catalogues.add_dependency_graph(place, connection)
+                    if self._verify != "None":
+                        checked += len(here.endpoints)
+                        missing += _missing(place, here, await missing_routines(connection, _called(here.endpoints)))
+            except psycopg.Error as error:
+                if place == MAIN or self._verify == "Fail":
+                    raise
+                log.warning("connection %s: its types cannot be read: %s", place, str(error).strip())
+        self._report_missing(missing, checked)
+
+    def _report_missing(self, missing: Sequence[str], count: int) -> None:
+        if missing and self._verify == "Fail":
+            raise StartupError(
+                "\n  ".join(("these endpoints are routed to connections on which they cannot run:", *missing))
+            )
+        for message in missing:
+            log.warning("%s", message)
+        if self._verify != "None" and not missing:
+            log.info("the routines of %d endpoints exist on the connections to which these are routed", count)
+
+
+def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:
+    """Return the distinct routines and relations of endpoints, without files, which contain their SQL."""
+    routines = {
+        endpoint.routine.identity: endpoint.routine
+        for endpoint in endpoints
+        if endpoint.routine.kind is not RoutineKind.FILE
+    }
+    return list(routines.values())
+
+
+def _missing(place: str, routed: RoutedEndpoints, routines: Iterable[Routine]) -> Iterator[str]:
+    for routine in routines:
+        names = [endpoint.name for endpoint in routed.endpoints if endpoint.routine.identity == routine.identity]
+        where = "the main connection" if place == MAIN else f"connection {place}"
+        yield f"{routine.identity} is not there on {where}, needed by {', '.join(names)}"

@@ -1,0 +1,129 @@
+"""Has the server describe parsed SQL files, and returns a routine for each valid one and a message for each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import psycopg
+
+from rowcall.core.catalogue.catalog import Routine
+from rowcall.core.sqlfile.commands import Suspects
+from rowcall.core.sqlfile.reading import place
+from rowcall.service.discovery.catalogue import load_types
+from rowcall.service.options.sql_files import SqlFileOptions
+from rowcall.service.sqlfiles.building import NamedTypes, Naming, RoutineBuilder
+from rowcall.service.sqlfiles.describing import (
+    Question,
+    RefusedStatement,
+    StatementDescription,
+    describe,
+    find_table_columns,
+    find_types,
+)
+from rowcall.service.sqlfiles.parsing import ParsedFile, message_at
+
+Connection = psycopg.AsyncConnection[Any]
+
+
+class FileReader:
+    """Reads files by the rules of one service (options, naming, search path).
+
+    suspects: the functions and views of the database with side effects.
+    """
+
+    def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str, suspects: Suspects) -> None:
+        self._options = options
+        self._naming = naming
+        self._search_path = search_path
+        self._suspects = suspects
+
+    async def read(
+        self, connection: Connection, parsed: Sequence[ParsedFile]
+    ) -> tuple[dict[str, Routine | None], dict[str, str]]:
+        """Return the routines of valid files by path (None: it has no statement), and the messages about the others.
+
+        Raises `psycopg.Error`.
+        """
+        if not parsed:
+            return {}, {}
+        errors: dict[str, str] = {}
+        oids = await find_types(connection, sorted(_type_names(parsed)), self._search_path)
+        types = NamedTypes(oids, await load_types(connection, sorted(set(oids.values()))) if oids else {})
+        valid: list[ParsedFile] = []
+        for item in parsed:
+            error = _invalid_return(item, oids)
+            if error is None:
+                valid.append(item)
+            else:
+                errors[item.path] = error
+        described = await self._describe(connection, valid, types, errors)
+        columns = {oid for answer in described.values() for _, oid in answer.columns}
+        if columns:
+            types = NamedTypes(oids, {**types.types, **await load_types(connection, sorted(columns))})
+        relations = {relation for answer in described.values() for relation, _ in answer.origins} - {0}
+        table_columns = await find_table_columns(connection, sorted(relations)) if relations else {}
+        builder = RoutineBuilder(self._options, self._naming, types, described, table_columns, self._suspects)
+        return {item.path: builder.build(item) for item in valid if item.path not in errors}, errors
+
+    async def _describe(
+        self, connection: Connection, files: Sequence[ParsedFile], types: NamedTypes, errors: dict[str, str]
+    ) -> dict[tuple[str, int], StatementDescription]:
+        """Return the descriptions of statements by path and index, and add messages about refused ones to `errors`."""
+        places = [(item, index) for item in files for index in _undescribed(item)]
+        questions = [_question(item, index, types) for item, index in places]
+        described: dict[tuple[str, int], StatementDescription] = {}
+        answers = await describe(connection, questions, self._search_path)
+        for (item, index), answer in zip(places, answers, strict=True):
+            if isinstance(answer, StatementDescription):
+                described[item.path, index] = answer
+            else:
+                errors.setdefault(item.path, _refusal(item, index, answer))
+        return described
+
+
+def _undescribed(parsed: ParsedFile) -> Iterator[int]:
+    """Iterate over the indexes of the statements that the server must describe."""
+    return (index for index, about in enumerate(parsed.file.notes.statements) if about.returns is None)
+
+
+def _question(parsed: ParsedFile, index: int, types: NamedTypes) -> Question:
+    numbered = parsed.file.parameters.statements[index]
+    return Question(numbered.text, types.parameter_types(parsed.file, numbered.numbers))
+
+
+def _invalid_return(parsed: ParsedFile, oids: Mapping[str, int]) -> str | None:
+    """Decide for each line that begins with `returns` whether it names a type or is prose; return a message if one
+    names no type.
+    """
+    notes = parsed.file.notes
+    for about in notes.statements:
+        if about.returns is None:
+            continue
+        if about.returns == "void" or about.returns in oids:
+            notes.claimed.add(about.returns_line)
+        elif about.returns_certain:
+            line, column = place(parsed.file.text, about.returns_at)
+            message = f"returns: {about.returns!r} is no type"
+            return message_at(parsed.path, parsed.file.text, message, line, column)
+        else:
+            about.returns = None
+    return None
+
+
+def _type_names(parsed: Sequence[ParsedFile]) -> set[str]:
+    names = {name for item in parsed for hint in item.file.notes.hints.values() for name in hint.readings}
+    names |= {virtual.type_name for item in parsed for virtual in item.file.notes.virtual}
+    returned = {about.returns for item in parsed for about in item.file.notes.statements if about.returns is not None}
+    return names | (returned - {"void"})
+
+
+def _refusal(parsed: ParsedFile, index: int, refused: RefusedStatement) -> str:
+    numbered = parsed.file.parameters.statements[index]
+    offset = parsed.file.statements[index].start if refused.position is None else numbered.in_file(refused.position - 1)
+    line, column = place(parsed.file.text, offset)
+    message = f"error {refused.sqlstate}: {refused.message}"
+    text = message_at(parsed.path, parsed.file.text, message, line, column)
+    for name, more in (("detail", refused.detail), ("hint", refused.hint)):
+        text += f"\n{name}: {more}" if more else ""
+    return text

@@ -1,0 +1,74 @@
+"""Routes events between the workers of this host, the notification channels of PostgreSQL, and other hosts."""
+
+from __future__ import annotations
+
+import logging
+
+from rowcall.service.background import Background
+from rowcall.service.database.connector import Connector
+from rowcall.service.events.channels import ChannelListener
+from rowcall.service.events.cross_host.transport_choice import transport_for
+from rowcall.service.events.hub import EventHub
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.supervisor.channel import (
+    EventMessage,
+    EventsArrived,
+    EventsPublished,
+    EventsSoFar,
+    NoticeNotPublished,
+)
+from rowcall.service.supervisor.processes.worker_process import WorkerProcess
+
+log = logging.getLogger("rowcall")
+
+
+class EventRouting:
+    """The events of this host."""
+
+    def __init__(self, options: WorkerOptions, connector: Connector) -> None:
+        self._options = options
+        self._connector = connector
+        self._hub = EventHub(options.events)
+        self._channels = ChannelListener(connector, self._hub.notified)
+        self._between_hosts = Background()
+        """Runs until the last worker has ended: requests that finish meanwhile publish events too."""
+
+    async def connect_hosts(self) -> None:
+        """Connect to the other hosts, if configured."""
+        transport = transport_for(self._options.events, self._connector, pooler=self._options.target.pooler)
+        if transport is not None:
+            await self._hub.connect(transport, self._between_hosts)
+
+    def hear(self, worker: WorkerProcess, message: EventMessage) -> None:
+        """Handle a message of a worker about events."""
+        if isinstance(message, EventsPublished):
+            self._hub.take(message.packed)
+        elif isinstance(message, NoticeNotPublished):
+            self._hub.unpublished_notices(message.path, message.severity)
+        elif message.wanted:
+            channel = worker.channel
+            so_far = self._hub.want(worker, lambda packed: channel.send(EventsArrived(packed)))
+            channel.send(EventsSoFar(so_far))
+        else:
+            self._hub.forget(worker)
+
+    async def listen_also(self, channels: frozenset[str]) -> None:
+        """Listen to these channels too, besides those of the snapshot that is still active."""
+        if channels and self._options.target.pooler:
+            log.warning(
+                "behind a transaction pooler LISTEN is not possible: streams of %s stay empty", ", ".join(channels)
+            )
+        else:
+            await self._channels.watch(self._channels.watched | channels)
+
+    async def listen_only(self, channels: frozenset[str]) -> None:
+        """Stop listening to channels that are not among these."""
+        await self._channels.watch(self._channels.watched & channels)
+
+    def close_channels(self) -> None:
+        self._channels.close()
+
+    async def finish(self) -> None:
+        """Send the remaining events to other hosts. The workers have ended."""
+        await self._hub.finish()
+        self._between_hosts.cancel()

@@ -1,0 +1,182 @@
+"""Opens and closes the servers for operators: the admin listener with the console, and PostgREST's admin server.
+
+Their modules are imported on use, because most services have none of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rowcall.core.config import Settings
+from rowcall.core.protection.key_ring import KeyRing
+from rowcall.service.background import Background
+from rowcall.service.database.connector import Connector
+from rowcall.service.log import current_log
+from rowcall.service.options.server.metrics import admin_options, profiling_options
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot
+from rowcall.service.startup_error import StartupError
+from rowcall.service.supervisor.operators.profiling import Profiler, Subject
+from rowcall.service.supervisor.processes.questions import Questions
+from rowcall.service.supervisor.processes.workers import Workers
+
+if TYPE_CHECKING:
+    from rowcall.service.console.console import Console
+    from rowcall.service.options.server.metrics import AdminOptions
+    from rowcall.service.supervisor.operators.admin import Admin
+    from rowcall.service.supervisor.operators.postgrest_admin import PostgRestAdmin
+
+log = logging.getLogger("rowcall")
+
+_ATTEMPTS = 40
+_BETWEEN = 0.25
+"""Seconds between attempts to open the admin listener behind the previous process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The parts of the supervisor that operators see. folder: the shared state of the host. keys: the key ring. urls:
+    of the public listeners.
+    """
+
+    settings: Settings
+    options: WorkerOptions
+    folder: Path
+    workers: Workers
+    questions: Questions
+    connector: Connector
+    keys: Callable[[], KeyRing]
+    urls: Callable[[], Sequence[str]]
+
+
+class OperatorServers:
+    """The servers for operators of one service."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+        self._admin_options = admin_options(shown.settings)
+        self._admin: Admin | None = None
+        self._console: Console | None = None
+        self._postgrest_admin: PostgRestAdmin | None = None
+        self.profiler = Profiler(profiling_options(shown.settings), self._subjects)
+
+    def open(self, *, first: bool) -> None:
+        """Open the servers before the database is connected, so that operators see a service that waits for it.
+
+        first: no previous process has an admin listener at the same address. Raises `StartupError`.
+        """
+        if first:
+            self._open_admin()
+        self._open_postgrest_admin()
+
+    async def take_over(self) -> None:
+        """Open the admin listener after the previous process, which closes its own at the same moment."""
+        for attempt in itertools.count():
+            try:
+                self._open_admin()
+            except StartupError as error:
+                if attempt >= _ATTEMPTS:
+                    log.error("%s", error)
+                    return
+                await asyncio.sleep(_BETWEEN)
+            else:
+                return
+
+    def make_way(self, background: Background) -> None:
+        """Close the console, and in the background the admin listener, for those of a successor."""
+        if self._console is not None:
+            self._console.close()
+        if self._admin is not None:
+            background.start(asyncio.to_thread(self._admin.close))
+            self._admin = None
+
+    async def close(self) -> None:
+        if self._console is not None:
+            self._console.close()
+        if self._admin is not None:
+            await asyncio.to_thread(self._admin.close)
+        if self._postgrest_admin is not None:
+            await asyncio.to_thread(self._postgrest_admin.close)
+
+    def count_worker_exit(self) -> None:
+        if self._admin is not None:
+            self._admin.restarts += 1
+
+    def count_load(self) -> None:
+        """Count a schema snapshot that the workers serve."""
+        if self._postgrest_admin is not None:
+            self._postgrest_admin.loads += 1
+
+    def note_reload(self, before: SchemaSnapshot, snapshot: SchemaSnapshot, difference: Difference) -> None:
+        if self._console is not None:
+            self._console.note_reload(before, snapshot, difference)
+
+    def _open_admin(self) -> None:
+        if self._admin_options is None:
+            return
+        from rowcall.service.supervisor.operators.admin import Admin
+
+        shown = self._shown
+        console = self._open_console(self._admin_options)
+        self._admin = Admin(
+            self._admin_options,
+            shown.folder,
+            shown.questions.sample,
+            lambda: shown.workers.pids,
+            self.profiler,
+            {} if console is None else {"console": console},
+        )
+        log.info("the admin listener is at %s", self._admin.url)
+        if console is not None:
+            console.announce(self._admin.url)
+
+    def _open_console(self, options: AdminOptions) -> Console | None:
+        if options.console is None:
+            return None
+        from rowcall.service.console.console import Console
+        from rowcall.service.console.sources import Sources
+
+        shown = self._shown
+        sources = Sources(
+            shown.settings,
+            shown.options,
+            shown.folder,
+            shown.questions.sample,
+            lambda: shown.workers.pids,
+            lambda: shown.workers.snapshot,
+            shown.connector,
+            current_log().keep_recent(),
+            asyncio.get_running_loop(),
+            shown.keys,
+            shown.urls,
+            shown.questions.invalidate_tags,
+            shown.questions.invalidate_entry,
+            shown.questions.identify,
+        )
+        self._console = Console(options.console, options.token, sources)
+        return self._console
+
+    def _open_postgrest_admin(self) -> None:
+        options = self._shown.options.postgrest
+        if options is None or (options.admin_port is None and options.admin_socket is None):
+            return
+        from rowcall.service.supervisor.operators.postgrest_admin import PostgRestAdmin
+
+        shown = self._shown
+        self._postgrest_admin = PostgRestAdmin(
+            options, shown.connector, lambda: shown.workers.snapshot.postgrest, shown.questions.sample
+        )
+        log.info("the admin server of PostgREST's interface is at %s", self._postgrest_admin.url)
+
+    def _subjects(self) -> dict[int, Subject]:
+        return {
+            worker.number: Subject(worker.process.pid, partial(worker.profile, self._shown.questions.number()))
+            for worker in self._shown.workers.running
+        }

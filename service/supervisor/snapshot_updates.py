@@ -1,0 +1,208 @@
+"""Updates all workers to one schema snapshot.
+
+After a change of the schema, every worker builds the new snapshot beside the one it serves, and only if all of them
+succeed, all activate it. If any step fails, the last good snapshot stays active.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from dataclasses import replace
+
+import psycopg
+
+from rowcall.service.background import Background
+from rowcall.service.codegen.describing import Describer
+from rowcall.service.events.channels import channels_of
+from rowcall.service.mcp.server import announce_tools
+from rowcall.service.options.worker import WorkerOptions
+from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot
+from rowcall.service.snapshot.snapshot_reader import SnapshotReader
+from rowcall.service.sockets.listeners import Listeners
+from rowcall.service.startup_error import StartupError
+from rowcall.service.supervisor.announcement import hidden_objects, report_hidden, report_left_out
+from rowcall.service.supervisor.catalogue_polling import CataloguePolling
+from rowcall.service.supervisor.event_routing import EventRouting
+from rowcall.service.supervisor.operators.servers import OperatorServers
+from rowcall.service.supervisor.processes.workers import Workers
+from rowcall.service.supervisor.service_manager import ServiceManager
+
+log = logging.getLogger("rowcall")
+
+
+class _Reading(enum.IntEnum):
+    """How much is read again; the largest request counts."""
+
+    FILES = 0
+    SEEN = 1
+    """The changes that the last check of the catalogue has found."""
+    CHANGES = 2
+    """All changes until now."""
+    WHOLE = 3
+
+
+class SnapshotUpdates:
+    """Reads the first schema snapshot, and the next ones on request, and publishes them to the workers."""
+
+    def __init__(
+        self,
+        options: WorkerOptions,
+        reader: SnapshotReader,
+        describer: Describer,
+        workers: Workers,
+        listeners: Listeners,
+        events: EventRouting,
+        operators: OperatorServers,
+        manager: ServiceManager,
+    ) -> None:
+        self._mcp = options.mcp is not None
+        self._reader = reader
+        self._describer = describer
+        self._workers = workers
+        self._listeners = listeners
+        self._events = events
+        self._operators = operators
+        self._manager = manager
+        self._requested = asyncio.Event()
+        self._extent = _Reading.FILES
+        """How much the next reading includes."""
+        self._polling = CataloguePolling(reader, self._read_what_was_seen, self.read_files)
+        self.request_check = self._polling.request_check
+
+    # --- requests --------------------------------------------------------------------------------------------------
+
+    def read_files(self) -> None:
+        """Request that the SQL files are read again."""
+        self._requested.set()
+
+    def read_changes(self) -> None:
+        """Request that all changes are read."""
+        self._read(_Reading.CHANGES)
+
+    def read_whole(self) -> None:
+        """Request that everything is read again."""
+        self._read(_Reading.WHOLE)
+
+    def _read_what_was_seen(self) -> None:
+        self._read(_Reading.SEEN)
+
+    def _read(self, extent: _Reading) -> None:
+        self._extent = max(self._extent, extent)
+        self._requested.set()
+
+    # --- the first snapshot ----------------------------------------------------------------------------------------
+
+    async def publish_first(self, snapshot: SchemaSnapshot) -> None:
+        """Publish the snapshot of the start. Raises `StartupError` if the workers do not serve it."""
+        await self._describe(snapshot)
+        await self._events.connect_hosts()
+        error = await self._publish(await self._with_requests(snapshot))
+        if error is not None:
+            raise StartupError(error)
+
+    # --- the next ones ---------------------------------------------------------------------------------------------
+
+    async def watch_changes(self, background: Background) -> None:
+        """Start to watch for changes by a developer, if configured."""
+        watching = self._reader.watcher()
+        if watching is not None:
+            await watching.start(background, self.read_files, self.read_changes)
+
+    def start(self, background: Background) -> None:
+        """Start to serve requests for further readings."""
+        background.keep("the reloading", self._read_on_request)
+        background.keep("looking at the catalogue", self._polling.run)
+
+    def notify_manager(self) -> None:
+        """Report to systemd what is served."""
+        endpoints = len(self._workers.snapshot.endpoints)
+        self._manager.ready(
+            f"{endpoints} endpoints, {len(self._workers.pids)} workers, {';'.join(self._listeners.urls)}"
+        )
+
+    async def _read_on_request(self) -> None:
+        while True:
+            await self._requested.wait()
+            self._requested.clear()
+            extent, self._extent = self._extent, _Reading.FILES
+            self._manager.reloading()
+            await self._read_again(extent)
+            self.notify_manager()
+            # Requests that arrive in the meantime are served by one more reading.
+            await asyncio.sleep(0.2)
+
+    async def _read_again(self, extent: _Reading) -> None:
+        only_files = extent is _Reading.FILES
+        try:
+            snapshot = await self._reader.read(
+                self._workers.snapshot.number + 1,
+                only_files=only_files,
+                whole=extent is _Reading.WHOLE,
+                seen=extent is _Reading.SEEN,
+            )
+        except (psycopg.Error, OSError, StartupError) as error:
+            log.error("the catalogue cannot be read, the last good one stays: %s", str(error).strip())
+            return
+        except Exception:
+            log.exception("the catalogue cannot be read, the last good one stays")
+            return
+        before = self._workers.snapshot
+        difference = Difference.between(before, snapshot)
+        same_interface = snapshot.postgrest == before.postgrest
+        if only_files and not difference and snapshot.left_out == before.left_out and same_interface:
+            return  # saved without a change, or still invalid
+        reason = await self._publish(await self._with_requests(snapshot))
+        if reason is not None:
+            log.error("schema snapshot %d is not served, the last good one stays: %s", snapshot.number, reason)
+            return
+        _log_difference(snapshot, difference)
+        self._operators.note_reload(before, snapshot, difference)
+        if snapshot.left_out != before.left_out:
+            report_left_out(snapshot)
+        if hidden_objects(snapshot) != hidden_objects(before):
+            report_hidden(snapshot)
+        if difference:
+            try:
+                await self._describe(snapshot)
+            except StartupError as error:
+                log.error("%s", error)
+
+    async def _publish(self, snapshot: SchemaSnapshot) -> str | None:
+        """Publish a snapshot to the workers. Returns the reason if they do not serve it."""
+        channels = channels_of(snapshot.options)
+
+        async def before_activation() -> None:
+            # A stream is open from its first response on: a notification right behind that must be received.
+            await self._events.listen_also(channels)
+            self._listeners.begin()
+
+        error = await self._workers.publish(snapshot, before_activation)
+        if error is None:
+            self._operators.count_load()
+            await self._events.listen_only(channels)
+        return error
+
+    async def _with_requests(self, snapshot: SchemaSnapshot) -> SchemaSnapshot:
+        """Return the snapshot with the example requests that it serves."""
+        requests = await self._describer.served_requests(snapshot.endpoints, snapshot.types_of)
+        return replace(snapshot, example_requests=requests) if requests else snapshot
+
+    async def _describe(self, snapshot: SchemaSnapshot) -> None:
+        """Write clients and documents about the endpoints."""
+        await self._describer.write(snapshot.endpoints, snapshot.types_of)
+        if self._mcp:
+            announce_tools(snapshot.endpoints)
+
+
+def _log_difference(snapshot: SchemaSnapshot, difference: Difference) -> None:
+    left_out = f", {snapshot.left_out_count} left out" if snapshot.left_out else ""
+    log.info("schema snapshot %d is served: %d endpoints%s", snapshot.number, len(snapshot.endpoints), left_out)
+    for word, names in (
+        ("added", difference.added),
+        ("changed", difference.changed),
+        ("removed", difference.removed),
+    ):
+        for name in names:
+            log.info("%s %s", word, name)

@@ -1,0 +1,170 @@
+"""Builds the route table of each schema snapshot: databases, services, routing, and the routes without a routine.
+
+Modules of capabilities that most services do not use are imported on use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rowcall.core.http.router import Route
+from rowcall.core.http.routing import Routing
+from rowcall.service.database.databases import Databases
+from rowcall.service.events.broadcaster import Broadcaster
+from rowcall.service.handler.streams import offered_streams
+from rowcall.service.limits.rate_limiting import limit_named
+from rowcall.service.metrics.meters import count_path, counted
+from rowcall.service.pipeline.services import Services
+from rowcall.service.request.subrequests import Start, Subrequests, call_further
+from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, moved_endpoints
+from rowcall.service.tracing.request_tracing import trace_path
+from rowcall.service.worker.codecs import codecs_for, safe_codecs_for
+from rowcall.service.worker.fixed_routes import CompiledRoute, compiled, snapshot_routes
+from rowcall.service.worker.route_table import CompiledRoutes, RouteTable, runnable
+
+if TYPE_CHECKING:
+    from rowcall.service.postgrest.interface import Ahead, PostgRestInterface
+
+POSTGREST = "PostgREST's interface"
+"""Name of the connection pools of PostgREST's interface."""
+_POSTGREST_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+class TableBuilder:
+    """Builds route tables.
+
+    services: for the steps of endpoints, without what depends on a snapshot. for_all: for paths that are no endpoints.
+    fixed: the routes that are the same for every snapshot. start, fail: begin to run the steps of a request, and
+    respond to a failed one. runs_jobs: this worker runs jobs.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        for_all: Services,
+        databases: Databases,
+        fixed: Mapping[Route, tuple[Step, ...]],
+        events: Broadcaster,
+        start: Start,
+        fail: Callable[[RequestContext, Exception], None],
+        *,
+        runs_jobs: bool,
+    ) -> None:
+        self._options = services.options
+        self._services = services
+        self._for_all = for_all
+        self._databases = databases
+        self._fixed = fixed
+        self._events = events
+        self._start = start
+        self._fail = fail
+        self._runs_jobs = runs_jobs
+
+    def build(self, snapshot: SchemaSnapshot, former: RouteTable) -> RouteTable:
+        """Return the route table of a schema snapshot. former: the one in use, whose routing is reused."""
+        called = self._services.client is not None or self._options.mcp is not None
+        subrequests = self._subrequests() if called else None
+        services = self._services_for(snapshot, subrequests)
+        streaming = snapshot.endpoints if any(item.events is not None for item in snapshot.options) else ()
+        streams = offered_streams(streaming, services, self._events)
+        removed, added = moved_endpoints(former.snapshot, snapshot)
+        routing = None if former.routing is None else former.routing.changed(removed, added)
+        routing = routing or Routing(snapshot.endpoints)
+        own = {
+            **self._fixed,
+            **dict(snapshot_routes(snapshot, services, subrequests)),
+            **dict(self._batch_routes(services, routing)),
+            **dict(self._job_routes(services)),
+        }
+        fixed = {
+            route: counted(route.method, route.path, steps, self._options, services.host)
+            for route, steps in own.items()
+        }
+        table = RouteTable(snapshot, services, routing, fixed, streams)
+        table.postgrest = self._postgrest_interface(snapshot)
+        if self._runs_jobs:
+            table.jobs = runnable(snapshot.endpoints, services)
+        if subrequests is not None:
+            internal = None if former.internal_routing is None else former.internal_routing.changed(removed, added)
+            table.internal_routing = internal or Routing(snapshot.endpoints, internal=True)
+            router = table.internal_routing.router
+            inner = replace(services, send_subrequest=call_further, limited=False)
+            subrequests.serve(router, CompiledRoutes(router.routes, inner))
+        return table
+
+    def _subrequests(self) -> Subrequests:
+        return Subrequests(self._start, self._fail, self._services.auth.sessions.is_secure)
+
+    def _services_for(self, snapshot: SchemaSnapshot, subrequests: Subrequests | None) -> Services:
+        """Return the services with the databases and codecs of a snapshot."""
+        names = {(item.connection or "").casefold() for item in snapshot.options}
+        others = {
+            key: (
+                database,
+                codecs_for(snapshot.other_types.get(key, {}), self._options),
+                safe_codecs_for(snapshot.other_types.get(key, {}), self._options),
+            )
+            for key, database in self._databases.open(names - self._options.main_names).items()
+        }
+        return replace(
+            self._services,
+            codecs=codecs_for(snapshot.types, self._options),
+            safe_codecs=safe_codecs_for(snapshot.types, self._options),
+            others=others,
+            send_subrequest=None if subrequests is None else subrequests.call,
+        )
+
+    def _batch_routes(self, services: Services, routing: Routing) -> Iterator[CompiledRoute]:
+        """Iterate over the route of batches. Their endpoints are compiled for them: in their transaction, nothing is
+        cached, and nothing is read from replicas.
+        """
+        options = self._options.batch
+        if options is None:
+            return
+        from rowcall.service.batch.routes import batch_routes
+
+        router = routing.router
+        uncached = replace(self._options, cache=replace(self._options.cache, enabled=False))
+        jointly = replace(services, joint=True, replicas=None, options=uncached)
+        joint, independent = self._subrequests(), self._subrequests()
+        joint.serve(router, CompiledRoutes(router.routes, jointly))
+        independent.serve(router, CompiledRoutes(router.routes, services))
+        yield from compiled(batch_routes(options, services, joint, independent))
+
+    def _job_routes(self, services: Services) -> Iterator[CompiledRoute]:
+        options = self._options.jobs
+        if options is None:
+            return iter(())
+        from rowcall.service.jobs.routes import job_routes
+
+        return compiled(job_routes(options, services))
+
+    def _postgrest_interface(self, snapshot: SchemaSnapshot) -> PostgRestInterface | None:
+        """Return PostgREST's interface, if it is served."""
+        if snapshot.postgrest is None:
+            return None
+        from rowcall.service.postgrest.interface import PostgRestInterface
+
+        # Its functions may leave settings in their sessions, which endpoints must not see.
+        database = self._databases.with_own_pools(POSTGREST, self._options.target, self._options.database)
+        options = snapshot.postgrest.options
+        ahead = _steps_ahead(options.path, self._for_all)
+        limit = limit_named(self._for_all, options.rate_limiter)
+        body_limit = self._options.http.body_limit
+        return PostgRestInterface(snapshot.postgrest, database.plain_runs(), body_limit, ahead, limit)
+
+
+def _steps_ahead(path: str, services: Services) -> Ahead:
+    """Return the steps of requests below a path. Spans and meters have templates of paths, so that there are few."""
+    base = path.rstrip("/")
+    templates = {False: f"{base}/{{relation}}", True: f"{base}/rpc/{{function}}"}
+    steps = {
+        (method, calls): (trace_path(method, template, services), count_path(method, template, services))
+        for calls, template in templates.items()
+        for method in _POSTGREST_METHODS
+    }
+    present = {key: tuple(step for step in both if step is not None) for key, both in steps.items()}
+    return present if any(present.values()) else {}
