@@ -52,19 +52,19 @@ from rowcall.service.startup_error import START_AGAIN, StartupError
 from rowcall.service.supervisor.announcement import announce, hidden_objects, report_hidden, report_left_out
 from rowcall.service.supervisor.catalogue_polling import CataloguePolling
 from rowcall.service.supervisor.channel import (
+    DeliveredEvents,
     EventMessage,
-    EventsArrived,
-    EventsPublished,
-    EventsSoFar,
+    KeyRingRequest,
     Keys,
-    KeysWanted,
     Message,
-    NoticeNotPublished,
-    ProfileWanted,
+    ProfileRequest,
+    PublishedEvents,
+    ReplayedEvents,
     Stale,
     Start,
-    TokenJudged,
-    TokenUsed,
+    TokenUseReply,
+    TokenUseRequest,
+    UnpublishedNotice,
     WorkerEvent,
 )
 from rowcall.service.supervisor.graceful_shutdown import GracefulShutdown
@@ -448,11 +448,11 @@ class Supervisor:
             self._looks.request_check(
                 "the database has changed under a prepared statement; its catalogue is read again"
             )
-        elif isinstance(message, KeysWanted):
+        elif isinstance(message, KeyRingRequest):
             self._keeper.look_again()
-        elif isinstance(message, TokenUsed):
+        elif isinstance(message, TokenUseRequest):
             self._background.start(self._judge(worker, message))
-        elif isinstance(message, ProfileWanted):
+        elif isinstance(message, ProfileRequest):
             self._background.start(self._profiler.profile_on_signal(worker.number))
         else:
             self._hear_of_events(worker, message)
@@ -472,9 +472,9 @@ class Supervisor:
     def _publish_keys(self, ring: KeyRing) -> None:
         self._workers.send_all(Keys(ring))
 
-    async def _judge(self, worker: WorkerProcess, question: TokenUsed) -> None:
+    async def _judge(self, worker: WorkerProcess, question: TokenUseRequest) -> None:
         first = await judged(self._token_uses, question.mark, question.keep_until)
-        worker.channel.send(TokenJudged(question.number, first))
+        worker.channel.send(TokenUseReply(question.number, first))
 
     async def _listen_to_channels(self, channels: frozenset[str]) -> None:
         if channels and self._options.target.pooler:
@@ -486,14 +486,14 @@ class Supervisor:
             await self._channels.watch(self._channels.watched | channels)
 
     def _hear_of_events(self, worker: WorkerProcess, message: EventMessage) -> None:
-        if isinstance(message, EventsPublished):
+        if isinstance(message, PublishedEvents):
             self._events.take(message.packed)
-        elif isinstance(message, NoticeNotPublished):
+        elif isinstance(message, UnpublishedNotice):
             self._events.unpublished_notices(message.path, message.severity)
         elif message.wanted:
             channel = worker.channel
-            so_far = self._events.want(worker, lambda packed: channel.send(EventsArrived(packed)))
-            channel.send(EventsSoFar(so_far))
+            so_far = self._events.want(worker, lambda packed: channel.send(DeliveredEvents(packed)))
+            channel.send(ReplayedEvents(so_far))
         else:
             self._events.forget(worker)
 

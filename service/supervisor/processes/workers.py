@@ -15,7 +15,7 @@ from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, SnapshotCha
 from rowcall.service.snapshot.snapshot_transfer import parts_of
 from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.supervisor.channel import (
-    EventsWanted,
+    EventSubscription,
     Message,
     Part,
     PrepareSnapshot,
@@ -102,7 +102,7 @@ class Workers:
             # Its end would not be noticed any more.
             log.exception("worker %d cannot be listened to and is replaced", worker.number)
             worker.kill()
-        self._hear(worker, EventsWanted(wanted=False))
+        self._hear(worker, EventSubscription(wanted=False))
         code = await worker.process.wait()
         if self._ending.is_set():
             return
