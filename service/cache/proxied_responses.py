@@ -22,7 +22,7 @@ from rowcall.service.request.body import read_body
 from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.protocols import Headers, ObservedProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
-from rowcall.service.shared_state.single_flight import CacheLease, LookupResult, NotShared, ending
+from rowcall.service.shared_state.single_flight import CacheLease, LookupResult, NotShareable, ending
 
 _PARTIAL = ("range", "if-range", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since")
 """Headers of requests whose response may be a part of the resource, or state that it has not changed (RFC 9110, 13 and
@@ -92,7 +92,7 @@ def around_answer(
         if type(result) is Entry:
             give(context, result)
             return
-        if isinstance(result, NotShared | Entry):
+        if isinstance(result, NotShareable | Entry):
             report_outcome(context, "bypass")
             return
         if _asks_for_less(context):

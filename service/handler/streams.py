@@ -22,8 +22,8 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.tracing.request_tracing import trace_streams
 
 
-class Offered(NamedTuple):
-    """An event stream. terms: the access rules and filters, as a value to compare."""
+class EventStreamRoute(NamedTuple):
+    """The route of an event stream. terms: its access rules and filters; open streams end when these change."""
 
     path: str
     terms: object
@@ -32,8 +32,10 @@ class Offered(NamedTuple):
     steps: tuple[Step, ...]
 
 
-def offered_streams(endpoints: Iterable[Endpoint], services: Services, broadcaster: Broadcaster) -> Iterator[Offered]:
-    """Iterate over the event streams of the endpoints. A path that several endpoints name is one stream."""
+def event_stream_routes(
+    endpoints: Iterable[Endpoint], services: Services, broadcaster: Broadcaster
+) -> Iterator[EventStreamRoute]:
+    """Yield the route of each event stream of the endpoints. A path that several endpoints name is one stream."""
     result: dict[str, Endpoint] = {}
     for endpoint in endpoints:
         path = stream_path(endpoint, services.options.events.level)
@@ -44,7 +46,7 @@ def offered_streams(endpoints: Iterable[Endpoint], services: Services, broadcast
         steps = _steps(endpoint, path, terms, services.there(endpoint.options.connection), broadcaster)
         expected = endpoint.options.events or Events()
         access = endpoint.access if _is_closed(expected, services) else ANYONE
-        yield Offered(path, terms, access, tuple(steps))
+        yield EventStreamRoute(path, terms, access, tuple(steps))
 
 
 def _is_closed(events: Events, services: Services) -> bool:

@@ -25,7 +25,7 @@ from rowcall.core.protection.key_ring import (
     read_element,
 )
 from rowcall.service.database.connector import Connector
-from rowcall.service.protection.key_encryption import Certificate, KeyEncryption, Unencrypted
+from rowcall.service.protection.key_encryption import Certificate, KeyEncryption, PlaintextSecrets
 from rowcall.service.protection.key_storage import Folder, Memory, Storage, Table
 from rowcall.service.startup_error import StartupError
 
@@ -190,7 +190,7 @@ def key_rotation_for(settings: Settings, connector: Connector, publish: Callable
         settings.choice_or_none(_SECTION + "ValidationAlgorithm") or DEFAULT_VALIDATION,
     )
     if not settings.flag(_SECTION + "Enabled"):
-        return KeyRotation(Memory(), Unencrypted(), renewal, publish)
+        return KeyRotation(Memory(), PlaintextSecrets(), renewal, publish)
     return KeyRotation(_storage(settings, connector), _encryption(settings), renewal, publish)
 
 
@@ -219,4 +219,4 @@ def _encryption(settings: Settings) -> KeyEncryption:
             if not path:
                 raise StartupError("DataProtection:CertificatePath is needed with KeyEncryption=Certificate")
             return Certificate.load(Path(path), settings.text_or_none(_SECTION + "CertificatePassword"))
-    return Unencrypted()
+    return PlaintextSecrets()

@@ -25,7 +25,7 @@ from rowcall.service.shared_state.single_flight import (
     NOT_SHARED,
     RETRY_LOOKUP,
     LookupResult,
-    NotShared,
+    NotShareable,
     Outcome,
     RetryLookup,
     SingleFlightWaiters,
@@ -132,7 +132,7 @@ class MemoryCache:
             return NOT_SHARED
         result = self._acquire(name, time_limit, fresh=True)
         if entry is not None and now() < entry.fresh + stale.revalidate:
-            if result is None or isinstance(result, NotShared):
+            if result is None or isinstance(result, NotShareable):
                 return StaleEntry(entry, None)
             return result if isinstance(result, Entry) else StaleEntry(entry, result)
         return self._wait(name, time_limit, fresh=True) if result is None else result
@@ -343,4 +343,4 @@ def _message(name: bytes, outcome: Outcome) -> bytes:
     head = len(name).to_bytes(2, "big") + name
     if isinstance(outcome, Problem):
         return head + b"p" + problem_text(outcome)
-    return head + (b"a" if isinstance(outcome, NotShared) else b"r")
+    return head + (b"a" if isinstance(outcome, NotShareable) else b"r")

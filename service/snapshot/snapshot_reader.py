@@ -28,7 +28,7 @@ from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.sqlfile.session_effects import DependencyGraph, Key, session_effects
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.first_connection import Opening
+from rowcall.service.database.first_connection import OpeningRetries
 from rowcall.service.discovery.catalogue import DiscoveredCatalogue, discover_all, discover_changes
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
 from rowcall.service.discovery.queries import GROUPS
@@ -59,7 +59,7 @@ MAIN = ""
 
 
 @dataclass(slots=True)
-class _Routed:
+class _RoutedEndpoints:
     """Endpoints that run on one database and were found on another, and their types."""
 
     endpoints: list[Endpoint] = field(default_factory=list)
@@ -76,7 +76,7 @@ class _Database:
     dependency_graph: DependencyGraph
 
 
-class _Analysed(NamedTuple):
+class _AnalysedEndpoint(NamedTuple):
     """An endpoint without and with its session effects. lasts: valid until an object that it depends on changes."""
 
     endpoint: Endpoint
@@ -108,7 +108,7 @@ class SnapshotReader:
         """Dependency graphs by case-folded name of the connection; read together with the catalogues."""
         self._affected: dict[str, frozenset[Key] | None] = {}
         """Objects whose session effects may have changed since the last reading; None: any object."""
-        self._analyses: dict[int, _Analysed] = {}
+        self._analyses: dict[int, _AnalysedEndpoint] = {}
         """By id of the endpoint."""
         self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.discovery.trust)
         self._exact = settings.flag("Service:ExactTypes")
@@ -125,7 +125,7 @@ class SnapshotReader:
         once. Raises
         `StartupError`.
         """
-        opening = Opening(self._settings, patient=patient)
+        opening = OpeningRetries(self._settings, patient=patient)
         snapshot = await opening.attempt("read the database", lambda: self.read(1))
         self._report_empty_schemas(snapshot.endpoints)
         if self._settings.flag("ConnectionSettings:TestConnectionStrings"):
@@ -250,14 +250,14 @@ class SnapshotReader:
             for index, (key, catalog, endpoints) in enumerate(zip(keys, catalogs, groups, strict=True)):
                 catalogs[index], groups[index] = await self._exactly(key, catalog, endpoints)
         types: dict[str, dict[int, TypeInfo]] = {MAIN: {}}
-        routed: dict[str, _Routed] = {}
+        routed: dict[str, _RoutedEndpoints] = {}
         for key, catalog, endpoints in zip(keys, catalogs, groups, strict=True):
             for place, placed in self._by_place(endpoints).items():
                 reached = reachable_types(tuple(placed), catalog.types)
                 if place == key:
                     types.setdefault(place, {}).update(reached)
                 else:
-                    routed_here = routed.setdefault(place, _Routed())
+                    routed_here = routed.setdefault(place, _RoutedEndpoints())
                     routed_here.endpoints += placed
                     routed_here.types |= {(info.schema, info.name): info for info in reached.values()}
         await self._look_at_targets(routed, types)
@@ -469,7 +469,7 @@ class SnapshotReader:
                 analysed.append(analysis.analysed)
         return tuple(analysed)
 
-    def _analysed(self, key: str, endpoint: Endpoint, former: _Analysed | None) -> _Analysed:
+    def _analysed(self, key: str, endpoint: Endpoint, former: _AnalysedEndpoint | None) -> _AnalysedEndpoint:
         place = self._place(endpoint)
         dependency_graph = self._dependency_graphs.get(place)
         placed = self._at_its_place(key, endpoint) if former is None else former.analysed
@@ -481,7 +481,7 @@ class SnapshotReader:
         if former is not None and former.analysed.session == session:
             return former
         lasts = dependency_graph is not None and place == key and not isinstance(endpoint.routine.source, FileSource)
-        return _Analysed(endpoint, replace(placed, session=session), lasts)
+        return _AnalysedEndpoint(endpoint, replace(placed, session=session), lasts)
 
     # --- places ----------------------------------------------------------------------------------------------------
 
@@ -509,7 +509,9 @@ class SnapshotReader:
     def _connector(self, key: str) -> Connector:
         return Connector(self._options.target if key == MAIN else self._options.others[key].target)
 
-    async def _look_at_targets(self, routed: Mapping[str, _Routed], types: dict[str, dict[int, TypeInfo]]) -> None:
+    async def _look_at_targets(
+        self, routed: Mapping[str, _RoutedEndpoints], types: dict[str, dict[int, TypeInfo]]
+    ) -> None:
         """Read the types that routed endpoints use where they run, and check that their routines exist there."""
         missing: list[str] = []
         checked = 0
@@ -560,7 +562,7 @@ def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:
     return list(routines.values())
 
 
-def _missing(place: str, routed: _Routed, routines: Iterable[Routine]) -> Iterator[str]:
+def _missing(place: str, routed: _RoutedEndpoints, routines: Iterable[Routine]) -> Iterator[str]:
     for routine in routines:
         names = [endpoint.name for endpoint in routed.endpoints if endpoint.routine.identity == routine.identity]
         where = "the main connection" if place == MAIN else f"connection {place}"

@@ -83,7 +83,7 @@ class Naming:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _ValidFile:
     """The last good version of a file."""
 
     text: str
@@ -108,7 +108,7 @@ class SqlFileSource:
         self.options = options
         self._naming = naming
         self._search_path = search_path
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _ValidFile] = {}
         self._reported: dict[str, str] = {}
         self._suspects: dict[str, Suspects] = {}
         self._places: dict[str, tuple[int, Mapping[int, TypeInfo], int]] = {}
@@ -137,13 +137,13 @@ class SqlFileSource:
         else:
             fresh = [text for text in texts if (known := self._known.get(text.path)) is None or known.text != text.text]
         parsed, errors = await asyncio.to_thread(_parse, fresh, whole=self.options.whole)
-        by_place: dict[str, list[_Parsed]] = {home: []}
+        by_place: dict[str, list[_ParsedFile]] = {home: []}
         for item in parsed:
             expected = place_of(item.connection) if item.connection else None
             by_place.setdefault(home if expected is None else expected, []).append(item)
         present = {text.path for text in texts}
         self._known = {path: known for path, known in self._known.items() if path in present}
-        good: dict[str, _Known] = {}
+        good: dict[str, _ValidFile] = {}
         for where in dict.fromkeys((*by_place, *(known.place for known in self._known.values()))):
             files = by_place.get(where, [])
             try:
@@ -201,12 +201,12 @@ class SqlFileSource:
         return asks_for_endpoint(text, self.options.keywords, whole=self.options.whole)
 
     async def _describe(
-        self, connection: Connection, where: str, files: Sequence[_Parsed], errors: dict[str, str]
-    ) -> dict[str, _Known]:
+        self, connection: Connection, where: str, files: Sequence[_ParsedFile], errors: dict[str, str]
+    ) -> dict[str, _ValidFile]:
         """Return the valid files, and add messages about the others to `errors`."""
         if where not in self._suspects:
             self._suspects[where] = await find_suspects(connection)
-        reading = _Reading(self.options, self._naming, self._search_path, self._suspects[where], where)
+        reading = _FileReader(self.options, self._naming, self._search_path, self._suspects[where], where)
         good, wrong = await reading.read(connection, files)
         errors |= wrong
         return good
@@ -276,7 +276,7 @@ def _roots(routines: Sequence[Routine]) -> set[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parsed:
+class _ParsedFile:
     path: str
     file: SqlFile
 
@@ -291,22 +291,22 @@ class _Parsed:
         return draft.get("connection", nothing)
 
 
-def _parse(texts: Sequence[FileText], *, whole: bool) -> tuple[list[_Parsed], dict[str, str]]:
+def _parse(texts: Sequence[FileText], *, whole: bool) -> tuple[list[_ParsedFile], dict[str, str]]:
     """Return the files that can be parsed, and messages about the others."""
-    parsed: list[_Parsed] = []
+    parsed: list[_ParsedFile] = []
     errors: dict[str, str] = {}
     for text in texts:
         if text.error is not None:
             errors[text.path] = _message(text.path, text.text, text.error, text.line, None)
             continue
         try:
-            parsed.append(_Parsed(text.path, read_file(text.text, whole=whole)))
+            parsed.append(_ParsedFile(text.path, read_file(text.text, whole=whole)))
         except SqlFileError as error:
             errors[text.path] = _message(text.path, text.text, str(error), error.line, error.column)
     return parsed, errors
 
 
-class _Reading:
+class _FileReader:
     """One reading of some files of one place."""
 
     def __init__(
@@ -322,7 +322,9 @@ class _Reading:
         self._types: Mapping[int, TypeInfo] = {}
         self._table_columns: Mapping[tuple[int, int], str] = {}
 
-    async def read(self, connection: Connection, parsed: Sequence[_Parsed]) -> tuple[dict[str, _Known], dict[str, str]]:
+    async def read(
+        self, connection: Connection, parsed: Sequence[_ParsedFile]
+    ) -> tuple[dict[str, _ValidFile], dict[str, str]]:
         """Return the valid files, and the messages about the others."""
         if not parsed:
             return {}, {}
@@ -347,13 +349,13 @@ class _Reading:
         if relations:
             self._table_columns = await find_table_columns(connection, sorted(relations))
         good = {
-            item.path: _Known(item.file.text, self._routine(item, described), self._place)
+            item.path: _ValidFile(item.file.text, self._routine(item, described), self._place)
             for item in parsed
             if item.path not in self._errors
         }
         return good, self._errors
 
-    def _returns_are_types(self, parsed: _Parsed) -> bool:
+    def _returns_are_types(self, parsed: _ParsedFile) -> bool:
         """Decide for each line that begins with `returns` whether it names a type, is prose, or is an error."""
         notes = parsed.file.notes
         for about in notes.statements:
@@ -402,7 +404,9 @@ class _Reading:
     def _is_composite(self, oid: int) -> bool:
         return oid != 0 and self._types[oid].kind is TypeKind.COMPOSITE
 
-    def _routine(self, parsed: _Parsed, described: Mapping[tuple[str, int], StatementDescription]) -> Routine | None:
+    def _routine(
+        self, parsed: _ParsedFile, described: Mapping[tuple[str, int], StatementDescription]
+    ) -> Routine | None:
         file = parsed.file
         if not file.statements:
             return None
@@ -476,7 +480,9 @@ class _Reading:
             )  # fmt: skip
         return parameters
 
-    def _results(self, parsed: _Parsed, described: Mapping[tuple[str, int], StatementDescription]) -> list[FileResult]:
+    def _results(
+        self, parsed: _ParsedFile, described: Mapping[tuple[str, int], StatementDescription]
+    ) -> list[FileResult]:
         results = []
         several = len(parsed.file.statements) > 1
         visible = 0
@@ -521,14 +527,14 @@ class _Reading:
         return below[0] if len(below) > 1 else PurePosixPath(base).name
 
 
-def _type_names(parsed: Sequence[_Parsed]) -> set[str]:
+def _type_names(parsed: Sequence[_ParsedFile]) -> set[str]:
     names = {name for item in parsed for hint in item.file.notes.hints.values() for name in hint.readings}
     names |= {virtual.type_name for item in parsed for virtual in item.file.notes.virtual}
     returned = {about.returns for item in parsed for about in item.file.notes.statements if about.returns is not None}
     return names | (returned - {"void"})
 
 
-def _refusal(parsed: _Parsed, index: int, refused: RefusedStatement) -> str:
+def _refusal(parsed: _ParsedFile, index: int, refused: RefusedStatement) -> str:
     numbered = parsed.file.parameters.statements[index]
     offset = parsed.file.statements[index].start if refused.position is None else numbered.in_file(refused.position - 1)
     line, column = place(parsed.file.text, offset)

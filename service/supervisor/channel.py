@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rowcall.core.config import Settings
     from rowcall.core.protection.key_ring import KeyRing
     from rowcall.service.log.entry import Entry
-    from rowcall.service.log.request_line import Seen
+    from rowcall.service.log.request_line import RequestRecord
     from rowcall.service.options.worker import WorkerOptions
     from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, SnapshotChange
     from rowcall.service.sockets.listeners import Listener
@@ -141,7 +141,7 @@ class Stale:
 class LogEntries:
     """Worker → supervisor: entries to write to the log."""
 
-    entries: list[Entry | Seen]
+    entries: list[Entry | RequestRecord]
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,13 +68,13 @@ from rowcall.service.supervisor.channel import (
     WorkerEvent,
 )
 from rowcall.service.supervisor.graceful_shutdown import GracefulShutdown
-from rowcall.service.supervisor.notifications import Channel, Notified, listen, listen_on
+from rowcall.service.supervisor.notifications import Channel, NotificationHandlers, listen, listen_on
 from rowcall.service.supervisor.processes.prefork import Template
 from rowcall.service.supervisor.processes.questions import Questions
 from rowcall.service.supervisor.processes.signal_handlers import SignalHandlers
 from rowcall.service.supervisor.processes.worker_process import WorkerProcess
 from rowcall.service.supervisor.processes.workers import Workers
-from rowcall.service.supervisor.profiling import Profiler, Subject
+from rowcall.service.supervisor.profiling import Profiler, ProfileTarget
 from rowcall.service.supervisor.service_manager import ServiceManager
 from rowcall.service.supervisor.socket_handover import PreviousProcess, SuccessorListener
 from rowcall.service.supervisor.start_progress import Progress
@@ -89,7 +89,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 
-class _Reading(enum.IntEnum):
+class _ReadingScope(enum.IntEnum):
     """How much is read again; the largest request counts."""
 
     FILES = 0
@@ -162,7 +162,7 @@ class Supervisor:
         self._code = 0
         self._reload = asyncio.Event()
         self._looks = CataloguePolling(reader, self._read_what_was_seen, self._reload.set)
-        self._wanted = _Reading.FILES
+        self._wanted = _ReadingScope.FILES
         """How much the next reading includes."""
         self._background = Background()
         self._between_hosts = Background()
@@ -270,7 +270,9 @@ class Supervisor:
         spawning = asyncio.ensure_future(self._workers.start())
         try:
             if not self._options.target.pooler:
-                heard = Notified(self._looks.request_check, self._host.announce_invalidation, self._read_whole)
+                heard = NotificationHandlers(
+                    self._looks.request_check, self._host.announce_invalidation, self._read_whole
+                )
                 await listen(self._reader.sources(), heard, self._background)
                 await self._listen_for_postgrest()
             await self._watch_changes()
@@ -373,9 +375,9 @@ class Supervisor:
             else:
                 return
 
-    def _subjects(self) -> dict[int, Subject]:
+    def _subjects(self) -> dict[int, ProfileTarget]:
         return {
-            worker.number: Subject(worker.process.pid, partial(worker.profile, self._questions.number()))
+            worker.number: ProfileTarget(worker.process.pid, partial(worker.profile, self._questions.number()))
             for worker in self._workers.running
         }
 
@@ -498,15 +500,15 @@ class Supervisor:
             self._events.forget(worker)
 
     def _read_everything(self) -> None:
-        self._read(_Reading.CHANGES)
+        self._read(_ReadingScope.CHANGES)
 
     def _read_whole(self) -> None:
-        self._read(_Reading.WHOLE)
+        self._read(_ReadingScope.WHOLE)
 
     def _read_what_was_seen(self) -> None:
-        self._read(_Reading.SEEN)
+        self._read(_ReadingScope.SEEN)
 
-    def _read(self, reading: _Reading) -> None:
+    def _read(self, reading: _ReadingScope) -> None:
         self._wanted = max(self._wanted, reading)
         self._reload.set()
 
@@ -532,21 +534,21 @@ class Supervisor:
         while True:
             await self._reload.wait()
             self._reload.clear()
-            expected, self._wanted = self._wanted, _Reading.FILES
+            expected, self._wanted = self._wanted, _ReadingScope.FILES
             self._manager.reloading()
             await self._read_again(expected)
             self._notify_manager()
             # Requests that arrive in the meantime are served by one more reading.
             await asyncio.sleep(0.2)
 
-    async def _read_again(self, reading: _Reading) -> None:
-        only_files = reading is _Reading.FILES
+    async def _read_again(self, reading: _ReadingScope) -> None:
+        only_files = reading is _ReadingScope.FILES
         try:
             snapshot = await self._reader.read(
                 self._workers.snapshot.number + 1,
                 only_files=only_files,
-                whole=reading is _Reading.WHOLE,
-                seen=reading is _Reading.SEEN,
+                whole=reading is _ReadingScope.WHOLE,
+                seen=reading is _ReadingScope.SEEN,
             )
         except (psycopg.Error, OSError, StartupError) as error:
             log.error("the catalogue cannot be read, the last good one stays: %s", str(error).strip())

@@ -49,7 +49,7 @@ Files = Callable[[], AsyncIterator[File]]
 """Yields the files of a request in their order; each has to be read before the next one."""
 
 
-class Receiving:
+class UploadStep:
     """The upload step of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, call: Call, services: Services) -> None:

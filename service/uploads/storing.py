@@ -17,12 +17,12 @@ from rowcall.service.uploads.file_system import FileSystem
 from rowcall.service.uploads.handler import Handler, Turn
 from rowcall.service.uploads.large_object import LargeObject
 from rowcall.service.uploads.object_store.handler import ObjectStorage
-from rowcall.service.uploads.row_commands.batching import Batching
+from rowcall.service.uploads.row_commands.batching import BatchCallProvider
 from rowcall.service.uploads.row_commands.calls import large_object_commands, row_call
 from rowcall.service.uploads.row_commands.delimited import Delimited
 from rowcall.service.uploads.row_commands.json_lines import JsonLineRows
 from rowcall.service.uploads.row_commands.spreadsheet import Spreadsheet
-from rowcall.service.uploads.row_commands.text_file import Running
+from rowcall.service.uploads.row_commands.text_file import RowCalls
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -82,7 +82,9 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
     if isinstance(options, Csv | JsonLines):
         as_json = isinstance(options, JsonLines) and templates.written("map_columns") is None
         command = row_command(text, names, cells_are_json=as_json)
-        running = Running(command, row_call(endpoint, services, command), Batching(endpoint, services, command))
+        running = RowCalls(
+            command, row_call(endpoint, services, command), BatchCallProvider(endpoint, services, command)
+        )
 
         def lines(turn: Turn) -> Handler:
             parts = (common, settings(turn), turn, running)
@@ -103,7 +105,7 @@ def _spreadsheet(
     commands = {as_json: row_command(text, names, cells_are_json=as_json) for as_json in (False, True)}
     calls = {as_json: row_call(endpoint, services, command) for as_json, command in commands.items()}
     batchings = {
-        as_json: Batching(endpoint, services, command, own_about=True) for as_json, command in commands.items()
+        as_json: BatchCallProvider(endpoint, services, command, own_about=True) for as_json, command in commands.items()
     }
 
     def make(turn: Turn) -> Handler:

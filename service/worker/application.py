@@ -28,7 +28,7 @@ from rowcall.service.database.replicas.replicas import Replicas
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.publishing import hear_notices
 from rowcall.service.events.unpublished_notices import UnpublishedNotices
-from rowcall.service.handler.streams import offered_streams
+from rowcall.service.handler.streams import event_stream_routes
 from rowcall.service.identity.identity import Identity
 from rowcall.service.identity.introspected_sessions import IntrospectedSessions
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
@@ -248,7 +248,7 @@ class Application:
             hear=partial(hear_notices, options=self._options.events, publish=self._publish),
         )
         streaming = snapshot.endpoints if any(item.events is not None for item in options) else ()
-        streams = offered_streams(streaming, services, self.events)
+        streams = event_stream_routes(streaming, services, self.events)
         former = self._table
         removed, added = moved_endpoints(former.snapshot, snapshot)
         routing = None if former.routing is None else former.routing.changed(removed, added)

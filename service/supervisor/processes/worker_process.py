@@ -13,7 +13,7 @@ from typing import Any
 
 from rowcall.service.interpreter import FOLDER, interpreter_command, interpreter_environment
 from rowcall.service.log import Entry, current_log
-from rowcall.service.log.request_line import Seen
+from rowcall.service.log.request_line import RequestRecord
 from rowcall.service.sockets.listeners import Listener
 from rowcall.service.supervisor.channel import (
     ActivateSnapshot,
@@ -163,7 +163,7 @@ class WorkerProcess:
         finally:
             del self._questions[question.number]
 
-    def _remember_error(self, entries: Iterable[Entry | Seen]) -> None:
+    def _remember_error(self, entries: Iterable[Entry | RequestRecord]) -> None:
         for entry in entries:
             if isinstance(entry, Entry) and entry.level >= logging.ERROR:
                 self.last_error = entry.message
