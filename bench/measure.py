@@ -24,7 +24,11 @@ from bench.services import StartedService, ask
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One run, or medians of several. CPU in microseconds per request, memory in MiB, latencies in milliseconds."""
+    """Results of one run of the load generator, or medians of several runs.
+
+    rate: requests per second. p50, p99: latencies in milliseconds. *_cpu: microseconds of processor time per request.
+    *_memory: MiB.
+    """
 
     rate: float
     p50: float

@@ -396,7 +396,7 @@ class Supervisor:
         return replace(snapshot, example_requests=requests) if requests else snapshot
 
     async def _describe(self, snapshot: SchemaSnapshot) -> None:
-        """Write clients and documents about the endpoints."""
+        """Write client code and documents for the endpoints, and log the MCP tools."""
         await self._describer.write(snapshot.endpoints, snapshot.types_of)
         if self._options.mcp is not None:
             announce_tools(snapshot.endpoints)

@@ -50,7 +50,7 @@ class ChallengeStore(Protocol):
         """Store a challenge; return whether there was room for it."""
 
     async def find(self, challenge_id: str, flow: str) -> IssuedChallenge | None:
-        """Return what the challenge was issued for, possibly another flow.
+        """Return the data with which the challenge was issued. The caller compares its flow with the requested one.
 
         Raises `LookupError` if it has expired. If it is unknown, a store of one host returns None, because another
         host may have issued it; a store of all hosts raises `LookupError`.
