@@ -345,7 +345,7 @@ class Watch:
 
 
 def slope(samples: list[tuple[float, float]]) -> float:
-    """Return the growth per hour, without the first third of the samples."""
+    """Return the slope of the regression line per hour. samples: (seconds, value); the first third is ignored."""
     settled = samples[len(samples) // 3 :]
     if len(settled) < 3:
         return 0.0
