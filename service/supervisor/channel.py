@@ -41,7 +41,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Supervisor → worker: a part of the snapshot it has to build (`service.snapshot.snapshot_transfer`), from 0 on."""
+    """Supervisor → worker: one part of a schema snapshot (`service.snapshot.snapshot_transfer`). index: from 0."""
 
     index: int
     pickled: bytes
@@ -49,7 +49,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PrepareSnapshot:
-    """Supervisor → worker: build this schema snapshot, whose last part is included, beside the one being served."""
+    """Supervisor → worker: build the schema snapshot whose parts were sent, while the former one is served. part: the
+    last part.
+    """
 
     number: int
     part: Part
@@ -187,10 +189,10 @@ class UnpublishedNotice:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Supervisor → worker: the process prepares to end; requests are served as usual.
+    """Supervisor → worker: a phase of the graceful shutdown. Requests are still answered.
 
-    unready: report so in health checks. closing: send `Connection: close`. deaf: accept no new connections. succeeded:
-    another process serves already.
+    unready: report in health checks that the service is not ready. closing: send `Connection: close`. deaf: accept no
+    new connections. succeeded: the successor serves already.
     """
 
     unready: bool = False
@@ -279,7 +281,7 @@ class IdentityReply:
 
 @dataclass(frozen=True, slots=True)
 class ProfileRequest:
-    """Worker → supervisor: a signal has requested a profile of it."""
+    """Worker → supervisor: take a profile of this worker. It has received SIGUSR1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ log = logging.getLogger("rowcall")
 
 
 class _ReadingScope(enum.IntEnum):
-    """How much is read again; the largest request counts."""
+    """How much is read again. If several readings are requested, one with the largest scope is done."""
 
     FILES = 0
     SEEN = 1
@@ -207,12 +207,12 @@ class Supervisor:
         }
 
     def end(self, code: int) -> None:
-        """Make `run` stop in order and return `code`."""
+        """Begin a graceful shutdown, after which `run` returns `code`."""
         self._code = code
         self._stop.set()
 
     def _stop_requested(self) -> None:
-        """Handle a signal to stop: the first one stops in order, another one at once."""
+        """Handle a signal to stop: the first begins a graceful shutdown, a further one ends it early."""
         if self._departure.begun or self._stop.is_set():
             self._code = 0
             self._departure.hurry.set()

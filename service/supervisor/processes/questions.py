@@ -13,14 +13,17 @@ from rowcall.service.supervisor.processes.workers import Workers
 
 
 class Questions:
-    """Asks all workers, or one for all; without an answer the result is None."""
+    """Sends requests to the workers and returns their replies; None for a worker that does not reply in time.
+
+    What any worker can do for all of them is sent to one that serves.
+    """
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._numbers = itertools.count()
 
     def number(self) -> int:
-        """Return the number of a new question."""
+        """Return a number that no other request has."""
         return next(self._numbers)
 
     async def sample(self) -> list[Gauges | None]:
