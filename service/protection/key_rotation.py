@@ -93,7 +93,9 @@ class KeyRotation:
             await asyncio.sleep(BETWEEN_READINGS)
 
     async def _wait(self, seconds: float, between_looks: float) -> None:
-        """Wait until a reading is requested or the storage has changed, at most so many seconds."""
+        """Wait until the key ring has to be read: a reading is requested, the storage has changed, or `seconds` have
+        passed. between_looks: seconds between two checks of the storage.
+        """
         ends = time.monotonic() + seconds
         while not self._wanted.is_set() and (remaining := ends - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):

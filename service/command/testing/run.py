@@ -283,7 +283,7 @@ class Run:
         return selected((read_test(path) for path in find_tests(self._options)), self._options)
 
     def _copied(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
-        """Return the databases of which files need copies (isolation by template).
+        """Return the databases that have to be copied, with their connectors: those of files isolated by `template`.
 
         An unknown connection is skipped here, and reported when the file runs.
         """

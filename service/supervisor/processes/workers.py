@@ -187,9 +187,11 @@ class Workers:
     # --- schema snapshots ----------------------------------------------------------------------------------------
 
     async def publish(self, snapshot: SchemaSnapshot, before_activation: Callable[[], Awaitable[None]]) -> str | None:
-        """Make all workers activate the snapshot, or none. A worker that has ended gets it when it is replaced. Returns
-        the reason if none did. before_activation: called once all have built the snapshot, before any of them serves
-        it.
+        """Make all workers activate the snapshot; if one cannot build it, none does. A worker that has ended gets it
+        when it is replaced.
+
+        Returns None, or why no worker activated it. before_activation: called once all have built the snapshot, before
+        any of them serves it.
         """
         async with self._publishing:
             workers = list(self)
