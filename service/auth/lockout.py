@@ -45,7 +45,9 @@ def count_sign_ins(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _account(endpoint: Endpoint, services: Services, parts: tuple[str, ...]) -> int | None:
-    """Return the index of the parameter with the name of the account. parts: of its name."""
+    """Return the index of the parameter that contains the name of the account; None if there is none. parts: as in
+    `account_parameter`.
+    """
     auth = services.options.auth
     password = auth.login.password.lower()
     excluded = {item.index for item in injected_parameters(endpoint, auth.mapping)}

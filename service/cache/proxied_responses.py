@@ -154,9 +154,9 @@ def _are_events(headers: Headers) -> bool:
 
 
 class _CacheWriter(ObservedProtocol):
-    """Stores a response that is sent in one piece, after it was sent: one that cannot be sent is never used again.
+    """Stores a response in the cache after it was sent in one piece. A response that could not be sent is not stored.
 
-    `room`: bytes that are buffered for this.
+    room: maximum size in bytes of a response that is buffered to be sent in one piece.
     """
 
     __slots__ = ("_context", "_seconds", "room")
