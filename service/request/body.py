@@ -201,7 +201,9 @@ class Bodies:
             loop.call_later(LOOK_EVERY, self._look)
 
     async def _gather(self, scope: Any, protocol: Any, limit: int, reading: _BodyReader, *, counted: bool) -> bytes:
-        """counted: the body has no Content-Length, so only its chunks show where it ends."""
+        """Read a body completely and return it. counted: the body has no Content-Length, so only its chunks show where
+        it ends. Raises `Problem` if the body is larger than `limit`, incomplete, or sent in too many small pieces.
+        """
         buffer = io.BytesIO()
         pieces = silence = 0
         whole = False

@@ -42,8 +42,8 @@ def in_transaction(endpoint: Endpoint, services: Services) -> bool:
     """Whether handlers and routine share one transaction: a handler of the endpoint works in the database (uploads-8),
     or the routine is a function.
 
-    A function cannot detect that it runs in a transaction; but what it does is committed only if the service, which may
-    be killed meanwhile, has completed the request, as with the files.
+    With a function, neither its effects nor the files stay if the service is killed before the request is complete. A
+    procedure may end transactions itself, so it runs outside of one.
     """
     upload, options = endpoint.options.upload, services.options.uploads
     if upload is not None and endpoint.routine.kind is RoutineKind.FUNCTION:
