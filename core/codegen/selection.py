@@ -48,7 +48,8 @@ def said(endpoint: Endpoint) -> ClientCode:
 def modules(
     endpoints: Iterable[Endpoint], options: ClientOptions, said: Said, schema_file: Callable[[str], str]
 ) -> Iterator[tuple[str, list[Endpoint]]]:
-    """Yield the value of `{0}` and the endpoints of each file. The list is empty if annotations exclude all of them.
+    """Group endpoints by the client file that they belong to. Yields for each file the text that replaces `{0}` in its
+    configured path, and its endpoints; none if annotations exclude all of them.
 
     Raises:
         NoPlaceError: there are several files, but the configured path has no `{0}`.

@@ -123,7 +123,7 @@ class Console:
         self._reloads.add(before, after, difference)
 
     def __call__(self, request: MountRequest) -> MountResponse:
-        """Raises `Problem`."""
+        """Return the response to a request. Raises `Problem`, with the security headers of the console."""
         try:
             return self._respond(request)
         except Problem as problem:

@@ -132,7 +132,7 @@ class ImportRows:
 
     @property
     def run(self) -> int:
-        """Rows without the header that have run, with those that were refused."""
+        """Number of rows that have run, including those that PostgreSQL refused. The header does not count."""
         return self.rows - len(self._waiting)
 
     async def reject(self, text: bytes, reason: str) -> None:
