@@ -130,7 +130,7 @@ def _window(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, 
     """Decide for a window of several segments."""
     begin, current, first, counts = _segments(policy, state, now)
     if sum(counts) < policy.permits and current >= first:
-        # No position of the sliding window contains too many permits.
+        # All segments of the window that ends now, and of later ones, have fewer permits than allowed.
         counts[current - first] += 1
         return NOW, _packed(begin, first, *counts)
     return _crowded(policy, begin, current, now, {first + place: count for place, count in enumerate(counts)})
