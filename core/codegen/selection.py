@@ -97,7 +97,7 @@ def _order(endpoint: Endpoint) -> tuple[object, ...]:
 
 def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -> Iterator[tuple[Endpoint, str]]:
     """Yield the endpoints that no configured list excludes, with the names of their functions."""
-    expected = [
+    selected = [
         item
         for item in endpoints
         if item.routine.name not in options.skip_routines
@@ -105,7 +105,7 @@ def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -
         and item.path not in options.skip_paths
     ]
     # Names are assigned before `skip_functions` applies, so that excluding a function renames no other.
-    for endpoint, name in zip(expected, names.all_of(expected), strict=True):
+    for endpoint, name in zip(selected, names.all_of(selected), strict=True):
         if name not in options.skip_functions:
             yield endpoint, name
 

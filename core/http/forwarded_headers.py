@@ -122,7 +122,7 @@ def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: s
     """
     sent = [(name.lower(), value) for name, value in fields]
     sent = [field for field in sent if field[0] not in _ORIGINAL]
-    walked = _walk(options, lambda expected: [value for name, value in sent if name == expected], peer, scheme)
+    walked = _walk(options, lambda header: [value for name, value in sent if name == header], peer, scheme)
     replaced = dict(zip(FORWARDED, walked.replaced, strict=True))
     headers: Fields = []
     for name in FORWARDED:

@@ -44,8 +44,8 @@ def event_stream_routes(
     for path, endpoint in result.items():
         terms = _terms(endpoint, services)
         steps = _steps(endpoint, path, terms, services.there(endpoint.options.connection), broadcaster)
-        expected = endpoint.options.events or Events()
-        access = endpoint.access if _is_closed(expected, services) else ANYONE
+        events = endpoint.options.events or Events()
+        access = endpoint.access if _is_closed(events, services) else ANYONE
         yield EventStreamRoute(path, terms, access, tuple(steps))
 
 
@@ -57,19 +57,19 @@ def _is_closed(events: Events, services: Services) -> bool:
 
 
 def _terms(endpoint: Endpoint, services: Services) -> object:
-    expected = endpoint.options.events or Events()
-    result = (expected.channel, expected.filters, endpoint.options.connection)
-    return (*result, endpoint.access) if _is_closed(expected, services) else result
+    events = endpoint.options.events or Events()
+    result = (events.channel, events.filters, endpoint.options.connection)
+    return (*result, endpoint.access) if _is_closed(events, services) else result
 
 
 def _steps(
     endpoint: Endpoint, path: str, terms: object, services: Services, broadcaster: Broadcaster
 ) -> Iterator[Step]:
-    expected = endpoint.options.events or Events()
+    events = endpoint.options.events or Events()
     traced = trace_streams(endpoint, path, services)
     if traced is not None:
         yield traced
-    closed = _is_closed(expected, services)
+    closed = _is_closed(events, services)
     if endpoint.access.basic is not None:
         check = basic_step(endpoint, services)
         yield check if closed else _if_given(check)
@@ -78,7 +78,7 @@ def _steps(
     authorizing = authorize(endpoint, services) if closed else None
     if authorizing is not None:
         yield authorizing
-    yield Subscription(path, terms, expected, services, broadcaster).open
+    yield Subscription(path, terms, events, services, broadcaster).open
 
 
 def _if_given(check: Step) -> Step:

@@ -190,7 +190,7 @@ class MemoryCache:
     def lookup(
         self,
         prefix: bytes,
-        expected: int,
+        key_mask: int,
         time_limit: float,
         steps_to_skip: int,
         on_hit: Step | None,
@@ -202,11 +202,12 @@ class MemoryCache:
         For a hit, and for a miss that no other request computes, it does no more than necessary
         (`ext.driver.cache_fast_path`).
 
-        prefix, expected: of the keys. steps_to_skip: number of steps that a hit skips. on_hit: called for the log; the
-        callback behind it, for the cache status header. otherwise: the Python step for all other cases.
+        prefix, key_mask: of the keys (`encode_key`). steps_to_skip: number of steps that a hit skips. on_hit: called
+        for the log; the callback behind it, for the cache status header. otherwise: the Python step for all other
+        cases.
         """
         seconds = time_limit + GRACE if time_limit > 0 else 0.0
-        key = (prefix, expected, self._table, seconds, LONGEST_NAME, self._unshared)
+        key = (prefix, key_mask, self._table, seconds, LONGEST_NAME, self._unshared)
         return CacheLookup(*key, self, MemoryLease, ending, steps_to_skip, on_hit, report, otherwise)
 
     def cache_writer(self, seconds: float | None, largest: int, most: int, otherwise: Step, *, needs_row: bool) -> Step:

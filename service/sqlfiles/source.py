@@ -139,8 +139,8 @@ class SqlFileSource:
         parsed, errors = await asyncio.to_thread(_parse, fresh, whole=self.options.whole)
         by_place: dict[str, list[_ParsedFile]] = {home: []}
         for item in parsed:
-            expected = place_of(item.connection) if item.connection else None
-            by_place.setdefault(home if expected is None else expected, []).append(item)
+            place = place_of(item.connection) if item.connection else None
+            by_place.setdefault(home if place is None else place, []).append(item)
         present = {text.path for text in texts}
         self._known = {path: known for path, known in self._known.items() if path in present}
         good: dict[str, _ValidFile] = {}

@@ -534,9 +534,9 @@ class Supervisor:
         while True:
             await self._reload.wait()
             self._reload.clear()
-            expected, self._wanted = self._wanted, _ReadingScope.FILES
+            scope, self._wanted = self._wanted, _ReadingScope.FILES
             self._manager.reloading()
-            await self._read_again(expected)
+            await self._read_again(scope)
             self._notify_manager()
             # Requests that arrive in the meantime are served by one more reading.
             await asyncio.sleep(0.2)

@@ -108,7 +108,7 @@ class Worker:
         )
         self._feed = self._application.events.feed
         self._feed.send = lambda packed: channel.send(PublishedEvents(packed))
-        self._feed.want = lambda expected: channel.send(EventSubscription(expected))
+        self._feed.want = lambda wanted: channel.send(EventSubscription(wanted))
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()

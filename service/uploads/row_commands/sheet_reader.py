@@ -79,10 +79,10 @@ def main(options: dict[str, Any], out: BinaryIO) -> None:
 def _chosen(names: Sequence[str], options: dict[str, Any]) -> list[str]:
     if options["all"]:
         return list(names)
-    expected = options["sheet"]
-    if expected is None:
+    sheet = options["sheet"]
+    if sheet is None:
         return list(names[:1])
-    return [name for name in names if name.casefold() == expected.casefold()]
+    return [name for name in names if name.casefold() == sheet.casefold()]
 
 
 class TooManyCellsError(Exception):
