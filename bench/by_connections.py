@@ -16,7 +16,7 @@ from bench.load import Load, load
 from bench.measure import Figures, observed
 from bench.postgres import Server
 from bench.scenarios import Scenario
-from bench.services import Running
+from bench.services import StartedService
 
 SHARES = (0.1, 0.5, 0.8)
 WARM_UP = 1.0
@@ -29,7 +29,7 @@ Drive = Callable[[float, float, int], Load]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class MeasuredService:
     """A service, or pgbench (without a process of its own), in one scenario. failure: why it cannot be measured."""
 
     service: str
@@ -69,11 +69,11 @@ class Level:
 
 def subjects(
     server: Server,
-    running: Sequence[Running],
+    running: Sequence[StartedService],
     answers: dict[str, bytes | str],
     scenario: Scenario,
     limits: Sequence[str],
-) -> list[Subject]:
+) -> list[MeasuredService]:
     """Return what is measured in a scenario. limits: plan modes of pgbench."""
     found = []
     for service in running:
@@ -81,13 +81,13 @@ def subjects(
             continue
         answer = answers[service.name]
         if isinstance(answer, str):
-            found.append(Subject(service.name, None, server, None, answer))
+            found.append(MeasuredService(service.name, None, server, None, answer))
         else:
             drive = partial(_load, scenario, service.port, answer)
-            found.append(Subject(service.name, drive, server, service.process.pid))
+            found.append(MeasuredService(service.name, drive, server, service.process.pid))
     for name in limits:
         drive = partial(_pgbench, server, scenario, pgbench.PLANS[name])
-        found.append(Subject(name, drive, server, None))
+        found.append(MeasuredService(name, drive, server, None))
     return found
 
 
@@ -99,7 +99,9 @@ def _pgbench(server: Server, scenario: Scenario, plans: str, seconds: float, rat
     return pgbench.run(server, scenario, plans, seconds, rate, connections)
 
 
-def measure(subjects: Sequence[Subject], connections: int, seconds: float, say: Callable[[str], None]) -> list[Level]:
+def measure(
+    subjects: Sequence[MeasuredService], connections: int, seconds: float, say: Callable[[str], None]
+) -> list[Level]:
     """Measure all services with this number of connections, one after another at each load."""
     levels = {subject.service: Level(subject.service, failure=subject.failure) for subject in subjects}
     for share in (0.0, *SHARES):
@@ -122,7 +124,7 @@ def measure(subjects: Sequence[Subject], connections: int, seconds: float, say: 
     return list(levels.values())
 
 
-def _figures(subject: Subject, seconds: float, rate: float, connections: int) -> Figures:
+def _figures(subject: MeasuredService, seconds: float, rate: float, connections: int) -> Figures:
     assert subject.drive is not None
     drive = subject.drive
     return observed(subject.server, subject.process, lambda length: drive(length, rate, connections), seconds)[1]

@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.load import Load, load, raw_request
 from bench.processes import usage
 from bench.scenarios import BY_NAME, Scenario
-from bench.services import Running, Service, Setting, ask, free_port, start, wait_until_answering
+from bench.services import Service, Setting, StartedService, ask, free_port, start, wait_until_answering
 
 MANY = Path(__file__).with_name("many.sql")
 LAST_OF_MANY = Scenario("many", "/many/1000?id=1", "")
@@ -49,7 +49,7 @@ def hold(service: Service, setting: Setting, seconds: float) -> list[Finding]:
         running.stop()
 
 
-def _held(running: Running, seconds: float) -> list[Finding]:
+def _held(running: StartedService, seconds: float) -> list[Finding]:
     scenario = BY_NAME["types-10"]
     _, expected = ask(running.port, scenario)
     before = usage(running.process.pid)
@@ -75,7 +75,11 @@ def _held(running: Running, seconds: float) -> list[Finding]:
 
 
 def half_load(
-    running: Running, scenario: Scenario, full_rate: float, seconds: float, beside: Sequence[tuple[Running, float]] = ()
+    running: StartedService,
+    scenario: Scenario,
+    full_rate: float,
+    seconds: float,
+    beside: Sequence[tuple[StartedService, float]] = (),
 ) -> Finding:
     """Check latency, measured from the moment at which each request is due.
 
@@ -102,7 +106,7 @@ def half_load(
     )
 
 
-def _at_half(running: Running, scenario: Scenario, full_rate: float, seconds: float) -> Load:
+def _at_half(running: StartedService, scenario: Scenario, full_rate: float, seconds: float) -> Load:
     _, expected = ask(running.port, scenario)
     return load(scenario, running.port, expected, seconds, full_rate / 2)
 
@@ -111,7 +115,7 @@ def _tail(result: Load) -> float:
     return result.p99 / result.p50 if result.p50 else float("inf")
 
 
-def stream(running: Running, rows: int, slow_for: float) -> Finding:
+def stream(running: StartedService, rows: int, slow_for: float) -> Finding:
     """Check the growth of the worker while a client reads a large set, fast or slowly for `slow_for` seconds."""
     before = usage(running.process.pid)
     with watched_growth(running.process.pid) as peak:

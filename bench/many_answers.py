@@ -36,8 +36,8 @@ KEY = "@@@@@@"
 """Placeholder that the generator replaces by one of 100,000 numbers."""
 
 
-class Measured:
-    """A service with a cache of this size."""
+class CachingService:
+    """A service with one worker. megabytes: the maximum size of its cache."""
 
     def __init__(self, server: Server, megabytes: int) -> None:
         self._server = server
@@ -93,7 +93,7 @@ def main() -> None:
         server.psql("-c", "create database bench", database="postgres")
         server.psql(stdin=SQL)
         for megabytes in arguments.megabytes:
-            measured = Measured(server, megabytes)
+            measured = CachingService(server, megabytes)
             phases = (("without a cache", "uncached"), ("while it fills", "answer"), ("when it has", "answer"))
             for phase, path in phases:
                 line = json.dumps(measured.ask(phase, path, arguments.seconds))

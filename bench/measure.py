@@ -19,12 +19,16 @@ from bench.load import Load, load
 from bench.postgres import Server
 from bench.processes import usage
 from bench.scenarios import Scenario
-from bench.services import Running, ask
+from bench.services import StartedService, ask
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One run, or medians of several. CPU in microseconds per request, memory in MiB, latencies in milliseconds."""
+    """Results of one run of the load generator, or medians of several runs.
+
+    rate: requests per second. p50, p99: latencies in milliseconds. *_cpu: microseconds of processor time per request.
+    *_memory: MiB.
+    """
 
     rate: float
     p50: float
@@ -58,7 +62,7 @@ class Cell:
         return Figures(**medians | {"errors": sum(run.errors for run in self.runs)})
 
 
-def first_answers(server: Server, running: Sequence[Running], scenario: Scenario) -> dict[str, bytes | str]:
+def first_answers(server: Server, running: Sequence[StartedService], scenario: Scenario) -> dict[str, bytes | str]:
     """Return the response of each service as bytes, or a text: why there is none, or how it differs from PostgreSQL's
     JSON."""
     answers: dict[str, bytes | str] = {}
@@ -82,7 +86,7 @@ def first_answers(server: Server, running: Sequence[Running], scenario: Scenario
 
 def prepare(
     server: Server,
-    running: Sequence[Running],
+    running: Sequence[StartedService],
     answers: dict[str, bytes | str],
     scenario: Scenario,
     limits: Sequence[str],

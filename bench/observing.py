@@ -40,7 +40,7 @@ def cpu_of(service: OneWorker) -> float:
 
 
 def turn(service: OneWorker, port: int, connections: int, seconds: float) -> float:
-    """Return the processor time for a request in microseconds."""
+    """Send requests for `seconds`, and return the processor time of the service for one in microseconds."""
     request = raw_request("GET", "/api/small", f"127.0.0.1:{port}", b"")
     before = cpu_of(service)
     tally = generate(Target("127.0.0.1", port, request, b"1"), connections, seconds)

@@ -48,8 +48,8 @@ PASSING = """
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """rate: requests a second. cpu: microseconds of processor time for a request."""
+class ProxyFigures:
+    """Measurements of a proxy. rate: requests a second. cpu: microseconds of processor time for a request."""
 
     rate: float
     cpu: float
@@ -81,13 +81,13 @@ def used(process: int) -> float:
     return float(sum(item.user + item.system for item in times))
 
 
-def measure(port: int, process: int, size: int, seconds: float, connections: int) -> Found:
+def measure(port: int, process: int, size: int, seconds: float, connections: int) -> ProxyFigures:
     request = raw_request("GET", f"/{size}.json", f"127.0.0.1:{port}", b"")
     before = used(process)
     tally = generate(Target("127.0.0.1", port, request, content(size)), connections, seconds)
     if tally.wrong or tally.lost:
         raise SystemExit(f"port {port}: {tally.wrong} wrong answers, {tally.lost} lost")
-    return Found(tally.answered / tally.seconds, (used(process) - before) * 1e6 / tally.answered)
+    return ProxyFigures(tally.answered / tally.seconds, (used(process) - before) * 1e6 / tally.answered)
 
 
 def content(size: int) -> bytes:
@@ -140,7 +140,7 @@ def main() -> None:
                 service.stop()
 
 
-def line(size: int, turns: list[list[Found]]) -> str:
+def line(size: int, turns: list[list[ProxyFigures]]) -> str:
     figures = ", ".join(
         f"{name} {median(result.cpu for result in results):.1f} µs ({median(result.rate for result in results):,.0f}/s)"
         for name, results in zip(("nginx", "rowcall", "FastAPI + httpx"), zip(*turns, strict=True), strict=True)

@@ -38,8 +38,8 @@ CHANGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """Durations in seconds."""
+class ReloadTimes:
+    """Seconds that a reload of the schema took. clock: elapsed. service, database: processor time."""
 
     clock: float
     service: float
@@ -53,9 +53,9 @@ class Clock:
         self._service, self._server = service, server
         self._began = time.monotonic(), _cpu(service), _cpu(server)
 
-    def read(self) -> Taken:
+    def read(self) -> ReloadTimes:
         then = self._began
-        return Taken(time.monotonic() - then[0], _cpu(self._service) - then[1], _cpu(self._server) - then[2])
+        return ReloadTimes(time.monotonic() - then[0], _cpu(self._service) - then[1], _cpu(self._server) - then[2])
 
 
 def _cpu(process: psutil.Process) -> float:
@@ -123,7 +123,7 @@ def measure(server: Server, workers: int, log: Path) -> None:
         process.wait(60)
 
 
-def report(what: str, taken: Taken) -> None:
+def report(what: str, taken: ReloadTimes) -> None:
     load = os.getloadavg()[0]
     print(
         f"{what:26} {taken.clock:7.2f} s; CPU of rowcall {taken.service:5.2f}, of PostgreSQL {taken.database:5.2f} s; "

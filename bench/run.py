@@ -17,7 +17,7 @@ from bench.pgbench import PLANS
 from bench.postgres import Server, throw_away
 from bench.redis import throw_away_redis
 from bench.scenarios import BY_NAME, CACHE_SCENARIOS, SCENARIOS, Scenario
-from bench.services import Running, ServiceError, Setting
+from bench.services import ServiceError, Setting, StartedService
 
 SCHEMA = Path(__file__).with_name("schema.sql")
 TABLES = Path(__file__).with_name("tables.sql")
@@ -97,7 +97,7 @@ class Bench:
         self.redis = redis
         self.server = server
         self.answers = folder / "answers.json"
-        self.running: list[Running] = []
+        self.running: list[StartedService] = []
         self.absent: dict[str, str] = {}
 
     def setting(self) -> Setting:
@@ -196,7 +196,7 @@ class Bench:
                 findings.append(endurance.Finding(name, "failed", "", False, str(error)))
         return findings
 
-    def half_loads(self, subject: Running, table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
+    def half_loads(self, subject: StartedService, table: dict[Scenario, list[Cell]]) -> list[endurance.Finding]:
         seconds = max(self.options.seconds, 3.0)
         findings = []
         for scenario, cells in table.items():
@@ -211,7 +211,7 @@ class Bench:
             findings.append(endurance.half_load(subject, scenario, rates[subject.name], seconds, beside))
         return findings
 
-    def streams(self, subject: Running) -> list[endurance.Finding]:
+    def streams(self, subject: StartedService) -> list[endurance.Finding]:
         rows, slow = self.options.stream_rows, self.options.slow_seconds
         return [endurance.stream(subject, rows, seconds) for seconds in (0.0, slow)]
 

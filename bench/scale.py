@@ -73,7 +73,7 @@ class Need:
 
 
 class Run:
-    """A saved run."""
+    """The figures of this service in a file that `bench.run` has written. Raises `SystemExit` if it has none."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

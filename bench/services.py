@@ -209,7 +209,7 @@ class ServiceError(Exception):
 
 
 @dataclass(slots=True)
-class Running:
+class StartedService:
     """A started service."""
 
     service: Service
@@ -238,7 +238,7 @@ class Running:
         return self.log.read().decode(errors="replace").strip()[-250:]
 
 
-def start(service: Service, setting: Setting) -> Running:
+def start(service: Service, setting: Setting) -> StartedService:
     """Start the service without waiting for it."""
     environment = os.environ | setting.server.environment(setting.database)
     environment |= {
@@ -259,10 +259,10 @@ def start(service: Service, setting: Setting) -> Running:
     except OSError as error:
         log.close()
         raise ServiceError(str(error)) from error
-    return Running(service, setting.port, process, log)
+    return StartedService(service, setting.port, process, log)
 
 
-def wait_until_answering(running: Running, scenario: Scenario, poll: float = 0.05) -> float:
+def wait_until_answering(running: StartedService, scenario: Scenario, poll: float = 0.05) -> float:
     """Send requests until the service responds; return the seconds that this took."""
     begin = time.perf_counter()
     while time.perf_counter() - begin < READY_WITHIN:

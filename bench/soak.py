@@ -77,8 +77,8 @@ READS = ("/echo", "/slow-echo", "/rows-of", "/of-locked", "/changing", "/many")
 
 
 @dataclass(slots=True)
-class Seen:
-    """Observations of the clients."""
+class Observations:
+    """What the clients of the run have observed."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     """0: the connection ended without a response."""
@@ -120,7 +120,7 @@ class Pace:
 class Client:
     """Sends one request at a time, over successive connections."""
 
-    def __init__(self, port: int, seen: Seen, numbers: Iterator[int], pace: Pace) -> None:
+    def __init__(self, port: int, seen: Observations, numbers: Iterator[int], pace: Pace) -> None:
         self._port = port
         self._seen = seen
         self._numbers = numbers
@@ -345,7 +345,7 @@ class Watch:
 
 
 def slope(samples: list[tuple[float, float]]) -> float:
-    """Return the growth per hour, without the first third of the samples."""
+    """Return the slope of the regression line per hour. samples: (seconds, value); the first third is ignored."""
     settled = samples[len(samples) // 3 :]
     if len(settled) < 3:
         return 0.0
@@ -398,7 +398,7 @@ async def together(*works: Awaitable[None]) -> AsyncIterator[None]:
 
 
 async def soak(server: Server, supervisor: int, port: int, arguments: argparse.Namespace) -> dict[str, object]:
-    observations = Seen()
+    observations = Observations()
     numbers = itertools.count(1)
     watch = Watch(server, supervisor)
     faults = Faults(server, supervisor, port, arguments.every, spare_workers=arguments.spare_workers)
@@ -448,7 +448,7 @@ def verdict(found: dict[str, object]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SoakResult:
     """The result that is written to `bench/results`."""
 
     arguments: dict[str, object]
@@ -476,7 +476,7 @@ def main() -> int:
         with service(server, arguments.workers) as (supervisor, port, log):
             results = asyncio.run(soak(server, supervisor, port, arguments))
         tracebacks = log.read_text("utf-8", errors="replace").count("Traceback (most recent call last)")
-    record = Kept({key: value for key, value in vars(arguments).items() if key != "keep"}, results, tracebacks)
+    record = SoakResult({key: value for key, value in vars(arguments).items() if key != "keep"}, results, tracebacks)
     text = json.dumps(asdict(record), indent=2)
     print(text)
     if arguments.keep:

@@ -45,7 +45,7 @@ http {{
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class FileServer:
     """A server of the folder, and the process that does the work."""
 
     name: str
@@ -62,7 +62,7 @@ class Figure:
 
 
 @contextmanager
-def nginx(folder: Path, root: Path) -> Iterator[Served]:
+def nginx(folder: Path, root: Path) -> Iterator[FileServer]:
     port = free_port()
     path = folder / "nginx.conf"
     path.write_text(NGINX.format(folder=folder, port=port, root=root))
@@ -73,13 +73,13 @@ def nginx(folder: Path, root: Path) -> Iterator[Served]:
             if time.monotonic() > until:
                 raise SystemExit("nginx does not start")
             time.sleep(0.1)
-        yield Served("nginx", port, children[0])
+        yield FileServer("nginx", port, children[0])
     finally:
         process.terminate()
         process.wait(10)
 
 
-def measured(served: Served, path: str, body: bytes, seconds: float) -> Figure:
+def measured(served: FileServer, path: str, body: bytes, seconds: float) -> Figure:
     target = Target("127.0.0.1", served.port, raw_request("GET", path, f"127.0.0.1:{served.port}", b""), body)
     before = _cpu(served.worker)
     tally = generate(target, CONNECTIONS, seconds)
@@ -113,12 +113,12 @@ def main() -> None:
         ours = OneWorker(server, port, "StaticFiles:Enabled=true", f"StaticFiles:RootPath={root}")
         try:
             with nginx(folder, root) as theirs:
-                compare((Served("rowcall", port, ours.worker), theirs), root, arguments.seconds, arguments.rounds)
+                compare((FileServer("rowcall", port, ours.worker), theirs), root, arguments.seconds, arguments.rounds)
         finally:
             ours.stop()
 
 
-def compare(both: tuple[Served, Served], root: Path, seconds: float, rounds: int) -> None:
+def compare(both: tuple[FileServer, FileServer], root: Path, seconds: float, rounds: int) -> None:
     cores = os.cpu_count() or 1
     for served in both:
         served.worker.cpu_affinity([0])

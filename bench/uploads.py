@@ -90,7 +90,9 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class WorkloadResult:
+    """Measurements of one kind of upload. amount: how many units each round uploads."""
+
     workload: str
     amount: float
     unit: str
@@ -262,18 +264,18 @@ def big_file(folder: Path, megabytes: int) -> Path:
     return path
 
 
-def workloads(bench: Bench, rows: int, megabytes: int) -> dict[str, Callable[[], Iterator[Measured]]]:
+def workloads(bench: Bench, rows: int, megabytes: int) -> dict[str, Callable[[], Iterator[WorkloadResult]]]:
     """Return functions that yield the result after each round, by the name of the workload."""
     folder = bench.folder
     mega = megabytes * 3906 * 256 / 1e6
 
-    def rounds(name: str, amount: float, unit: str, run: Callable[[], Round]) -> Iterator[Measured]:
+    def rounds(name: str, amount: float, unit: str, run: Callable[[], Round]) -> Iterator[WorkloadResult]:
         done: list[Round] = []
         while True:
             done.append(run())
-            yield Measured(name, amount, unit, done)
+            yield WorkloadResult(name, amount, unit, done)
 
-    def csv(name: str) -> Iterator[Measured]:
+    def csv(name: str) -> Iterator[WorkloadResult]:
         file = csv_file(folder, rows)
 
         def run() -> Round:
@@ -282,12 +284,12 @@ def workloads(bench: Bench, rows: int, megabytes: int) -> dict[str, Callable[[],
 
         return rounds(name, rows, "rows", run)
 
-    def excel(name: str) -> Iterator[Measured]:
+    def excel(name: str) -> Iterator[WorkloadResult]:
         count = rows // 10
         file = workbook(folder, count)
         return rounds(name, count, "rows", lambda: bench.run(f"/api/up-{name}", file, "x/y", count, "rows", None))
 
-    def stored(name: str) -> Iterator[Measured]:
+    def stored(name: str) -> Iterator[WorkloadResult]:
         file = big_file(folder, megabytes)
 
         def run() -> Round:

@@ -67,7 +67,7 @@ def mistake(read: Read, size: int) -> str | None:
 
 
 def _lines(read: Read, size: int) -> Iterator[tuple[int, bytes]]:
-    """Yield begin and hash of lines, in the order of the file."""
+    """Yield positions and hashes of lines, in the order of the file: of all lines if it is small, else of samples."""
     if size <= WHOLE:
         start = 0
         for line in read(0, size).removesuffix(b"\n").split(b"\n"):

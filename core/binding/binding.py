@@ -227,7 +227,9 @@ class Binder:
         return self._or_default(slot, request)
 
     def _or_default(self, slot: _Slot, request: _Values) -> _Value:
-        """Return the default of a value that was not sent (binding-13, binding-14)."""
+        """Return the value of a parameter that was not sent (binding-13, binding-14): its default; else `ABSENT`, so
+        that PostgreSQL uses the default of the routine; else None, with a fault if the parameter is required.
+        """
         if slot.default is not ABSENT:
             return slot.default
         if slot.optional:

@@ -20,7 +20,9 @@ _TRANSPORTS = {Transport.QUERY: "QueryString", Transport.BODY: "BodyJson"}
 
 
 def described(endpoint: Endpoint) -> dict[str, Any]:
-    """Return the entry of an endpoint. Members that depend on an annotation are present only with that annotation."""
+    """Return the description of an endpoint as a JSON object, for `rowcall --endpoints` and the console. Members that
+    depend on an annotation are present only with that annotation.
+    """
     options = endpoint.options
     always = {
         "method": endpoint.method,

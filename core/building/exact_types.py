@@ -26,12 +26,12 @@ _WRITES = (Command.INSERT, Command.UPDATE)
 
 def exact_types(types: Mapping[int, TypeInfo], constraints: ColumnConstraints) -> dict[int, TypeInfo]:
     """Return the types with constraints of composite attributes. A composite value itself may be NULL."""
-    reader = _Known(types, constraints)
+    reader = _ConstraintReader(types, constraints)
     return {oid: reader.composite(info) for oid, info in types.items()}
 
 
 def exact_endpoint(endpoint: Endpoint, types: Mapping[int, TypeInfo], constraints: ColumnConstraints) -> Endpoint:
-    reader = _Known(types, constraints)
+    reader = _ConstraintReader(types, constraints)
     parameters = tuple(
         replace(parameter, constraints=reader.parameter(endpoint, parameter)) for parameter in endpoint.parameters
     )
@@ -39,7 +39,7 @@ def exact_endpoint(endpoint: Endpoint, types: Mapping[int, TypeInfo], constraint
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _ConstraintReader:
     types: Mapping[int, TypeInfo]
     constraints: ColumnConstraints
 

@@ -33,8 +33,11 @@ _READING = ("GET", "HEAD", "QUERY")
 def unmet_installation(
     endpoint: Endpoint, installed: int, used: Mapping[str, str], *, jobs: bool, second_factor: bool
 ) -> Iterator[Diagnostic]:
-    """Report annotations without effect, and those whose schema is missing. installed: version of the schema. jobs:
-    they are accepted. second_factor: logins ask for it.
+    """Yield a diagnostic for each annotation that has no effect, and for each that needs a newer version of the schema
+    `rowcall` than is installed, or jobs while they are disabled; the endpoint is then left out.
+
+    installed: version of the schema `rowcall`, 0 if there is none. used: the line of each annotation. jobs: whether
+    jobs are enabled. second_factor: whether logins ask for a second factor.
     """
     if second_factor and installed < SECOND_FACTOR and asks_for_second_factor(endpoint):
         message = f"the second factor (Auth:SecondFactor) needs {_missing(installed)}; the endpoint is left out"

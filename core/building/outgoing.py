@@ -26,7 +26,11 @@ def outgoing_requests(
     proxy_options: ProxyOptions | None,
     variables: Variables,
 ) -> Outgoing:
-    """Return the outgoing requests. With None for the options of a kind, there are no requests of that kind."""
+    """Return the requests that calls of a routine make, and the parameters that their responses fill.
+
+    type_options, proxy_options: None if HTTP types, or proxies, are disabled; there are no such requests then.
+    variables: environment variables that replace placeholders in request definitions.
+    """
     calls = () if type_options is None else _calls(routine, tuple(parameters), types, type_options.fields, variables)
     replies = () if proxy_options is None or options.proxy is None else _replies(parameters, proxy_options.parameters)
     return Outgoing(calls, replies)
@@ -70,7 +74,7 @@ def _request_type(routine: Routine, parameter: EndpointParameter, types: Mapping
 
 
 def described_request(routine: Routine, parameter: EndpointParameter, types: Mapping[int, TypeInfo]) -> TypeInfo | None:
-    """The composite type of a parameter, where the comment of that type is a request."""
+    """Return the composite type of a parameter if the comment of that type defines a request, else None."""
     info = _request_type(routine, parameter, types)
     return info if info is not None and read_definition(info.comment or "").definition is not None else None
 
@@ -103,7 +107,9 @@ def _with_variables(definition: RequestDefinition, names: Mapping[str, int], var
 
 
 def outgoing_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
-    """Report placeholders that resemble a parameter name, and placeholders in places where none are filled in."""
+    """Yield diagnostics for placeholders that name no parameter, and for placeholders in the URL of a proxy, which are
+    not replaced.
+    """
     options = endpoint.options
     if options.proxy is None and options.proxy_out is None and not endpoint.outgoing.calls:
         return
@@ -127,6 +133,7 @@ def without_proxies(options: Options) -> Options:
 
 
 def disabled_proxies(endpoint_name: str, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each proxy annotation, if proxies are disabled. used: the line of each annotation."""
     for name in ("proxy", "proxy_out"):
         if name in used:
             message = f"{endpoint_name}: {name} has no effect, as Service:ProxyOptions:Enabled is false"

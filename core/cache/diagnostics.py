@@ -1,4 +1,5 @@
-"""Diagnostics of cached endpoints, reported at the start: where equal keys do not mean equal responses.
+"""Diagnostics of cached endpoints: settings without effect, and parts of a request on which its response may depend but
+the cache key does not.
 
 Errors about unknown profiles are in `core.building.known_names`.
 """
@@ -60,12 +61,12 @@ def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) 
         if not key >> item.index & 1:
             yield (
                 f"{endpoint.name}: {item.parameter.db_name} is filled from the identity of the caller and is not part "
-                "of the cache key; all callers share one answer"
+                "of the cache key; all callers share one response"
             )
     if endpoint.options.request_headers is HeadersMode.CONTEXT:
-        yield f"{endpoint.name}: the request's headers are no part of the cache key; all requests share one answer"
+        yield f"{endpoint.name}: the request's headers are no part of the cache key; all requests share one response"
     if endpoint.options.user_context and mapping.address_key is not None:
-        yield f"{endpoint.name}: {mapping.address_key} is no part of the cache key; all addresses share one answer"
+        yield f"{endpoint.name}: {mapping.address_key} is no part of the cache key; all addresses share one response"
 
 
 def _stale_warnings(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:

@@ -144,9 +144,8 @@ class Column(Record):
 class Owner(Record):
     """The role that owns an object.
 
-    powerful: a superuser, the owner of the database, or the service's own role. Publishing an object gives it no
-    further
-    power.
+    powerful: whether the role is a superuser, the owner of the database, or the service's own role. If it is, its
+    comments are trusted: publishing an object gives it no power that it does not have.
     """
 
     name: str

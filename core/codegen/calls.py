@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rowcall.core.codegen.automatic import is_optional
 from rowcall.core.codegen.names import upper_first
 from rowcall.core.codegen.options import ClientOptions
-from rowcall.core.codegen.sending import Sending, returns_bytes, sending, sent_parameters, uploads
+from rowcall.core.codegen.sending import ParameterPlacement, returns_bytes, sending, sent_parameters, uploads
 from rowcall.core.codegen.shapes import (
     INTEGER,
     JSON,
@@ -71,7 +71,7 @@ class Call:
     """Name of the function."""
     arguments: tuple[Argument, ...]
     answer: Answer
-    sending: Sending
+    sending: ParameterPlacement
     status: bool
     parse_url: bool
     parse_request: bool

@@ -125,7 +125,7 @@ class ClientFunction:
         return bool(self.query) or self.has_placeholders
 
     def address(self) -> str:
-        """Return the expression of the whole URL."""
+        """Return the TypeScript expression whose value is the URL of a call."""
         path = self.endpoint.path
         if not self.has_placeholders:
             url = f'baseUrl + "{_js(SEGMENT.sub("", path))}"'

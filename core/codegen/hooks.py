@@ -15,9 +15,9 @@ def hooks_text(functions: Sequence[ClientFunction], client: str, options: HookOp
     """Return the text of a hooks module. client: import path of the module with the functions."""
     queries = any(item.endpoint.method in _QUERIES for item in functions)
     mutations = any(item.endpoint.method not in _QUERIES for item in functions)
-    expected = [("useQuery", queries), ("useMutation", mutations)]
-    expected += [("type UseQueryOptions", queries), ("type UseMutationOptions", mutations)]
-    imported = "".join(f"    {name},\n" for name, used in expected if used)
+    imports = [("useQuery", queries), ("useMutation", mutations)]
+    imports += [("type UseQueryOptions", queries), ("type UseMutationOptions", mutations)]
+    imported = "".join(f"    {name},\n" for name, used in imports if used)
     head = f"""import {{
 {imported}}} from "{options.source}";
 import * as api from "{client}";

@@ -57,7 +57,7 @@ class ClientOptions:
 
 @dataclass(frozen=True, slots=True)
 class HookOptions:
-    """TanStack Query hooks, a file of them beside each client file."""
+    """Options of the files with TanStack Query hooks; each client file gets one."""
 
     path: str
     overwrite: bool = True
@@ -69,7 +69,7 @@ class HookOptions:
 
 @dataclass(frozen=True, slots=True)
 class ClientCodeOptions(ClientOptions):
-    """TypeScript and JavaScript."""
+    """Options of TypeScript and JavaScript client code."""
 
     type_file: bool = True
     export_types: bool = False
@@ -83,7 +83,7 @@ class ClientCodeOptions(ClientOptions):
 
 @dataclass(frozen=True, slots=True)
 class DartOptions(ClientOptions):
-    """Dart (clients-28, clients-29)."""
+    """Options of Dart client code (clients-28, clients-29)."""
 
     models_file: bool = False
     error_name: str = "ApiError"
@@ -96,4 +96,4 @@ class DartOptions(ClientOptions):
 
 @dataclass(frozen=True, slots=True)
 class PythonOptions(ClientOptions):
-    """Python."""
+    """Options of Python client code."""

@@ -48,7 +48,8 @@ def said(endpoint: Endpoint) -> ClientCode:
 def modules(
     endpoints: Iterable[Endpoint], options: ClientOptions, said: Said, schema_file: Callable[[str], str]
 ) -> Iterator[tuple[str, list[Endpoint]]]:
-    """Yield the value of `{0}` and the endpoints of each file. The list is empty if annotations exclude all of them.
+    """Group endpoints by the client file that they belong to. Yields for each file the text that replaces `{0}` in its
+    configured path, and its endpoints; none if annotations exclude all of them.
 
     Raises:
         NoPlaceError: there are several files, but the configured path has no `{0}`.
@@ -96,7 +97,7 @@ def _order(endpoint: Endpoint) -> tuple[object, ...]:
 
 def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -> Iterator[tuple[Endpoint, str]]:
     """Yield the endpoints that no configured list excludes, with the names of their functions."""
-    expected = [
+    selected = [
         item
         for item in endpoints
         if item.routine.name not in options.skip_routines
@@ -104,7 +105,7 @@ def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -
         and item.path not in options.skip_paths
     ]
     # Names are assigned before `skip_functions` applies, so that excluding a function renames no other.
-    for endpoint, name in zip(expected, names.all_of(expected), strict=True):
+    for endpoint, name in zip(selected, names.all_of(selected), strict=True):
         if name not in options.skip_functions:
             yield endpoint, name
 

@@ -18,7 +18,7 @@ SEGMENT = re.compile(r"\{([^{}?]+)(\??)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
+class ParameterPlacement:
     """Where a client puts each parameter: in the query string, the path or the body. Numbers are indexes into
     `sent_parameters`."""
 
@@ -66,7 +66,7 @@ def uses_query(endpoint: Endpoint) -> bool:
     return travels and len(endpoint.parameters) > len(SEGMENT.findall(endpoint.path))
 
 
-def sending(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> Sending:
+def sending(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> ParameterPlacement:
     """Return where a client puts these parameters of the endpoint."""
     raw = endpoint.raw_body
     body = next((index for index, item in enumerate(parameters) if item is raw), None) if raw is not None else None
@@ -74,8 +74,8 @@ def sending(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> Send
         excluded = tuple(index for index, item in enumerate(parameters) if item.path or index == body)
         query = tuple(index for index in range(len(parameters)) if index not in excluded)
         # fetch refuses a GET that has a body.
-        return Sending(query, excluded, None if endpoint.method == "GET" else body)
-    return Sending(json_body=bool(parameters) and endpoint.method not in ("GET", "HEAD"))
+        return ParameterPlacement(query, excluded, None if endpoint.method == "GET" else body)
+    return ParameterPlacement(json_body=bool(parameters) and endpoint.method not in ("GET", "HEAD"))
 
 
 def is_once(endpoint: Endpoint) -> bool:

@@ -128,8 +128,9 @@ class Interfaces:
         return name
 
     def composite(self, info: TypeInfo, column: str, types: Mapping[int, TypeInfo], *, spread: bool = False) -> str:
-        """Return the interface of a composite, which is named after the first column with its structure. spread: its
-        fields are sent as columns are."""
+        """Return the name of the interface of a composite type, and generate it at its first use. It is named after the
+        first column with this structure. spread: its attributes are sent as columns of the row, not as an object.
+        """
         key = _structure(info, types, spread=spread)
         known = self._structures.get(key)
         if known is not None:

@@ -48,7 +48,7 @@ def change_parameters(
     """Return the parameters after all changes, and diagnostics of changes that are not possible."""
     if not changes:
         return parameters, []
-    changing = _Changing(list(parameters), routine, types, naming)
+    changing = _ParameterEditor(list(parameters), routine, types, naming)
     for change in changes:
         changing.make(change)
     return tuple(changing.parameters), changing.diagnostics
@@ -72,7 +72,7 @@ def untyped(
             yield Diagnostic(routine.identity, None, message + "; it is left out" * left_out, left_out=left_out)
 
 
-class _Changing:
+class _ParameterEditor:
     def __init__(
         self,
         parameters: list[EndpointParameter],

@@ -56,7 +56,7 @@ def value_kind(info: TypeInfo | None) -> ValueKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class ValueReading:
     """How values of a type are read."""
 
     kind: ValueKind
@@ -68,7 +68,7 @@ class Described:
     delimiter: str = ","
 
 
-def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> Described:
+def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> ValueReading:
     """Return how values of a type are read. For domains, arrays and composites are found by their base type, because
     their values are composed here."""
     info = base_of(oid, types)
@@ -80,9 +80,9 @@ def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> Described:
             kind = ValueKind.JSON
         below = info.oid != oid
         delimiter = "," if element is None else element.delimiter
-        return Described(kind, True, fields, cast_text(info.oid, types) if below else None, delimiter)
+        return ValueReading(kind, True, fields, cast_text(info.oid, types) if below else None, delimiter)
     kind, fields = kind_and_fields(types.get(oid), types, camel)
-    return Described(kind, is_any_array(info), fields)
+    return ValueReading(kind, is_any_array(info), fields)
 
 
 def kind_and_fields(

@@ -21,7 +21,7 @@ TEXT = "text/plain"
 BYTES = "application/octet-stream"
 
 
-class _Returned(NamedTuple):
+class _ReturnProperties(NamedTuple):
     """The properties of a routine on which its shape depends: the same for many routines of a large schema."""
 
     kind: RoutineKind
@@ -56,13 +56,13 @@ def result_shape(
     """
     kind, oid, columns = routine.kind, routine.return_type_oid, routine.columns
     name = routine.name if nested and len(columns) == 1 else ""
-    returned = _Returned(kind, oid, routine.returns_set, routine.returns_composite, Same(columns), name)
+    returned = _ReturnProperties(kind, oid, routine.returns_set, routine.returns_composite, Same(columns), name)
     return _shape(returned, Same(types), camel, nested, resolve_nested)
 
 
 @remembered
 def _shape(
-    routine: _Returned, known: Same[Mapping[int, TypeInfo]], camel: bool, nested: bool, resolve_nested: bool
+    routine: _ReturnProperties, known: Same[Mapping[int, TypeInfo]], camel: bool, nested: bool, resolve_nested: bool
 ) -> ResultShape:
     types = known.value
     returned = base_of(routine.return_type_oid, types)
@@ -89,7 +89,7 @@ def _shape(
     )
 
 
-def _is_bare(routine: _Returned, returned: TypeInfo | None, nested: bool) -> bool:
+def _is_bare(routine: _ReturnProperties, returned: TypeInfo | None, nested: bool) -> bool:
     """Return whether a row is a value without a name: a plain scalar, `setof scalar`, one OUT scalar, an anonymous
     record.
 
@@ -116,7 +116,7 @@ class _Selection:
     nested: bool
     resolve_nested: bool
 
-    def columns(self, routine: _Returned) -> Iterator[ResultColumn]:
+    def columns(self, routine: _ReturnProperties) -> Iterator[ResultColumn]:
         only = len(routine.columns) == 1
         for column in routine.columns:
             info = base_of(column.type_oid, self.types)
@@ -196,7 +196,9 @@ def _scalar(oid: int, types: Mapping[int, TypeInfo]) -> ResultShape:
     )
 
 
-def _rows_content_type(routine: _Returned, columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]) -> str:
+def _rows_content_type(
+    routine: _ReturnProperties, columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]
+) -> str:
     """Return the content type: octet stream if the only column is bytea, else JSON."""
     if len(columns) > 1:
         return JSON

@@ -19,7 +19,7 @@ class HintError(ValueError):
 
 
 class Event(NamedTuple):
-    """An event. It has plain values only, as it is sent between processes and hosts as JSON."""
+    """An event for subscribers. Its fields are texts and lists, because it is sent between processes as JSON."""
 
     message: str
     execution: str = ""

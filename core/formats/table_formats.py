@@ -63,12 +63,12 @@ EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 def media_types(endpoint: Endpoint, formats: TableFormats) -> tuple[str, ...]:
     """Return the media types that an endpoint may send besides JSON, or instead of it if its format is fixed. Empty:
     JSON only."""
-    expected = endpoint.options.table_format
-    if expected is None or endpoint.table_shape is None:
+    table_format = endpoint.options.table_format
+    if table_format is None or endpoint.table_shape is None:
         return ()
     fixed = has_fixed_format(endpoint)
     offered = ((formats.excel, EXCEL), (formats.html, HTML))
-    return tuple(media for entry, media in offered if entry is not None and (not fixed or entry[0] == expected))
+    return tuple(media for entry, media in offered if entry is not None and (not fixed or entry[0] == table_format))
 
 
 def has_fixed_format(endpoint: Endpoint) -> bool:
@@ -86,19 +86,19 @@ def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Dia
     if not keys:
         return
     yield from _names_without_workbook(endpoint, formats)
-    expected = endpoint.options.table_format
-    if expected is None:
+    chosen = endpoint.options.table_format
+    if chosen is None:
         return
     identity = endpoint.routine.identity
     names = placeholder_names(endpoint.parameters)
-    template = parse_template(expected, names)
+    template = parse_template(chosen, names)
     if template.unknown:
         yield Diagnostic(
             identity, None, f"table_format names no parameter of the routine: {', '.join(template.unknown)}"
         )
-    elif template.is_fixed and expected not in keys:
+    elif template.is_fixed and chosen not in keys:
         yield Diagnostic(
-            identity, None, f"table_format {expected!r} is none of {', '.join(keys)}, so responses are JSON; name one"
+            identity, None, f"table_format {chosen!r} is none of {', '.join(keys)}, so responses are JSON; name one"
         )
     # The comment of a table applies to all its operations; those without rows ignore `table_format`.
     if endpoint.shape.path is not ResultPath.ROWS and endpoint.routine.kind not in _TABLES:
@@ -119,9 +119,9 @@ def _workbook_names(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
 
 
 def _names_without_workbook(endpoint: Endpoint, formats: TableFormats) -> Iterator[Diagnostic]:
-    expected = endpoint.options.table_format
+    chosen = endpoint.options.table_format
     key = None if formats.excel is None else formats.excel[0]
-    if key is not None and expected is not None and (expected == key or not has_fixed_format(endpoint)):
+    if key is not None and chosen is not None and (chosen == key or not has_fixed_format(endpoint)):
         return
     why = (
         "Service:TableFormatOptions:ExcelEnabled is false"

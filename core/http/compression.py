@@ -36,11 +36,11 @@ class Compression:
 
     def choose(self, accept_encoding: str) -> str | None:
         """Return the coding for a client with this `Accept-Encoding`, or None for an uncompressed response."""
-        expected = dict(_qualities(accept_encoding))
+        qualities = dict(_qualities(accept_encoding))
         best, quality = None, 0.0
         for coding in (*self.codings, IDENTITY):
             # `*` covers codings without an entry. An uncompressed body needs no entry.
-            own = expected.get(coding, expected.get("*", 0.0) if coding != IDENTITY else 0.0)
+            own = qualities.get(coding, qualities.get("*", 0.0) if coding != IDENTITY else 0.0)
             if own > quality:
                 best, quality = coding, own
         return None if best == IDENTITY else best

@@ -122,7 +122,7 @@ def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: s
     """
     sent = [(name.lower(), value) for name, value in fields]
     sent = [field for field in sent if field[0] not in _ORIGINAL]
-    walked = _walk(options, lambda expected: [value for name, value in sent if name == expected], peer, scheme)
+    walked = _walk(options, lambda header: [value for name, value in sent if name == header], peer, scheme)
     replaced = dict(zip(FORWARDED, walked.replaced, strict=True))
     headers: Fields = []
     for name in FORWARDED:
@@ -141,7 +141,7 @@ def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: s
 
 
 @dataclass(frozen=True, slots=True)
-class _Walked:
+class _WalkResult:
     client: Client
     entries: int
     """Number of entries that count, beginning with that of the nearest proxy."""
@@ -149,11 +149,11 @@ class _Walked:
     """Whether address, scheme and host come from a header."""
 
 
-def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> _Walked:
+def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> _WalkResult:
     current = parse_address(peer)
     address, host = None if current is None else str(current), None
     if not options.enabled:
-        return _Walked(Client(address, scheme, None), 0, (False, False, False))
+        return _WalkResult(Client(address, scheme, None), 0, (False, False, False))
     addresses, schemes, hosts = (_entries(values(name)) for name in FORWARDED)
     count = max(len(addresses), len(schemes), len(hosts))
     by_address = by_scheme = False
@@ -171,7 +171,7 @@ def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str
         if index < len(hosts) and _allowed(options.hosts, hosts[index]):
             host = hosts[index]
         walked = index + 1
-    return _Walked(Client(address, scheme, host), walked, (by_address, by_scheme, host is not None))
+    return _WalkResult(Client(address, scheme, host), walked, (by_address, by_scheme, host is not None))
 
 
 def _entries(lines: Sequence[str]) -> list[str]:

@@ -1,5 +1,6 @@
 """Reports on the database: the SQL of the four reports, and their output as JSON and HTML (operations-6 to
-operations-8, operations-6 to operations-8)."""
+operations-8).
+"""
 
 from __future__ import annotations
 

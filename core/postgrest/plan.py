@@ -61,7 +61,7 @@ class Node:
 
     @property
     def single(self) -> bool:
-        """Whether the level is at most one row of the level above."""
+        """Whether each row of the level above has at most one row of this level."""
         return self.relationship is None or self.relationship.single
 
     @property

@@ -127,7 +127,9 @@ class KeyRing:
 
 
 def element_text(key: Key, secret: Mapping[str, str]) -> str:
-    """Return the text of a key for the storage. secret: the protected form of its secret."""
+    """Return a key as a JSON document for the storage. secret: the members that contain its secret, encrypted or
+    plain (`service.protection.key_encryption`).
+    """
     members = {
         "format": "rowcall-key-1",
         "id": str(uuid.UUID(bytes=key.id)),

@@ -38,7 +38,11 @@ _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class QueryColumn:
-    """A column of the result. key: in responses. columns: several for a composite of a file that is expanded."""
+    """A column of the result of an endpoint.
+
+    key: its name in responses and queries. columns: the columns of the statement, several if the column is a composite
+    that an SQL file returns expanded into its attributes.
+    """
 
     key: str
     name: str

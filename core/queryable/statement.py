@@ -25,7 +25,7 @@ EMPTY = "''"
 """Position of a row beyond the page."""
 
 
-class _Following(Parameters):
+class _LabelledParameters(Parameters):
     """Parameters behind those of the routine. labels: the columns or words of the request that they belong to."""
 
     __slots__ = ("_first", "label", "labels")
@@ -45,7 +45,7 @@ class _Following(Parameters):
 class _LabellingRenderer(Renderer):
     """Labels the values of a comparison with its column."""
 
-    def __init__(self, parameters: _Following) -> None:
+    def __init__(self, parameters: _LabelledParameters) -> None:
         super().__init__(_NOTHING, parameters)
         self._following = parameters
 
@@ -55,7 +55,7 @@ class _LabellingRenderer(Renderer):
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedStatement:
     """A statement with its values, and for each the column or the word of the request that it belongs to."""
 
     sql: str
@@ -90,11 +90,11 @@ class Query:
     def around(self, sql: str, first: int) -> str:
         return self.rendered(sql, first).sql
 
-    def rendered(self, sql: str = "", first: int = 0) -> Rendered:
+    def rendered(self, sql: str = "", first: int = 0) -> RenderedStatement:
         """Return the statement and its values. Arguments as in `around`."""
-        parameters = _Following(first)
+        parameters = _LabelledParameters(first)
         text = _Statement(self, parameters).text(sql)
-        return Rendered(text, tuple(parameters.values), tuple(parameters.labels))
+        return RenderedStatement(text, tuple(parameters.values), tuple(parameters.labels))
 
     @property
     def shape(self) -> ResultShape:
@@ -128,7 +128,7 @@ def _output(column: QueryColumn, item: SelectColumn, *, changed: bool, number: i
 class _Statement:
     """The text of one query while it is made."""
 
-    def __init__(self, query: Query, parameters: _Following) -> None:
+    def __init__(self, query: Query, parameters: _LabelledParameters) -> None:
         self._query = query
         self._request = query.request
         self._language = query.language

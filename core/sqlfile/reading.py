@@ -76,10 +76,10 @@ def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True
     """
     if not any(word in text.lower() for word in ("http", *keywords)):
         return False
-    expected = keywords | {"http"}
+    first_words = keywords | {"http"}
     comments = tuple(comment for comment in split(text).comments if whole or comment.header)
     return any(
-        line.removeprefix("@").split(None, 1)[:1] and _first(line) in expected for line, _ in comment_lines(comments)
+        line.removeprefix("@").split(None, 1)[:1] and _first(line) in first_words for line, _ in comment_lines(comments)
     )
 
 

@@ -150,7 +150,7 @@ class _Parts:
         self._chosen: dict[Command, tuple[tuple[TableColumn, ...], tuple[Parameter, ...]]] = {}
 
     def chosen(self, command: Command) -> tuple[tuple[TableColumn, ...], tuple[Parameter, ...]]:
-        """Return the columns that are parameters, and these parameters."""
+        """Return the columns that are parameters of the endpoint for this command, and these parameters."""
         if command not in self._chosen:
             columns = tuple(column for column in self.table.columns if _CHOICES[command](column, self.table))
             parameters = tuple(_parameter(column, command, position) for position, column in enumerate(columns))

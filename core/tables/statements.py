@@ -95,7 +95,9 @@ class _Version:
 
     @classmethod
     def of(cls, table: Table, endpoint: Endpoint, present: int) -> _Version | None:
-        """Return the version, or None if the endpoint writes without one."""
+        """Return the SQL for the version column of a write; None if the endpoint has no version column. present: the
+        bit mask of the parameters that the request has.
+        """
         index = endpoint.version_index
         if index is None:
             return None

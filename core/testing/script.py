@@ -66,7 +66,7 @@ class HttpStep:
 
 @dataclass(frozen=True, slots=True)
 class StubStep:
-    """The response of another service to the requests that follow."""
+    """A line of a test script that sets the response of another service to later outgoing requests."""
 
     file: str
     line: int

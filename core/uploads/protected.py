@@ -11,7 +11,7 @@ from rowcall.core.data.record import Record
 
 
 @dataclass(frozen=True, slots=True)
-class Protected(Record):
+class ProtectedFolder(Record):
     path: str
     content: str
     """Content of the folder, for messages: "the working directory"."""
@@ -21,7 +21,7 @@ class Protected(Record):
 
 @dataclass(frozen=True, slots=True)
 class ProtectedFolders:
-    entries: tuple[Protected, ...] = ()
+    entries: tuple[ProtectedFolder, ...] = ()
 
     def conflict(self, folder: str) -> str | None:
         """Return why files of clients must not be written into `folder`, or None. A folder that contains a protected

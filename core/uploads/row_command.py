@@ -63,14 +63,14 @@ class RowCommand(Record):
 
 def row_command(text: str, names: Mapping[str, int], *, cells_are_json: bool = False) -> RowCommand:
     """Parse a row command. names: those of `core.endpoint.template.placeholder_names`."""
-    parser = _Reading(names)
+    parser = _CommandParser(names)
     sql = parser.read(text)
     row_types = (_INT4, 0 if cells_are_json else _TEXT_ARRAY, 0, 0)
     types = tuple(row_types[index] if index < ROW_VALUES else 0 for index in parser.picks)
     return RowCommand(sql, tuple(parser.picks), types, tuple(parser.parameters))
 
 
-class _Reading:
+class _CommandParser:
     def __init__(self, names: Mapping[str, int]) -> None:
         self._names = names
         self.picks: list[int] = []

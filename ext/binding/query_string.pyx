@@ -153,6 +153,7 @@ cdef bint _is_utf8_piece(const char *data, Py_ssize_t length) noexcept:
 
 
 cdef Py_ssize_t percent_decode(const char *source, Py_ssize_t length, char *target) noexcept nogil:
+    """Decode `length` bytes into `target`, which needs room for as many. Returns the number of decoded bytes."""
     cdef Py_ssize_t position = 0
     cdef Py_ssize_t written = 0
     cdef int high
@@ -176,6 +177,7 @@ cdef Py_ssize_t percent_decode(const char *source, Py_ssize_t length, char *targ
 
 
 cdef inline int _hex_digit(char digit) noexcept nogil:
+    """Return the value of a hexadecimal digit, or -1."""
     if c"0" <= digit <= c"9":
         return digit - c"0"
     if c"a" <= digit <= c"f":
@@ -206,6 +208,7 @@ cdef bint is_utf8(const char *data, Py_ssize_t length) noexcept nogil:
 
 
 cdef Py_ssize_t utf8_sequence(const unsigned char *data, Py_ssize_t available) noexcept nogil:
+    """Return the length of the multi-byte UTF-8 sequence at `data`; 0 if it is not valid (RFC 3629, 4)."""
     cdef unsigned char first = data[0]
     if available < 2 or data[1] & 0xC0 != 0x80:
         return 0

@@ -17,7 +17,7 @@ cdef class Meter:
     cpdef refused(self, int status)
 
 
-cdef class Measured:
+cdef class MeteredProtocol:
     cdef Meter meter
     cdef RequestContext context
     cdef readonly object inner

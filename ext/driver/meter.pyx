@@ -72,7 +72,7 @@ cdef class Meter:
             PyBuffer_Release(&self.view)
 
     def __call__(self, RequestContext context not None):
-        cdef Measured measured = Measured.__new__(Measured)
+        cdef MeteredProtocol measured = MeteredProtocol.__new__(MeteredProtocol)
         measured.meter = self
         measured.context = context
         measured.began = now()
@@ -123,7 +123,7 @@ COLUMN = {name: number for number, name in enumerate(columns)}
 
 
 @cython.freelist(256)
-cdef class Measured:
+cdef class MeteredProtocol:
     """Wraps the HTTP server's protocol object while one request is counted."""
 
     def __call__(self):

@@ -46,7 +46,7 @@ _TAKE = (
 )
 
 
-class _Waiting(NamedTuple):
+class _QueuedMail(NamedTuple):
     """A mail that waits to be sent. age: seconds since it was enqueued."""
 
     id: str
@@ -103,7 +103,7 @@ class MailDelivery:
             free, pause = self._room()
             rows = await self._queue.query(_TAKE, free, lease) if free > 0 else []
             for row in rows:
-                task = asyncio.get_running_loop().create_task(self._deliver(_Waiting(*row)))
+                task = asyncio.get_running_loop().create_task(self._deliver(_QueuedMail(*row)))
                 self._tasks.add(task)
                 task.add_done_callback(self._ended)
             if not rows or len(rows) >= free:
@@ -133,7 +133,7 @@ class MailDelivery:
         self._tasks.discard(task)
         self._wake.set()
 
-    async def _deliver(self, waiting: _Waiting) -> None:
+    async def _deliver(self, waiting: _QueuedMail) -> None:
         try:
             error, pause = await self._attempt(waiting)
             mail = (waiting.id, waiting.attempt, error)
@@ -147,7 +147,7 @@ class MailDelivery:
         except Exception:
             log.exception("mail %s", waiting.id)
 
-    async def _attempt(self, waiting: _Waiting) -> tuple[str | None, float | None]:
+    async def _attempt(self, waiting: _QueuedMail) -> tuple[str | None, float | None]:
         """Return the error, None if it was sent, and the seconds before the next attempt, None: there is none."""
         try:
             message = message_of(waiting.message, waiting.id, waiting.created.astimezone(UTC))

@@ -45,7 +45,7 @@ def ask_for_token(endpoint: Endpoint, services: Services) -> Step | None:
     if guard is None or endpoint.method in SAFE or not services.limited:
         return None
     options = endpoint.options
-    return _Asking(
+    return _AntiforgeryCheck(
         guard,
         services,
         signs_out=options.logout,
@@ -65,11 +65,11 @@ def guards(services: Services) -> tuple[Step, ...]:
     authenticating = (services.auth.sessions.authenticate,) if services.options.auth.schemes else ()
     foreign = refuse_foreign_sessions(services)
     guard = services.auth.antiforgery
-    asking = () if guard is None else (_Asking(guard, services).ask,)
+    asking = () if guard is None else (_AntiforgeryCheck(guard, services).ask,)
     return (*authenticating, *(() if foreign is None else (foreign,)), *asking)
 
 
-class _Asking:
+class _AntiforgeryCheck:
     """The antiforgery check of one endpoint."""
 
     def __init__(

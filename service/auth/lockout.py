@@ -18,9 +18,8 @@ log = logging.getLogger("rowcall")
 
 
 def count_sign_ins(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that counts an attempt, or None if the endpoint neither signs in nor consumes tokens.
-
-    Impersonation is for callers who have signed in.
+    """Return the step that counts a request as an attempt to sign in; None if the endpoint neither signs in nor
+    consumes tokens. Impersonation is not counted, because its callers have signed in before.
     """
     guard = services.auth.guard
     options = endpoint.options
@@ -45,7 +44,9 @@ def count_sign_ins(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _account(endpoint: Endpoint, services: Services, parts: tuple[str, ...]) -> int | None:
-    """Return the index of the parameter with the name of the account. parts: of its name."""
+    """Return the index of the parameter that contains the name of the account; None if there is none. parts: as in
+    `account_parameter`.
+    """
     auth = services.options.auth
     password = auth.login.password.lower()
     excluded = {item.index for item in injected_parameters(endpoint, auth.mapping)}

@@ -26,10 +26,10 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     """Return the function for the key. Call it when all parameters have their values and, for `reads_body`, the body is
     read.
     """
-    prefix, expected = plan.prefix, plan.parameters
+    prefix, key_mask = plan.prefix, plan.parameters
 
     def key(context: RequestContext) -> bytes:
-        return encode_key(prefix, context.mask, context.arguments, expected)
+        return encode_key(prefix, context.mask, context.arguments, key_mask)
 
     parts: list[Part] = []
     if endpoint.options.proxy is not None:
@@ -47,7 +47,7 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     def key_with_parts(context: RequestContext) -> bytes:
         arguments = context.arguments if values is None else values(context)
         whole = prefix + b"".join([part(context) for part in parts])
-        return encode_key(whole, context.mask, arguments, expected)
+        return encode_key(whole, context.mask, arguments, key_mask)
 
     compute_key = key_with_parts if parts or values is not None else key
     if plan.hash_from is None and plan.longest_key is None:

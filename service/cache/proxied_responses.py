@@ -22,7 +22,7 @@ from rowcall.service.request.body import read_body
 from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.protocols import Headers, ObservedProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
-from rowcall.service.shared_state.single_flight import CacheLease, LookupResult, NotShared, ending
+from rowcall.service.shared_state.single_flight import CacheLease, LookupResult, NotShareable, ending
 
 _PARTIAL = ("range", "if-range", "if-none-match", "if-modified-since", "if-match", "if-unmodified-since")
 """Headers of requests whose response may be a part of the resource, or state that it has not changed (RFC 9110, 13 and
@@ -92,7 +92,7 @@ def around_answer(
         if type(result) is Entry:
             give(context, result)
             return
-        if isinstance(result, NotShared | Entry):
+        if isinstance(result, NotShareable | Entry):
             report_outcome(context, "bypass")
             return
         if _asks_for_less(context):
@@ -154,9 +154,9 @@ def _are_events(headers: Headers) -> bool:
 
 
 class _CacheWriter(ObservedProtocol):
-    """Stores a response that is sent in one piece, after it was sent: one that cannot be sent is never used again.
+    """Stores a response in the cache after it was sent in one piece. A response that could not be sent is not stored.
 
-    `room`: bytes that are buffered for this.
+    room: maximum size in bytes of a response that is buffered to be sent in one piece.
     """
 
     __slots__ = ("_context", "_seconds", "room")

@@ -54,12 +54,12 @@ class Describer:
     async def served_requests(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
         """Return names and texts of the `.http` files that workers serve, without definitions of routines if the
         database cannot be read."""
-        expected = self._descriptions.http_files
-        if expected is None or not expected.serve:
+        options = self._descriptions.http_files
+        if options is None or not options.serve:
             return ()
         endpoints, _ = self._as_sent(endpoints, types_of)
-        definitions = await self._definitions(endpoints, {expected.comment})
-        return tuple(http_files(endpoints, definitions or {}, expected))
+        definitions = await self._definitions(endpoints, {options.comment})
+        return tuple(http_files(endpoints, definitions or {}, options))
 
     async def texts(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
         """Return names and texts of everything that is generated, without definitions of routines if the database

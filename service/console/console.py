@@ -123,7 +123,7 @@ class Console:
         self._reloads.add(before, after, difference)
 
     def __call__(self, request: MountRequest) -> MountResponse:
-        """Raises `Problem`."""
+        """Return the response to a request. Raises `Problem`, with the security headers of the console."""
         try:
             return self._respond(request)
         except Problem as problem:
@@ -172,7 +172,9 @@ class Console:
         return MountResponse(200, (("content-type", "text/event-stream"), *_PROTECTION), self._counted(events))
 
     def _counted(self, events: Iterator[bytes]) -> Iterator[bytes]:
-        """Count the stream from its first part on: that of a HEAD request never begins."""
+        """Pass on the parts of a stream, and count it as open from its first part to its end. The stream of a HEAD
+        request never begins, and is not counted.
+        """
         mark = object()
         self._streams.add(mark)
         try:
@@ -182,7 +184,7 @@ class Console:
             self._streams.discard(mark)
 
     def _goes_on(self, request: MountRequest) -> bool:
-        """Return whether a stream goes on: the service runs, and the session of the request has not ended."""
+        """Return whether a stream continues: the service is not stopping, and the session of the request is valid."""
         return not self._closing.is_set() and self._gate.holds(request)
 
     def _overviews(self, request: MountRequest) -> Iterator[bytes]:

@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """time: seconds of the monotonic clock."""
+    """The counters at one moment. time: in seconds of the monotonic clock. totals: sums over `rows`."""
 
     time: float
     rows: list[Row]
@@ -40,7 +40,7 @@ class _Sample:
 
 
 class Load:
-    """Samples of the counters. Thread-safe."""
+    """Reports about the current load, from samples of the counters of all workers. Thread-safe."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -51,7 +51,12 @@ class Load:
         self._traffic = Traffic()
 
     def overview(self) -> dict[str, Any]:
-        """Return rates since the previous sample. If there is no recent one, wait a second for two."""
+        """Return the figures of the overview page: rates and latencies since the previous sample, and the current state
+        of pools, cache and processes.
+
+        If the previous sample is too old, this takes two with a second between them. Requests at the same moment share
+        one overview.
+        """
         with self._lock:
             before = self._last
             now = time.monotonic()
@@ -66,7 +71,7 @@ class Load:
             return self._overview
 
     def traffic(self) -> Mapping[tuple[str, str], dict[str, Any]]:
-        """Return what was counted since the start, by method and path of an endpoint."""
+        """Return requests, errors, durations and rows of each endpoint since the start, by its method and path."""
         rows = (row for row in read(self._sources.folder) if row.label[0] == "endpoint")
         return {(row.label[1], row.label[2]): _counted(row.numbers) for row in rows}
 
@@ -143,7 +148,7 @@ class Load:
 
 
 def _totals(rows: Iterable[Row]) -> dict[str, float]:
-    """Return the sums of endpoints and of requests without an endpoint."""
+    """Return the sum of each counter over all endpoints and the requests that no endpoint matched."""
     totals = dict.fromkeys((*STATUSES, *BUCKETS, *_SUMMED), 0.0)
     for row in rows:
         if row.label[0] == "endpoint" or row.label == ("worker", "unrouted"):

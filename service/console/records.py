@@ -27,7 +27,7 @@ _ENTRIES = 500
 
 
 class _Side(NamedTuple):
-    """The endpoints of a reload before or after it, with the types of their databases."""
+    """The endpoints before or after a reload, with the types of their databases."""
 
     endpoints: Sequence[Endpoint]
     types: Mapping[int, TypeInfo]

@@ -80,7 +80,9 @@ class Sessions:
         return self._add(self._sessions, _Running(self._clock() + seconds, session))
 
     def sign_in(self, token: str, address: str = "") -> str | None:
-        """Use up the token of a link, and return the secret of a new session; None if it is not valid."""
+        """Begin a session with the token of a link, which cannot be used again. Returns the secret of the session; None
+        if the token is not valid.
+        """
         with self._lock:
             digest = self._find(self._links, token)
             if digest is None:

@@ -15,7 +15,7 @@ from rowcall.ext.rendering.body_writer import BodyWriter
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Ahead, Preamble, Values
 from rowcall.service.database.statements import numbers
-from rowcall.service.request_context.redaction import Redacted
+from rowcall.service.request_context.redaction import RedactedLabel
 from rowcall.service.request_context.request_context import RequestContext
 
 MOST_STATEMENTS = 256
@@ -137,7 +137,7 @@ class Call:
 
     def __post_init__(self) -> None:
         if self.sensitive:
-            self.label = Redacted(self.label)
+            self.label = RedactedLabel(self.label)
 
     def statement(self, mask: int) -> Statement:
         """Return the statement for a mask; it is built at first use, as most endpoints are called with one or two

@@ -244,7 +244,7 @@ class Failures:
                 message = hide_values(message, context.arguments)
             problem = _refused_value(call, context, execution, message)
             problem = problem or _refused_column(call, context, execution, message, tries or AttemptState())
-            text = _said(execution.error, message)
+            text = _error_line(execution.error, message)
             log.log(level_of(problem.status), "%s: %s%s", call.label, text, _details(call, context))
             problem.logged = True
             return problem
@@ -343,7 +343,7 @@ def _passes(call: Call, execution: Execution) -> bool:
     return error.sqlstate in strategy.codes and not call.policy.maps(error.sqlstate)
 
 
-def _said(error: ServerError, message: str) -> str:
+def _error_line(error: ServerError, message: str) -> str:
     """Return SQLSTATE and message on one line."""
     return f"{error.sqlstate}: {message}".replace("\n", "\\n")
 
@@ -359,7 +359,7 @@ def _why_broken(call: Call, context: RequestContext, execution: Execution) -> st
         return str(execution.failure or "the connection to the database was lost")
     if error.sqlstate == QUERY_CANCELED and _out_of_time(execution):
         return f"nothing more has come within its limit of {execution.timeout:g} s"
-    return _said(error, hide_values(error.message, context.arguments) if call.sensitive else error.message)
+    return _error_line(error, hide_values(error.message, context.arguments) if call.sensitive else error.message)
 
 
 def _why(execution: Execution) -> str:

@@ -24,7 +24,7 @@ _PATTERNS = " (in a key of Service or Service:CrudSource whose name ends with Si
 _OPTIONS = "ConnectionSettings:RetryOptions"
 
 
-class Opening:
+class OpeningRetries:
     def __init__(self, settings: Settings, *, patient: bool = True) -> None:
         self._delays = settings.numbers(f"{_OPTIONS}:RetrySequenceSeconds")
         if not patient or not settings.flag(f"{_OPTIONS}:Enabled"):

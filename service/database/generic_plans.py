@@ -32,7 +32,9 @@ select
 
 @dataclass(frozen=True, slots=True)
 class UserNames:
-    """Unqualified names of user-defined objects that may run queries; EXPLAIN qualifies names only when it must."""
+    """Names of user-defined functions, domains and operators that may run queries, to find them in plans. The names
+    have no schema, because EXPLAIN shows it only where the name alone is ambiguous.
+    """
 
     functions: frozenset[str]
     domains: frozenset[str]

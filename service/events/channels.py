@@ -26,8 +26,8 @@ Hear = Callable[[str, str], None]
 
 
 def channels_of(options: Iterable[Options]) -> frozenset[str]:
-    expected = (item.events for item in options)
-    return frozenset(events.channel for events in expected if events is not None and events.channel is not None)
+    all_events = (item.events for item in options)
+    return frozenset(events.channel for events in all_events if events is not None and events.channel is not None)
 
 
 class ChannelListener:
@@ -86,16 +86,16 @@ class ChannelListener:
     async def _listen(self, connection: psycopg.AsyncConnection, *, again: bool) -> None:
         """Listen until no channel is watched any more."""
         active: frozenset[str] = frozenset()
-        while expected := self._watched:
+        while watched := self._watched:
             self._changed.clear()
-            for command, channels in (("listen {}", expected - active), ("unlisten {}", active - expected)):
+            for command, channels in (("listen {}", watched - active), ("unlisten {}", active - watched)):
                 for channel in sorted(channels):
                     await connection.execute(sql.SQL(command).format(sql.Identifier(channel)))
-            active = expected
+            active = watched
             if again:
                 again = False
                 log.info("listening again on %s; what was notified meanwhile is lost", ", ".join(sorted(active)))
-            if expected == self._watched:
+            if watched == self._watched:
                 self._settled.set()
             await self._hear_until_changed(connection)
 

@@ -44,7 +44,7 @@ class Connections:
         self._unread: weakref.WeakValueDictionary[str, Unread] = weakref.WeakValueDictionary()
 
     def unread(self, client: str) -> Unread:
-        """Return the object that the streams of one connection share."""
+        """Return the counter of unread bytes of a connection, which all its streams share. client: its address."""
         unread = self._unread.get(client)
         if unread is None:
             unread = self._unread[client] = Unread()

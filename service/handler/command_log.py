@@ -112,8 +112,8 @@ def description(endpoint: Endpoint, options: WorkerOptions, *, sealed: bool = Tr
 
 
 def _secret_parameters(endpoint: Endpoint, *, sealed: bool) -> frozenset[int]:
-    """Return the indexes of parameters whose values are not logged: all of a sensitive endpoint, else passwords,
-    hashes, and values that are not encrypted yet.
+    """Return the indexes of parameters whose values are not logged: all of a sensitive endpoint, else passwords and
+    their hashes, and the parameters to encrypt. sealed: the latter are encrypted already, and so are logged.
     """
     if endpoint.options.sensitive:
         return frozenset(range(len(endpoint.parameters)))

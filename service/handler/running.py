@@ -63,12 +63,12 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     shape = endpoint.table_shape
     if shape is None or not services.options.tables.keys or is_sign(endpoint) or endpoint.options.invalidates:
         return None
-    expected = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
+    template = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
     flat = replace(without_choice(endpoint), shape=shape)
     headers = comment_headers(endpoint, services)
     report = _status_reporter(endpoint, services)
     steps: dict[str, tuple[Step, ...]] = {}
-    for key, table_format in table_formats(flat, expected, services.options, services.database).items():
+    for key, table_format in table_formats(flat, template, services.options, services.database).items():
         after = send_result(endpoint, services)
         steps[key] = (
             *((headers,) if headers else ()),
@@ -78,7 +78,7 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
         )
 
     async def choose(context: RequestContext) -> None:
-        chosen = steps.get(expected.fill(partial(argument_text, context)))
+        chosen = steps.get(template.fill(partial(argument_text, context)))
         if chosen is not None:
             if report is not None:
                 report(context, "bypass")

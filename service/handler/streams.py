@@ -22,8 +22,8 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.tracing.request_tracing import trace_streams
 
 
-class Offered(NamedTuple):
-    """An event stream. terms: the access rules and filters, as a value to compare."""
+class EventStreamRoute(NamedTuple):
+    """The route of an event stream. terms: its access rules and filters; open streams end when these change."""
 
     path: str
     terms: object
@@ -32,8 +32,10 @@ class Offered(NamedTuple):
     steps: tuple[Step, ...]
 
 
-def offered_streams(endpoints: Iterable[Endpoint], services: Services, broadcaster: Broadcaster) -> Iterator[Offered]:
-    """Iterate over the event streams of the endpoints. A path that several endpoints name is one stream."""
+def event_stream_routes(
+    endpoints: Iterable[Endpoint], services: Services, broadcaster: Broadcaster
+) -> Iterator[EventStreamRoute]:
+    """Yield the route of each event stream of the endpoints. A path that several endpoints name is one stream."""
     result: dict[str, Endpoint] = {}
     for endpoint in endpoints:
         path = stream_path(endpoint, services.options.events.level)
@@ -42,9 +44,9 @@ def offered_streams(endpoints: Iterable[Endpoint], services: Services, broadcast
     for path, endpoint in result.items():
         terms = _terms(endpoint, services)
         steps = _steps(endpoint, path, terms, services.there(endpoint.options.connection), broadcaster)
-        expected = endpoint.options.events or Events()
-        access = endpoint.access if _is_closed(expected, services) else ANYONE
-        yield Offered(path, terms, access, tuple(steps))
+        events = endpoint.options.events or Events()
+        access = endpoint.access if _is_closed(events, services) else ANYONE
+        yield EventStreamRoute(path, terms, access, tuple(steps))
 
 
 def _is_closed(events: Events, services: Services) -> bool:
@@ -55,19 +57,19 @@ def _is_closed(events: Events, services: Services) -> bool:
 
 
 def _terms(endpoint: Endpoint, services: Services) -> object:
-    expected = endpoint.options.events or Events()
-    result = (expected.channel, expected.filters, endpoint.options.connection)
-    return (*result, endpoint.access) if _is_closed(expected, services) else result
+    events = endpoint.options.events or Events()
+    result = (events.channel, events.filters, endpoint.options.connection)
+    return (*result, endpoint.access) if _is_closed(events, services) else result
 
 
 def _steps(
     endpoint: Endpoint, path: str, terms: object, services: Services, broadcaster: Broadcaster
 ) -> Iterator[Step]:
-    expected = endpoint.options.events or Events()
+    events = endpoint.options.events or Events()
     traced = trace_streams(endpoint, path, services)
     if traced is not None:
         yield traced
-    closed = _is_closed(expected, services)
+    closed = _is_closed(events, services)
     if endpoint.access.basic is not None:
         check = basic_step(endpoint, services)
         yield check if closed else _if_given(check)
@@ -76,7 +78,7 @@ def _steps(
     authorizing = authorize(endpoint, services) if closed else None
     if authorizing is not None:
         yield authorizing
-    yield Subscription(path, terms, expected, services, broadcaster).open
+    yield Subscription(path, terms, events, services, broadcaster).open
 
 
 def _if_given(check: Step) -> Step:

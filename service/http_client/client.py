@@ -131,7 +131,7 @@ class Client:
                 if not _repeats(begun.request, error, used=begun.reused):
                     raise
             connection = await self._pool.acquire(begun.request.address.origin, None, fresh=True)
-            return await connection.context(begun.request)
+            return await connection.send(begun.request)
 
         return await self._watched(begun.request, begun.metered, receive())
 
@@ -163,8 +163,8 @@ class Client:
     async def _attempt(self, request: OutgoingRequest, guard: Guard | None) -> HttpResponse:
         """Send one request, without following redirects."""
         if not self.watches:
-            return await self._context(request, guard)
-        return await self._watched(request, self._begun(request), self._context(request, guard))
+            return await self._send_with_retry(request, guard)
+        return await self._watched(request, self._begun(request), self._send_with_retry(request, guard))
 
     @property
     def watches(self) -> bool:
@@ -217,17 +217,17 @@ class Client:
         if self._circuit_breakers is not None:
             self._circuit_breakers.failed(address.origin)
 
-    async def _context(self, request: OutgoingRequest, guard: Guard | None) -> HttpResponse:
+    async def _send_with_retry(self, request: OutgoingRequest, guard: Guard | None) -> HttpResponse:
         origin = request.address.origin
         connection = await self._pool.acquire(origin, guard)
         used = connection.used > 0
         try:
-            return await connection.context(request)
+            return await connection.send(request)
         except OutboundError as error:
             if not _repeats(request, error, used=used):
                 raise
         connection = await self._pool.acquire(origin, guard, fresh=True)
-        return await connection.context(request)
+        return await connection.send(request)
 
 
 class Begun(Receiver, Protocol):

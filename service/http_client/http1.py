@@ -33,7 +33,7 @@ CONTINUE_WITHIN = 1.0
 
 
 class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
-    """`await connection.context(request)` sends a request and returns its response. `on_free` is called when the
+    """`await connection.send(request)` sends a request and returns its response. `on_free` is called when the
     connection can take another one, or is closed.
     """
 
@@ -64,7 +64,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
 
     # --- a request -------------------------------------------------------------------------------------------------
 
-    async def context(self, request: OutgoingRequest) -> HttpResponse:
+    async def send(self, request: OutgoingRequest) -> HttpResponse:
         """Send the request. Return its response once the final header section has arrived.
 
         Raises:
@@ -155,10 +155,10 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
                 # The error is behind a complete response, which is valid; only the connection is not.
                 self._close()
                 return
-            self._fail(OutboundError(f"the answer is not HTTP: {error}"))
+            self._fail(OutboundError(f"the response is not HTTP: {error}"))
             return
         if self._state == WAITING and self._head_bytes > MAX_HEAD:
-            self._fail(OutboundError(f"the headers of the answer are larger than {MAX_HEAD} bytes"))
+            self._fail(OutboundError(f"the headers of the response are larger than {MAX_HEAD} bytes"))
         elif self._state == BODY and self._answer is not None:
             self._hold_back(self._answer)
 
@@ -175,7 +175,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
         unanswered = self._state == WAITING and self._head_bytes == 0
         reason = "the connection was closed" if error is None else f"the connection broke: {error}"
         if self._state == BODY:
-            reason = "the connection was closed before the answer was complete"
+            reason = "the connection was closed before the response was complete"
         self._fail(OutboundError(reason, unanswered=unanswered))
 
     def pause_writing(self) -> None:

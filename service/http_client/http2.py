@@ -95,8 +95,8 @@ class Http2Connection(asyncio.Protocol):
 
     # --- a request -------------------------------------------------------------------------------------------------
 
-    async def context(self, request: OutgoingRequest) -> HttpResponse:
-        """Send a request, as `Http1Connection.context` does."""
+    async def send(self, request: OutgoingRequest) -> HttpResponse:
+        """Send a request, as `Http1Connection.send` does."""
         if not self.usable:
             raise OutboundError("the connection was closed", unanswered=True)
         self.used += 1

@@ -132,7 +132,11 @@ class _Once:
         return names, [*names, digest_of(context), self._seconds]
 
     def _take(self, context: RequestContext, state: _State) -> bool:
-        """Put a stored result into the request. Return False if the request is new. Raises `Problem`."""
+        """If the response to an equal request is stored, make it the result of this one and return True. Return False
+        if the key is new.
+
+        Raises `Problem`: 409 while an equal request is running, 422 if the key belongs to another request.
+        """
         if state.result is not None:
             context.execution = state.result
             context.protocol = HeadersProtocol(context.protocol, [REPLAYED])

@@ -36,7 +36,7 @@ Check = Callable[[RequestContext, str, str], Awaitable[bool]]
 """Returns whether the session with this id, of the user with this id, is still valid."""
 
 
-class _Sent(NamedTuple):
+class _KeyArguments(NamedTuple):
     """The arguments of the command for API keys."""
 
     digest: str
@@ -67,7 +67,7 @@ class IntrospectedSessions(Sessions):
         self._users: IntrospectionCache[User] = IntrospectionCache(
             0.0 if options.api_keys is None else options.api_keys.seconds
         )
-        self._sent: WeakKeyDictionary[User, _Sent] = WeakKeyDictionary()
+        self._sent: WeakKeyDictionary[User, _KeyArguments] = WeakKeyDictionary()
         """The API key by which each user was authenticated."""
         # Shared by all streams with the same key. Checked again before a result is older than one for a request may be.
         self._keys_holding: IntrospectionCache[bool] = IntrospectionCache(
@@ -108,14 +108,14 @@ class IntrospectedSessions(Sessions):
             return None
         digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
         address = None if self.looks_at is None else self.looks_at(context.scope)
-        key_of_request = _Sent(digest, None if address is None else address.decode())
+        key_of_request = _KeyArguments(digest, None if address is None else address.decode())
         cached = self._users.known(key_of_request.text)
         if cached is None:
             return self._look_up(context, key_of_request)
         context.user = cached[0]
         return None
 
-    async def _look_up(self, context: RequestContext, sent: _Sent) -> None:
+    async def _look_up(self, context: RequestContext, sent: _KeyArguments) -> None:
         async def find_user() -> User | None:
             claims = await self.look_up(context, sent.digest)
             if claims is None:
@@ -126,7 +126,7 @@ class IntrospectedSessions(Sessions):
 
         context.user = await self._users.ask(sent.text, find_user)
 
-    async def _key_holds(self, sent: _Sent) -> bool:
+    async def _key_holds(self, sent: _KeyArguments) -> bool:
         cached = self._keys_holding.known(sent.text)
         if cached is not None:
             return cached[0] is not None

@@ -40,12 +40,12 @@ class Attempt(NamedTuple):
 
     @property
     def settled(self) -> bool:
-        """Whether the row of the job needs no change: the routine has finished it."""
+        """Whether the call has succeeded. Its transaction has then marked the job as finished."""
         return 200 <= self.status < 300
 
 
 class _Caller:
-    """Stands for the client of a job, who leaves when the job is cancelled."""
+    """Protocol object of a job: its client disconnects when the job is cancelled."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -55,7 +55,9 @@ class _Caller:
 
 
 async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: Start) -> Attempt:
-    """Run the routine of a job, with the arguments and claims of its caller, and return the outcome."""
+    """Run the routine of a job with the arguments and claims of the caller who enqueued it. Returns the outcome; after
+    a failure, the caller stores it.
+    """
     endpoint = jobs.endpoints.get(job.endpoint)
     if endpoint is None:
         job.interrupt("its endpoint is not served any more")

@@ -17,7 +17,7 @@ _ADD = "select rowcall.add_job($1, $2::jsonb, true, $3, $4::int, $5, $6, $7::jso
 
 
 def enqueue(endpoint: Endpoint, services: Services) -> Step:
-    """Return the step that enqueues a request whose arguments are bound and validated."""
+    """Return the step that enqueues a job for a request whose arguments are bound and validated, and answers 202."""
     options, job = services.options.jobs, endpoint.options.job
     assert options is not None  # noqa: S101 (compiled where jobs are on)
     assert job is not None  # noqa: S101 (of endpoints with this option only)
@@ -64,7 +64,7 @@ def _indexes(endpoint: Endpoint, names: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _key(context: RequestContext, indexes: tuple[int, ...]) -> bytes:
-    """Return the values of the parameters as text. A missing one differs from NULL."""
+    """Return the values of these parameters as a text to compare. A parameter without value differs from NULL."""
     parts: list[tuple[int, str | None]] = []
     for index in indexes:
         bit = 1 << index

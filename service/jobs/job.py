@@ -26,7 +26,11 @@ MOST_INTERRUPTIONS = 20
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One attempt of a job. cancelled: set when its caller has cancelled it. report: stores a message of progress."""
+    """One attempt of a job.
+
+    bound: whether `arguments` contains bound arguments (`arguments_of`); otherwise it is a JSON document by parameter
+    names. cancelled: set when its caller has cancelled it. report: stores a message of progress.
+    """
 
     id: str
     endpoint: str
@@ -43,7 +47,7 @@ class Job:
     """Reason of the service for which this attempt has ended or has to end."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     abandoned: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the cancelled attempt has ended, which then has no response."""
+    """Set when the cancelled attempt has ended without a response."""
 
     @property
     def number(self) -> int:
@@ -56,14 +60,16 @@ class Job:
             self.interruption = reason
 
     def user(self, options: AuthOptions) -> User | None:
-        """Return the caller who has enqueued it, with the claims of that time."""
+        """Return the caller who enqueued the job, with the claims of that time; None for an anonymous caller."""
         if not isinstance(self.claims, list):
             return None
         return User(tuple((str(kind), str(value)) for kind, value in self.claims), options.identity, "job")
 
 
 def arguments_of(endpoint: Endpoint, context: RequestContext) -> bytes:
-    """Return the bound arguments of a request as JSON: texts by the names of the parameters in the database."""
+    """Return the bound arguments of a request as a JSON object: the text of each value, or null, by the index of its
+    parameter. Parameters that get their default are left out.
+    """
     values = iter(context.arguments)
     return orjson.dumps(
         {
@@ -75,12 +81,16 @@ def arguments_of(endpoint: Endpoint, context: RequestContext) -> bytes:
 
 
 def names_of(endpoint: Endpoint) -> str:
-    """Return the signature for which arguments were bound."""
+    """Return the names and types of the parameters as a text. It is stored with bound arguments, which fit only an
+    endpoint with an equal text.
+    """
     return ",".join(f"{item.db_name}:{item.cast}" for item in endpoint.parameters)
 
 
 def bind_arguments(endpoint: Endpoint, job: Job) -> Binding:
-    """Return mask and values. Raises `BindingError` for arguments that do not fit the endpoint."""
+    """Return the arguments of a job for a call: those that were bound when it was enqueued, or its JSON document bound
+    like the body of a request. Raises `BindingError` for arguments that do not fit the endpoint.
+    """
     if job.bound:
         if not isinstance(job.arguments, Mapping) or job.arguments.get("signature") != names_of(endpoint):
             raise BindingError(409, "the parameters of the endpoint have changed since the job was enqueued")

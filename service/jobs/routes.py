@@ -1,4 +1,4 @@
-"""The addresses of jobs: `GET` shows one to its owner, or lists them; `DELETE` cancels one."""
+"""The routes of jobs: `GET` shows a job to its owner, or lists the owner's jobs; `DELETE` cancels a job."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOST_LISTED = 500
 
 
 class _Filters(NamedTuple):
-    """What a list of jobs is restricted to."""
+    """The filters and the page of a list of jobs."""
 
     state: str | None = None
     queue: str | None = None

@@ -232,7 +232,7 @@ class JobRunner:
         await self._fail(job, attempt.reason, delay)
 
     async def _give_back(self, job: Job, reason: str) -> None:
-        """Let a job wait again after an attempt that the service has broken off.
+        """Return a job to the queue after the service has interrupted its attempt.
 
         It runs in this worker until the delay has passed: as a waiting job with a later time, it would be overtaken by
         the next one with its key.
@@ -255,7 +255,7 @@ class JobRunner:
         return longest * random.uniform(0.75, 1.25)  # noqa: S311 (spreads load, guards nothing)
 
     async def _fail(self, job: Job, reason: str, delay: float | None, *, state: str = "failed") -> None:
-        """Store the end of an attempt without effect. delay: seconds until the next one; None: there is none."""
+        """Store a failed attempt of a job. delay: seconds until the next attempt; None: the job ends with `state`."""
         await self._queue.query(
             "select rowcall.fail_job(%s::uuid, %s, %s, %s::float8, %s)",
             job.id, job.attempt, reason[:MOST_MESSAGE], delay, state,

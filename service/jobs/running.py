@@ -19,7 +19,7 @@ _FINISH = "select rowcall.finish_job($1::uuid, $2::int, $3, $4)"
 
 
 def run_in_job(endpoint: Endpoint, call: Call, services: Services) -> Step:
-    """Return the step that runs the call of a job."""
+    """Return the step that runs the call of a job and marks the job as finished, both in one transaction."""
     hold = own_call(f"{endpoint.name} job", _HOLD, 2, services)
     finish = own_call(f"{endpoint.name} job", _FINISH, 4, services, binary=(3,))
     content_type = (endpoint.options.content_type or endpoint.shape.content_type).encode()
@@ -36,7 +36,9 @@ def _run(
 async def _run_for_job(
     database: Database, call: Call, hold: Call, finish: Call, content_type: bytes, context: RequestContext
 ) -> None:
-    """Run it, and record in the job if it ends for a reason of the service, or without a response."""
+    """Run the call. If the service interrupts it, record the reason in the job; if its caller has cancelled it, set
+    `abandoned`.
+    """
     job: Job = context.scope.job
     try:
         await _run_once(database, call, hold, finish, content_type, context)
@@ -65,7 +67,7 @@ async def _run_once(
 
 
 class _Progress(NoticeListener):
-    """Stores what a routine RAISEs as INFO: the progress of its job."""
+    """Notice listener that reports what a routine raises at level INFO as the progress of its job."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -79,7 +81,7 @@ class _Progress(NoticeListener):
             self._job.report(message)
 
     def send(self, message: str) -> None:
-        """Messages of the service are no progress."""
+        """Ignore a message of the service: only what the routine raises is progress."""
 
     def end(self, committed: bool) -> None:
-        """The row of the job has the outcome."""
+        """Do nothing: the outcome is stored with the job, by `finish_job` or by the runner."""

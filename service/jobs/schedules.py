@@ -58,7 +58,9 @@ class Schedules:
             self._next[endpoint.name] = next(due_after(schedule, now))
 
     async def _begin(self, query: Query, now: datetime) -> None:
-        """Find the next times, and those that were missed while no service ran."""
+        """Determine when each schedule is due next, and enqueue the jobs of schedules that were due while no service
+        ran, if they are made up for.
+        """
         former = {endpoint.name: due_before(_schedule(endpoint), now) for endpoint in self._endpoints}
         rows = await query(
             "select endpoint, due from rowcall.last_due(%s::text[], %s::timestamptz[])",
@@ -68,7 +70,7 @@ class Schedules:
         for endpoint in self._endpoints:
             schedule, due = _schedule(endpoint), former[endpoint.name]
             if due is not None and last[endpoint.name] < due and (schedule.missed or now - due <= TOLERANCE):
-                log.info("%s: its job for %s is made up for", endpoint.name, due)
+                log.info("%s: the job that was due at %s is enqueued now", endpoint.name, due)
                 await _enqueue(query, endpoint, due)
         self._next = {endpoint.name: next(due_after(_schedule(endpoint), now)) for endpoint in self._endpoints}
 

@@ -13,7 +13,7 @@ from rowcall.service.log.entry import VERBOSE, Entry, json_line, level_name
 from rowcall.service.log.handlers import Forwarder, Send, SinkHandler
 from rowcall.service.log.options import LogOptions, log_options
 from rowcall.service.log.recent import RecentEntries
-from rowcall.service.log.request_line import Seen, request_entry
+from rowcall.service.log.request_line import RequestRecord, request_entry
 from rowcall.service.log.rotating_file import RotatingFile
 from rowcall.service.log.sinks import ConsoleSink, Sink, SinkThread, say_on_stderr
 from rowcall.service.log.telemetry import TelemetrySink
@@ -68,7 +68,7 @@ class Log:
             self.handler.add(SinkThread(self._recent, self.options.floor, self._say))
         return self._recent
 
-    def take(self, batch: Iterable[Entry | Seen]) -> None:
+    def take(self, batch: Iterable[Entry | RequestRecord]) -> None:
         """Accept a batch of a worker."""
         self.handler.submit([item if isinstance(item, Entry) else request_entry(item) for item in batch])
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from rowcall.service.log.entry import NOTHING, Entry, harmless
-from rowcall.service.log.request_line import Seen
+from rowcall.service.log.request_line import RequestRecord
 from rowcall.service.log.sinks import SinkThread
 
 DELAY = 0.05
@@ -62,7 +62,7 @@ class SinkHandler(logging.Handler):
         super().close()
 
 
-Send = Callable[[list[Entry | Seen]], None]
+Send = Callable[[list[Entry | RequestRecord]], None]
 
 
 class Forwarder(logging.Handler):
@@ -79,7 +79,7 @@ class Forwarder(logging.Handler):
         self._client_name = client_name
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._gathered: list[Entry | Seen] = []
+        self._gathered: list[Entry | RequestRecord] = []
         self._flushes_soon = False
         self._lost = 0
 
@@ -103,7 +103,7 @@ class Forwarder(logging.Handler):
             self._flushes_soon = True
             self._loop.call_soon(self.flush)
 
-    def add_request(self, seen: Seen) -> None:
+    def add_request(self, seen: RequestRecord) -> None:
         """Add a request to the batch. From the event loop's thread only."""
         gathered = self._gathered
         gathered.append(seen)

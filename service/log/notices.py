@@ -8,7 +8,7 @@ import logging
 from rowcall.service.log import VERBOSE
 from rowcall.service.log.entry import one_line
 from rowcall.service.log.request_log import request_properties
-from rowcall.service.request_context.redaction import HIDDEN, Redacted
+from rowcall.service.request_context.redaction import HIDDEN, RedactedLabel
 
 log = logging.getLogger("rowcall.notices")
 
@@ -41,7 +41,7 @@ class NoticeLog:
         level = _LEVELS.get(severity, VERBOSE)
         if sqlstate == _BY_THE_DRIVER or not log.isEnabledFor(level):
             return
-        if isinstance(label, Redacted):
+        if isinstance(label, RedactedLabel):
             # The text may contain values of the request in any form.
             message, context = HIDDEN, None
         properties = {} if label is None else request_properties(getattr(owner, "protocol", owner))

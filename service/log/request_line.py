@@ -11,12 +11,12 @@ from rowcall.service.log.entry import Entry, one_line
 
 CHANNEL = "rowcall.http"
 
-Seen = tuple[float, str, str, int, float, str, str, str]
+RequestRecord = tuple[float, str, str, int, float, str, str, str]
 """Time of its end, method, path without query, status, seconds; endpoint, correlation id, trace id, each possibly
 empty."""
 
 
-def request_entry(seen: Seen) -> Entry:
+def request_entry(seen: RequestRecord) -> Entry:
     """Return the entry `HTTP GET /api/orders responded 200 in 1.2345 ms` (logging-6): Error for 5xx, else
     Information."""
     moment, method, path, status, seconds, endpoint, correlation, trace = seen

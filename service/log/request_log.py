@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rowcall.service.log.request_line import Seen
+from rowcall.service.log.request_line import RequestRecord
 from rowcall.service.request_context.protocols import Handle, Headers, HeadersProtocol, ObservedProtocol
 from rowcall.service.request_context.trace import trace_of
 
@@ -28,7 +28,7 @@ class LoggedProtocol(ObservedProtocol):
 
     __slots__ = ("_add", "_began", "_gone", "_method", "_status", "endpoint", "path", "trace")
 
-    def __init__(self, add: Callable[[Seen], None], scope: Any, protocol: Any) -> None:
+    def __init__(self, add: Callable[[RequestRecord], None], scope: Any, protocol: Any) -> None:
         self.inner = protocol
         self._add = add
         self._method = scope.method
@@ -102,7 +102,7 @@ class CorrelatedProtocol(HeadersProtocol):
         self.correlation = correlation
 
 
-def with_log(handle: Handle, add: Callable[[Seen], None]) -> Handle:
+def with_log(handle: Handle, add: Callable[[RequestRecord], None]) -> Handle:
     """Return `handle` with a request log; `add` receives each request."""
     return lambda scope, protocol: handle(scope, LoggedProtocol(add, scope, protocol))
 

@@ -88,7 +88,9 @@ class RotatingFile:
             data = data[written:]
 
     def _open(self, day: str, number: int | None = None) -> None:
-        """Open the last file of the day, unless it is full or another process writes it; or the file with `number`."""
+        """Open the last file of the day, or the one with `number`; if it is full or another process writes it, the next
+        one. Then remove the oldest files.
+        """
         self.close()
         self._path.parent.mkdir(parents=True, exist_ok=True)
         if number is None:

@@ -67,7 +67,7 @@ async def until_cancelled(
             cancelled.set_result(None)
 
     end = host.message_bus.subscribe(TOPIC, take)
-    watched = RequestContext(context.scope, _Leaving(context.protocol, cancelled))
+    watched = RequestContext(context.scope, _CancelledProtocol(context.protocol, cancelled))
     watched.deadline = context.deadline
     running = asyncio.ensure_future(call(watched))
     try:
@@ -89,7 +89,7 @@ def _ignore(done: asyncio.Future[Any]) -> None:
         done.exception()
 
 
-class _Leaving:
+class _CancelledProtocol:
     """A protocol whose client seems to disconnect when the call is cancelled."""
 
     def __init__(self, protocol: Any, cancelled: asyncio.Future[None]) -> None:

@@ -83,7 +83,7 @@ def _where(request: Execution | None) -> str:
 
 
 class Plans:
-    """Plans of one worker: when the plan of each endpoint was logged, and the running plan requests.
+    """Logs the execution plans of slow requests of one worker, and limits how often.
 
     every: minimum time in seconds between two plans of an endpoint.
     """

@@ -153,12 +153,12 @@ class ForwardRequest:
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._options.timeout) as deadline:
 
-            def go_on() -> None:
+            def extend_deadline() -> None:
                 """Extend the time limit while the client sends its body: the delay is not that of the other service."""
                 if deadline.when() is not None:
                     deadline.reschedule(loop.time() + self._options.timeout)
 
-            query, body, length = await self._query_and_body(context, method, go_on)
+            query, body, length = await self._query_and_body(context, method, extend_deadline)
             headers = self._headers(context, with_body=body is not None)
             streamed = body is not None and not isinstance(body, bytes)
             ask: Callable[[], Awaitable[HttpResponse]]
@@ -194,7 +194,7 @@ class ForwardRequest:
         return Address(base.origin, f"{target}?{query}" if query else target, base.userinfo)
 
     async def _query_and_body(
-        self, context: RequestContext, method: str, go_on: Callable[[], None]
+        self, context: RequestContext, method: str, extend_deadline: Callable[[], None]
     ) -> tuple[str, Body, int | None]:
         query: str = context.scope.query_string
         values: list[AutomaticValue] = automatic_values(self._automatic, context) if self._automatic else []
@@ -204,7 +204,7 @@ class ForwardRequest:
             values = [pair for pair in values if pair[0] is not self._raw_body]
             if replaced is not None and carries:
                 return self._query(query, values), replaced.encode(), None
-        body, length = await self._body(context, go_on) if carries else (None, None)
+        body, length = await self._body(context, extend_deadline) if carries else (None, None)
         if values and carries and self._endpoint.transport is Transport.BODY and _is_json(context):
             return query, body_with(body if isinstance(body, bytes) else b"", values), None
         return self._query(query, values), body, length
@@ -216,8 +216,10 @@ class ForwardRequest:
             log.warning("%s: %s is not forwarded: it is longer than %d characters", self._endpoint.name, name, longest)
         return query
 
-    async def _body(self, context: RequestContext, go_on: Callable[[], None]) -> tuple[Body, int | None]:
-        """Return the body as bytes or chunks, and the length of chunks if it is known."""
+    async def _body(self, context: RequestContext, extend_deadline: Callable[[], None]) -> tuple[Body, int | None]:
+        """Return the body of the client's request: as bytes, or as an iterator over its chunks with their total length
+        if that is known. extend_deadline: called whenever a chunk arrives.
+        """
         if context.body is not None:
             return context.body or None, None
         if self._leaves_body:
@@ -230,8 +232,8 @@ class ForwardRequest:
         if self.keeps_body or send_subrequest:
             return await whole_body(context, self._limit) or None, None
         if length is not None and length <= SMALL:
-            return await gathered(context, length, self._limit, go_on) or None, None
-        return pieces(context, length, self._limit, go_on), length
+            return await gathered(context, length, self._limit, extend_deadline) or None, None
+        return pieces(context, length, self._limit, extend_deadline), length
 
     def _headers(self, context: RequestContext, *, with_body: bool) -> Headers:
         scope = context.scope

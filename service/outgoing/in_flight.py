@@ -56,7 +56,9 @@ class InFlightRequests:
             self._timer = self._loop.call_later(WATCH_AFTER_SECONDS, self._look)
 
     def _look(self) -> None:
-        """Let requests continue in a task that have taken too long. One timer serves all of them."""
+        """Move requests that have been in flight for `WATCH_AFTER_SECONDS` to a task, which can wait for them with a
+        timeout, and set the timer for the next one. One timer serves all requests.
+        """
         latest = self._loop.time() - WATCH_AFTER_SECONDS + _IN_WHOLE_MILLISECONDS
         for in_flight_request in list(takewhile(lambda item: item.moment <= latest, self.unwatched)):
             in_flight_request.take_time()

@@ -33,7 +33,7 @@ class KeyEncryption(Protocol):
         """Return the secret of a stored form. Raises `KeyElementError`."""
 
 
-class Unencrypted:
+class PlaintextSecrets:
     """Secrets are stored plainly."""
 
     def wrap(self, secret: bytes) -> dict[str, str]:

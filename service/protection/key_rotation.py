@@ -25,7 +25,7 @@ from rowcall.core.protection.key_ring import (
     read_element,
 )
 from rowcall.service.database.connector import Connector
-from rowcall.service.protection.key_encryption import Certificate, KeyEncryption, Unencrypted
+from rowcall.service.protection.key_encryption import Certificate, KeyEncryption, PlaintextSecrets
 from rowcall.service.protection.key_storage import Folder, Memory, Storage, Table
 from rowcall.service.startup_error import StartupError
 
@@ -93,7 +93,9 @@ class KeyRotation:
             await asyncio.sleep(BETWEEN_READINGS)
 
     async def _wait(self, seconds: float, between_looks: float) -> None:
-        """Wait until a reading is requested or the storage has changed, at most so many seconds."""
+        """Wait until the key ring has to be read: a reading is requested, the storage has changed, or `seconds` have
+        passed. between_looks: seconds between two checks of the storage.
+        """
         ends = time.monotonic() + seconds
         while not self._wanted.is_set() and (remaining := ends - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
@@ -190,7 +192,7 @@ def key_rotation_for(settings: Settings, connector: Connector, publish: Callable
         settings.choice_or_none(_SECTION + "ValidationAlgorithm") or DEFAULT_VALIDATION,
     )
     if not settings.flag(_SECTION + "Enabled"):
-        return KeyRotation(Memory(), Unencrypted(), renewal, publish)
+        return KeyRotation(Memory(), PlaintextSecrets(), renewal, publish)
     return KeyRotation(_storage(settings, connector), _encryption(settings), renewal, publish)
 
 
@@ -219,4 +221,4 @@ def _encryption(settings: Settings) -> KeyEncryption:
             if not path:
                 raise StartupError("DataProtection:CertificatePath is needed with KeyEncryption=Certificate")
             return Certificate.load(Path(path), settings.text_or_none(_SECTION + "CertificatePassword"))
-    return Unencrypted()
+    return PlaintextSecrets()

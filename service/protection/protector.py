@@ -101,7 +101,9 @@ class Keys:
         return nearest
 
     def opening(self, head: bytes, purpose: str) -> KeyCipher:
-        """Return the cipher for opening. head: of the sealed text. Raises `UnknownKeyError`."""
+        """Return the cipher that decrypts a sealed text. head: its version and the id of its key. Raises
+        `UnknownKeyError` if the ring does not have that key.
+        """
         cipher = self._ciphers.get((head, purpose))
         if cipher is None:
             key = self._ring.key(head[len(_VERSION) :])

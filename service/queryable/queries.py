@@ -41,7 +41,9 @@ Values = tuple[str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class CompiledQuery:
-    """The steps behind binding, and the mask of the values of the query."""
+    """A query over the result of an endpoint, compiled. steps: those that follow binding. mask: bits of the parameters
+    that the values of the query fill.
+    """
 
     steps: tuple[Step, ...]
     mask: int

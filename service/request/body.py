@@ -99,7 +99,7 @@ def _no_room() -> Problem:
     return problem
 
 
-class _Reading:
+class _BodyReader:
     """The progress of one body."""
 
     __slots__ = ("began", "late", "received", "task", "unseen")
@@ -122,7 +122,7 @@ class Bodies:
 
     def __init__(self) -> None:
         self._limits = BodyLimits()
-        self._reading: set[_Reading | BodyArrival] = set()
+        self._reading: set[_BodyReader | BodyArrival] = set()
         self._arriving = 0
         """Bytes of large bodies that have been received and are not complete."""
         self._whole: list[bytes] = []
@@ -157,7 +157,7 @@ class Bodies:
                 raise too_large(limit)
         loop = asyncio.get_running_loop()
         small = announced is not None and int(announced) <= SMALL
-        reading = _Reading(loop.time(), asyncio.current_task(), int(announced) if small else 0)
+        reading = _BodyReader(loop.time(), asyncio.current_task(), int(announced) if small else 0)
         self._reading.add(reading)
         self._watch(loop)
         try:
@@ -200,8 +200,10 @@ class Bodies:
             self._looking = True
             loop.call_later(LOOK_EVERY, self._look)
 
-    async def _gather(self, scope: Any, protocol: Any, limit: int, reading: _Reading, *, counted: bool) -> bytes:
-        """counted: the body has no Content-Length, so only its chunks show where it ends."""
+    async def _gather(self, scope: Any, protocol: Any, limit: int, reading: _BodyReader, *, counted: bool) -> bytes:
+        """Read a body completely and return it. counted: the body has no Content-Length, so only its chunks show where
+        it ends. Raises `Problem` if the body is larger than `limit`, incomplete, or sent in too many small pieces.
+        """
         buffer = io.BytesIO()
         pieces = silence = 0
         whole = False
@@ -236,7 +238,7 @@ class Bodies:
             self._whole.append(body)
         return body
 
-    def _make_room(self, reading: _Reading, size: int) -> None:
+    def _make_room(self, reading: _BodyReader, size: int) -> None:
         """Raise `Problem` 503 if the memory budget is used up. A single body may be as large as its limit allows."""
         if reading.received + size <= SMALL:
             return

@@ -36,16 +36,16 @@ def take_field(scope: Any, body: bytes, name: str) -> tuple[str | None, bytes]:
 def _take_pair(body: bytes, name: str) -> tuple[str | None, bytes]:
     if body.count(b"&") >= MOST_FIELDS:
         raise too_many_fields()
-    expected = name.encode()
-    result: list[str] = []
+    encoded_name = name.encode()
+    values: list[str] = []
     remaining: list[bytes] = []
     for pair in body.split(b"&"):
         key, _, value = pair.partition(b"=")
-        if unescape(key) == expected:
-            result.append(unescape(value).decode(errors="replace"))
+        if unescape(key) == encoded_name:
+            values.append(unescape(value).decode(errors="replace"))
         else:
             remaining.append(pair)
-    return (result[0], b"&".join(remaining)) if result else (None, body)
+    return (values[0], b"&".join(remaining)) if values else (None, body)
 
 
 def _take_part(body: bytes, delimiter: bytes, name: bytes) -> tuple[str | None, bytes]:

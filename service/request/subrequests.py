@@ -272,7 +272,9 @@ class Subrequests:
         self._steps: Any = {}
 
     def serve(self, router: Router, steps: Any) -> None:
-        """Set the routes. router: all endpoints, including internal ones. steps: those of a route, by its id."""
+        """Set what subrequests can call. router: all endpoints, including internal ones. steps: the steps of each
+        route, by the id of the route.
+        """
         self._router = router
         self._steps = steps
 

@@ -52,12 +52,12 @@ def validate(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that checks values, and reports the first broken rule of each. Values that were not sent and are
     left to the server are not checked.
     """
-    expected = [
+    rule_checks = [
         _RuleCheck(endpoint, check.index, rule, _message_of(endpoint, check.index, rule))
         for check in checks(endpoint, services.options.rules)
         for rule in check.rules
     ]
-    if not expected:
+    if not rule_checks:
         return None
 
     def check_values(context: RequestContext) -> Waiting:
@@ -68,7 +68,7 @@ def validate(endpoint: Endpoint, services: Services) -> Step | None:
 
     def check(context: RequestContext) -> None:
         broken: dict[int, _RuleCheck] = {}
-        for item in expected:
+        for item in rule_checks:
             if context.mask & item.bit and item.bit not in broken and not item.holds(context):
                 broken[item.bit] = item
         if broken:

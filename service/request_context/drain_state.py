@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class DrainState:
-    """The drain state of one worker."""
+    """How far the graceful shutdown of one worker has come."""
 
     unready: bool = False
     """Load balancers should send requests elsewhere; those that arrive are answered as usual."""

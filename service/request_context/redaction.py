@@ -18,7 +18,7 @@ MOST_PARTS = 1000
 _PARTS = re.compile(r'"((?:[^"\\]|\\.)*)"|[^\s"{}\[\](),:]+')
 
 
-class Redacted(str):
+class RedactedLabel(str):
     """The label of a call whose values must not be reported."""
 
     __slots__ = ()

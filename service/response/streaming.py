@@ -312,7 +312,7 @@ def coder_of(protocol: Any, headers: list[tuple[str, str]]) -> Coder | None:
     return None if protocol is None else protocol.stream_coder(headers)
 
 
-class _Coded:
+class _CompressingEncoder:
     """Compresses the output of another encoder."""
 
     def __init__(self, inner: Encoder, coder: Coder) -> None:
@@ -354,7 +354,7 @@ async def stream_result(
     assert connection is not None  # noqa: S101 (only executions on dedicated connections stream)
     coder = coder_of(protocol, headers)
     if coder is not None:
-        encoder = _Coded(encoder, coder)
+        encoder = _CompressingEncoder(encoder, coder)
     body = open_body(protocol, status, headers, time_limit, client)
     complete = False
     try:

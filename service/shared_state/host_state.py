@@ -75,8 +75,8 @@ class HostState:
         return MessageBus(self._folder)
 
     def announce_worker_exit(self, process: int) -> None:
-        """Publish the exit of a worker: its leases are free, and waiting for it ends. Nothing is opened if no process
-        listens.
+        """Publish the exit of a worker, so that other workers no longer wait for the leases that it held. Does nothing
+        if no process of the host has opened the message bus.
         """
         if (self._folder / "bus").is_dir():
             self.message_bus.publish(WORKER_GONE, str(process).encode())

@@ -25,7 +25,7 @@ from rowcall.service.shared_state.single_flight import (
     NOT_SHARED,
     RETRY_LOOKUP,
     LookupResult,
-    NotShared,
+    NotShareable,
     Outcome,
     RetryLookup,
     SingleFlightWaiters,
@@ -132,7 +132,7 @@ class MemoryCache:
             return NOT_SHARED
         result = self._acquire(name, time_limit, fresh=True)
         if entry is not None and now() < entry.fresh + stale.revalidate:
-            if result is None or isinstance(result, NotShared):
+            if result is None or isinstance(result, NotShareable):
                 return StaleEntry(entry, None)
             return result if isinstance(result, Entry) else StaleEntry(entry, result)
         return self._wait(name, time_limit, fresh=True) if result is None else result
@@ -190,7 +190,7 @@ class MemoryCache:
     def lookup(
         self,
         prefix: bytes,
-        expected: int,
+        key_mask: int,
         time_limit: float,
         steps_to_skip: int,
         on_hit: Step | None,
@@ -202,11 +202,12 @@ class MemoryCache:
         For a hit, and for a miss that no other request computes, it does no more than necessary
         (`ext.driver.cache_fast_path`).
 
-        prefix, expected: of the keys. steps_to_skip: number of steps that a hit skips. on_hit: called for the log; the
-        callback behind it, for the cache status header. otherwise: the Python step for all other cases.
+        prefix, key_mask: of the keys (`encode_key`). steps_to_skip: number of steps that a hit skips. on_hit: called
+        for the log; the callback behind it, for the cache status header. otherwise: the Python step for all other
+        cases.
         """
         seconds = time_limit + GRACE if time_limit > 0 else 0.0
-        key = (prefix, expected, self._table, seconds, LONGEST_NAME, self._unshared)
+        key = (prefix, key_mask, self._table, seconds, LONGEST_NAME, self._unshared)
         return CacheLookup(*key, self, MemoryLease, ending, steps_to_skip, on_hit, report, otherwise)
 
     def cache_writer(self, seconds: float | None, largest: int, most: int, otherwise: Step, *, needs_row: bool) -> Step:
@@ -343,4 +344,4 @@ def _message(name: bytes, outcome: Outcome) -> bytes:
     head = len(name).to_bytes(2, "big") + name
     if isinstance(outcome, Problem):
         return head + b"p" + problem_text(outcome)
-    return head + (b"a" if isinstance(outcome, NotShared) else b"r")
+    return head + (b"a" if isinstance(outcome, NotShareable) else b"r")

@@ -39,7 +39,7 @@ from rowcall.service.shared_state.single_flight import (
     NOT_SHARED,
     RETRY_LOOKUP,
     LookupResult,
-    NotShared,
+    NotShareable,
     Outcome,
     RetryLookup,
     SingleFlightWaiters,
@@ -312,7 +312,7 @@ class RedisCache:
 
     async def _await(
         self, name: bytes, future: asyncio.Future[Outcome], left: float
-    ) -> Entry | RetryLookup | NotShared:
+    ) -> Entry | RetryLookup | NotShareable:
         """Wait for the outcome. Return `RETRY_LOOKUP` after the lifetime of a lease, as a host that has died reports
         nothing.
         """
@@ -366,12 +366,12 @@ class RedisCache:
         self._waiters.resolve(name, entry if output else RETRY_LOOKUP, number)
         return bool(output)
 
-    def end(self, name: bytes, number: bytes, outcome: Problem | RetryLookup | NotShared) -> None:
+    def end(self, name: bytes, number: bytes, outcome: Problem | RetryLookup | NotShareable) -> None:
         self._open.pop(name, None)
         self.link.background(self._end(name, number, outcome))
 
-    async def _end(self, name: bytes, number: bytes, outcome: Problem | RetryLookup | NotShared) -> None:
-        word = name + (b"a" if isinstance(outcome, NotShared) else b"r")
+    async def _end(self, name: bytes, number: bytes, outcome: Problem | RetryLookup | NotShareable) -> None:
+        word = name + (b"a" if isinstance(outcome, NotShareable) else b"r")
         if isinstance(outcome, Problem):
             word = name + b"p" + problem_text(outcome)
         with contextlib.suppress(GoneError):

@@ -118,10 +118,10 @@ class RedisLink:
 
     def _send(self) -> None:
         self._scheduled = False
-        expected, self._requested = self._requested, {}
-        if expected:
+        requested, self._requested = self._requested, {}
+        if requested:
             self._flying += 1
-            self.background(self._get_all(expected))
+            self.background(self._get_all(requested))
 
     async def _get_all(self, requested: dict[bytes, asyncio.Future[bytes | None]]) -> None:
         try:

@@ -23,14 +23,14 @@ class RetryLookup:
     """Outcome: the computation has ended without a response, so waiting requests look up again."""
 
 
-class NotShared:
+class NotShareable:
     """Outcome: the response cannot be shared, so each waiting request computes its own."""
 
 
 RETRY_LOOKUP = RetryLookup()
-NOT_SHARED = NotShared()
+NOT_SHARED = NotShareable()
 
-Outcome = Entry | Problem | RetryLookup | NotShared
+Outcome = Entry | Problem | RetryLookup | NotShareable
 """Result of a computation, as it is reported to waiting requests."""
 
 
@@ -73,7 +73,7 @@ class StaleEntry(NamedTuple):
     lease: CacheLease | None
 
 
-LookupResult = Entry | CacheLease | NotShared
+LookupResult = Entry | CacheLease | NotShareable
 StaleLookupResult = LookupResult | StaleEntry
 
 
@@ -159,7 +159,7 @@ class SingleFlightWaiters:
 
     async def wait(
         self, key: bytes, future: asyncio.Future[Outcome], time_limit: float, late: RetryLookup | None = None
-    ) -> Entry | RetryLookup | NotShared:
+    ) -> Entry | RetryLookup | NotShareable:
         """Wait for the outcome.
 
         time_limit: seconds; 0: no limit. late: the result after the time limit; None: a `Problem` is raised.

@@ -46,7 +46,7 @@ class BuiltEndpoints:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _RoutineBuild:
     """The build of a routine. endpoints: none, the endpoint, or the endpoint and its invalidation endpoint."""
 
     routine: Routine
@@ -55,7 +55,7 @@ class _Known:
     endpoints: tuple[Endpoint, ...]
 
 
-Build = Callable[[Routine, EndpointDefaults], _Known]
+Build = Callable[[Routine, EndpointDefaults], _RoutineBuild]
 
 
 class KnownBuilds:
@@ -68,9 +68,9 @@ class KnownBuilds:
     def __init__(self) -> None:
         self._types: Mapping[int, TypeInfo] = {}
         self._installed = 0
-        self._built: dict[int, _Known] = {}
+        self._built: dict[int, _RoutineBuild] = {}
         """By id of the routine: an unchanged routine is the same object."""
-        self._named: defaultdict[tuple[int, str], list[_Known]] = defaultdict(list)
+        self._named: defaultdict[tuple[int, str], list[_RoutineBuild]] = defaultdict(list)
         """For all others, by oid and name: a table has several operations, and files have no oid."""
 
     def over(self, catalog: Catalog) -> Build:
@@ -80,13 +80,13 @@ class KnownBuilds:
         same = same and self._installed == catalog.installed
         before = self._built if same else {}
         self._types, self._installed = catalog.types, catalog.installed
-        built: dict[int, _Known] = {}
+        built: dict[int, _RoutineBuild] = {}
         self._built = built
         if len(self._named) > 2 * len(before):
             self._named = _by_name(before.values())
         named = self._named
 
-        def build(routine: Routine, defaults: EndpointDefaults) -> _Known:
+        def build(routine: Routine, defaults: EndpointDefaults) -> _RoutineBuild:
             build_of_routine = before.get(id(routine))
             if build_of_routine is None or build_of_routine.defaults is not defaults:
                 same_name = named[routine.oid, routine.name]
@@ -105,18 +105,18 @@ class KnownBuilds:
         return build
 
 
-def _by_name(builds: Iterable[_Known]) -> defaultdict[tuple[int, str], list[_Known]]:
-    builds_by_name: defaultdict[tuple[int, str], list[_Known]] = defaultdict(list)
+def _by_name(builds: Iterable[_RoutineBuild]) -> defaultdict[tuple[int, str], list[_RoutineBuild]]:
+    builds_by_name: defaultdict[tuple[int, str], list[_RoutineBuild]] = defaultdict(list)
     for item in builds:
         builds_by_name[item.routine.oid, item.routine.name].append(item)
     return builds_by_name
 
 
-def _made(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> _Known:
+def _made(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> _RoutineBuild:
     built = _build(routine, catalog, defaults)
     endpoint = built.endpoint
     endpoints = () if endpoint is None else (endpoint, *invalidations(endpoint, defaults.cache))
-    return _Known(routine, defaults, built, endpoints)
+    return _RoutineBuild(routine, defaults, built, endpoints)
 
 
 class EndpointBuilder:

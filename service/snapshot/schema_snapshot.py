@@ -13,7 +13,7 @@ from rowcall.core.postgrest.catalogue import CatalogueChange, PostgRestCatalogue
 
 @dataclass(frozen=True, slots=True)
 class SchemaSnapshot:
-    """A schema snapshot.
+    """What was read from the databases at one time: the endpoints, and what their responses and documents need.
 
     types: all types of result columns of these endpoints, by oid, on the main database.
     """
@@ -92,9 +92,9 @@ def endpoints_by_name(snapshot: SchemaSnapshot, names: set[str]) -> dict[str, li
 class SnapshotChange:
     """The change from one schema snapshot to the next, for workers that have the former.
 
-    parts: the endpoints in order: ranges of indexes of unchanged endpoints in the former snapshot, or lists of new
-    ones.
-    types, other_types, postgrest: None if unchanged.
+    base, base_count: number of the former snapshot, and of its endpoints. parts: the endpoints in order, as ranges of
+    indexes (begin, end) of unchanged endpoints in the former snapshot, and lists of new ones. types, other_types,
+    postgrest: None if unchanged.
     """
 
     base: int
@@ -173,7 +173,7 @@ def _shapes(shape: ResultShape) -> Iterator[ResultShape]:
 
 
 def reachable_types(endpoints: tuple[Endpoint, ...], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
-    """Return the types of the results of `endpoints`: including elements, bases and attributes."""
+    """Return the types of the results of these endpoints, with the types of elements, domains and attributes."""
     pending = {endpoint.routine.return_type_oid for endpoint in endpoints}
     # Endpoints with the same signature share their shape.
     for whole in {id(endpoint.shape): endpoint.shape for endpoint in endpoints}.values():

@@ -23,7 +23,7 @@ from rowcall.core.data.interning import clear_all
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.first_connection import Opening
+from rowcall.service.database.first_connection import OpeningRetries
 from rowcall.service.options.connections import ConnectionPlan
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.snapshot.catalogue_watch import Watcher, watcher
@@ -83,7 +83,7 @@ class SnapshotReader:
         once. Raises
         `StartupError`.
         """
-        opening = Opening(self._settings, patient=patient)
+        opening = OpeningRetries(self._settings, patient=patient)
         snapshot = await opening.attempt("read the database", lambda: self.read(1))
         report_empty_schemas(self._settings, snapshot.endpoints)
         if self._settings.flag("ConnectionSettings:TestConnectionStrings"):

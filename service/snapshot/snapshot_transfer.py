@@ -28,7 +28,7 @@ def parts_of(snapshot: SchemaSnapshot) -> Iterator[bytes]:
         yield _part(pickler, buffer, snapshot.endpoints[begin : begin + ENDPOINTS])
     members = iter(_members(snapshot))
     while batch := [*islice(members, ENDPOINTS)]:
-        yield _part(pickler, buffer, _Shared(batch))
+        yield _part(pickler, buffer, _SharedValues(batch))
     yield _part(pickler, buffer, replace(snapshot, endpoints=()))
 
 
@@ -42,7 +42,7 @@ def _members(snapshot: SchemaSnapshot) -> Iterator[tuple[object, object]]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shared:
+class _SharedValues:
     """Values that later parts contain."""
 
     values: list[tuple[object, object]]
@@ -62,7 +62,7 @@ class SnapshotParts:
 
     def __init__(self) -> None:
         self._endpoints: list[Endpoint] = []
-        self._read = _Changing()
+        self._read = _PartFile()
         self._unpickler = pickle.Unpickler(self._read)  # noqa: S301 (from our own process over our own socket pair)
 
     def take(self, part: bytes) -> SchemaSnapshot | None:
@@ -71,12 +71,12 @@ class SnapshotParts:
         value: Any = self._unpickler.load()
         if isinstance(value, SchemaSnapshot):
             return replace(value, endpoints=tuple(self._endpoints))
-        if not isinstance(value, _Shared):
+        if not isinstance(value, _SharedValues):
             self._endpoints += value
         return None
 
 
-class _Changing:
+class _PartFile:
     """A file object whose content is replaced for each part."""
 
     def __init__(self) -> None:

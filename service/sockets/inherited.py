@@ -17,7 +17,7 @@ Place = tuple[str, int]
 
 
 @dataclass(slots=True)
-class Inherited:
+class InheritedSockets:
     """Inherited sockets by place.
 
     stay: their owner keeps them open when this process ends. required: the configuration must use each of them.
@@ -28,7 +28,7 @@ class Inherited:
     required: bool = False
 
     @classmethod
-    def of(cls, sockets: Iterable[socket.socket], *, stay: bool, required: bool) -> Inherited:
+    def of(cls, sockets: Iterable[socket.socket], *, stay: bool, required: bool) -> InheritedSockets:
         by_place: dict[Place, list[socket.socket]] = {}
         for sock in sockets:
             sock.setblocking(False)
@@ -58,13 +58,13 @@ def place_of(inherited: socket.socket) -> Place:
     return (os.fsdecode(name), 0) if inherited.family == socket.AF_UNIX else (name[0], name[1])
 
 
-def from_systemd(environment: MutableMapping[str, str]) -> Inherited:
+def from_systemd(environment: MutableMapping[str, str]) -> InheritedSockets:
     """Return the sockets that `LISTEN_FDS` announces (sd_listen_fds(3)).
 
     Raises StartupError for a socket that is not a listening stream socket.
     """
     if environment.get("LISTEN_PID") != str(os.getpid()):
-        return Inherited()
+        return InheritedSockets()
     try:
         count = int(environment.get("LISTEN_FDS", ""))
         # Duplicates, so that a start with a changed configuration finds the sockets again.
@@ -75,4 +75,4 @@ def from_systemd(environment: MutableMapping[str, str]) -> Inherited:
         listens = sock.type == socket.SOCK_STREAM and sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
         if sock.family not in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX) or not listens:
             raise StartupError(f"systemd has handed over {place_of(sock)[0]}, which is no ListenStream= with Accept=no")
-    return Inherited.of(sockets, stay=True, required=True)
+    return InheritedSockets.of(sockets, stay=True, required=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rowcall.service.sockets.inherited import Inherited
+from rowcall.service.sockets.inherited import InheritedSockets
 from rowcall.service.startup_error import StartupError
 
 if TYPE_CHECKING:
@@ -158,14 +158,14 @@ class Listeners:
         plans: Iterable[ListenerPlan],
         workers: int,
         unix_mode: int | None = None,
-        inherited: Inherited | None = None,
+        inherited: InheritedSockets | None = None,
     ) -> None:
         """Open the sockets, or take over inherited ones. Raises StartupError.
 
         unix_mode: permissions of Unix sockets; None: the umask decides.
         """
         self.stay = inherited is not None and inherited.stay
-        self._inherited = inherited or Inherited()
+        self._inherited = inherited or InheritedSockets()
         self.urls: list[str] = []
         self.https_port: int | None = None
         """Port of the first https address."""

@@ -40,7 +40,7 @@ _NO_STATEMENT = "the file has no statement, so no endpoint is made of it; write 
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _ValidFile:
     """The last good version of a file."""
 
     text: str
@@ -65,7 +65,7 @@ class SqlFileSource:
         self.options = options
         self._naming = naming
         self._search_path = search_path
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _ValidFile] = {}
         self._reported: dict[str, str] = {}
         self._suspects: dict[str, Suspects] = {}
         self._places: dict[str, tuple[int, Mapping[int, TypeInfo], int]] = {}
@@ -100,7 +100,7 @@ class SqlFileSource:
             by_place.setdefault(home if expected is None else expected, []).append(item)
         present = {text.path for text in texts}
         self._known = {path: known for path, known in self._known.items() if path in present}
-        good: dict[str, _Known] = {}
+        good: dict[str, _ValidFile] = {}
         for where in dict.fromkeys((*by_place, *(known.place for known in self._known.values()))):
             files = by_place.get(where, [])
             try:
@@ -159,7 +159,7 @@ class SqlFileSource:
 
     async def _describe(
         self, connection: Connection, where: str, files: Sequence[ParsedFile], errors: dict[str, str]
-    ) -> dict[str, _Known]:
+    ) -> dict[str, _ValidFile]:
         """Return the valid files, and add messages about the others to `errors`."""
         if where not in self._suspects:
             self._suspects[where] = await find_suspects(connection)
@@ -167,7 +167,7 @@ class SqlFileSource:
         routines, wrong = await reader.read(connection, files)
         errors |= wrong
         return {
-            item.path: _Known(item.file.text, routines[item.path], where) for item in files if item.path in routines
+            item.path: _ValidFile(item.file.text, routines[item.path], where) for item in files if item.path in routines
         }
 
     def _read_folder(self) -> list[FileText]:

@@ -23,7 +23,7 @@ _CODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 @dataclass(slots=True, eq=False)
 class StaticFile:
-    """A file in one state; after a change there is a new object."""
+    """A file of the folder, with its content if it is small. After the file has changed, a new object replaces it."""
 
     path: str
     """Path on disk."""

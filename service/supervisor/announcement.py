@@ -110,8 +110,10 @@ _SHOWN = 10
 
 
 def _report_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> None:
-    result = ((item.name, item.options.encryption) for item in snapshot.endpoints)
-    encrypting = [name for name, expected in result if expected and (expected.all_parameters or expected.parameters)]
+    encryptions = ((item.name, item.options.encryption) for item in snapshot.endpoints)
+    encrypting = [
+        name for name, encryption in encryptions if encryption and (encryption.all_parameters or encryption.parameters)
+    ]
     if encrypting and not settings.flag("DataProtection:Enabled"):
         log.warning(
             "DataProtection:Enabled is false: encrypt and decrypt do nothing, and %s stores values as they are sent",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rowcall.core.config import Settings
     from rowcall.core.protection.key_ring import KeyRing
     from rowcall.service.log.entry import Entry
-    from rowcall.service.log.request_line import Seen
+    from rowcall.service.log.request_line import RequestRecord
     from rowcall.service.options.worker import WorkerOptions
     from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, SnapshotChange
     from rowcall.service.sockets.listeners import Listener
@@ -41,7 +41,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Supervisor → worker: a part of the snapshot it has to build (`service.snapshot.snapshot_transfer`), from 0 on."""
+    """Supervisor → worker: one part of a schema snapshot (`service.snapshot.snapshot_transfer`). index: from 0."""
 
     index: int
     pickled: bytes
@@ -49,7 +49,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PrepareSnapshot:
-    """Supervisor → worker: build this schema snapshot, whose last part is included, beside the one being served."""
+    """Supervisor → worker: build the schema snapshot whose parts were sent, while the former one is served. part: the
+    last part.
+    """
 
     number: int
     part: Part
@@ -91,8 +93,8 @@ class ActivateSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
-    """Worker → supervisor: the snapshot is active."""
+class SnapshotActivated:
+    """Worker → supervisor: the worker answers requests from the snapshot with this number."""
 
     number: int
 
@@ -105,13 +107,19 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True)
-class KeysWanted:
-    """Worker → supervisor: a request came with a key that is not in the ring; another host may have made it."""
+class KeyRingRequest:
+    """Worker → supervisor: read the key ring again. A request has named a key that the worker does not have; another
+    host may have created it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
-class TokenUsed:
-    """Worker → supervisor: asks whether a refresh token is used for the first time. number: of the question."""
+class TokenUseRequest:
+    """Worker → supervisor: asks whether a refresh token is used for the first time.
+
+    number: repeated in the reply. mark: identifies the token. keep_until: when the mark can be deleted, in seconds
+    since 1970.
+    """
 
     number: int
     mark: Mark
@@ -119,8 +127,8 @@ class TokenUsed:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenJudged:
-    """Supervisor → worker: the answer to `TokenUsed`. None: unknown."""
+class TokenUseReply:
+    """Supervisor → worker: the reply to `TokenUseRequest`. first: None if it cannot be determined."""
 
     number: int
     first: bool | None
@@ -132,43 +140,48 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class LogEntries:
     """Worker → supervisor: entries to write to the log."""
 
-    entries: list[Entry | Seen]
+    entries: list[Entry | RequestRecord]
 
 
 @dataclass(frozen=True, slots=True)
-class EventsPublished:
-    """Worker → supervisor: events of its requests, packed (`service.events.batches`)."""
+class PublishedEvents:
+    """Worker → supervisor: events that its requests have published. packed: in the form of `service.events.batches`."""
 
     packed: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class EventsWanted:
-    """Worker → supervisor: it has event streams, or has none any more."""
+class EventSubscription:
+    """Worker → supervisor: send events to this worker, or stop doing so.
+
+    wanted: whether the worker has open event streams.
+    """
 
     wanted: bool
 
 
 @dataclass(frozen=True, slots=True)
-class EventsSoFar:
-    """Supervisor → worker with streams: the events of the replay buffer. Events published from now on follow."""
+class ReplayedEvents:
+    """Supervisor → worker: the content of the replay buffer, when the worker starts to receive events. Later events
+    follow as `DeliveredEvents`.
+    """
 
     packed: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class EventsArrived:
-    """Supervisor → worker: events of any worker, for its streams."""
+class DeliveredEvents:
+    """Supervisor → worker: events that any worker has published, for the event streams of this worker."""
 
     packed: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class NoticeNotPublished:
-    """Worker → supervisor: an endpoint has raised a notice that would be an event if it published any."""
+class UnpublishedNotice:
+    """Worker → supervisor: an endpoint that publishes no events has raised a notice of the level of events."""
 
     path: str
     severity: str
@@ -176,10 +189,10 @@ class NoticeNotPublished:
 
 @dataclass(frozen=True, slots=True)
 class Leave:
-    """Supervisor → worker: the process prepares to end; requests are served as usual.
+    """Supervisor → worker: a phase of the graceful shutdown. Requests are still answered.
 
-    unready: report so in health checks. closing: send `Connection: close`. deaf: accept no new connections. succeeded:
-    another process serves already.
+    unready: report in health checks that the service is not ready. closing: send `Connection: close`. deaf: accept no
+    new connections. succeeded: the successor serves already.
     """
 
     unready: bool = False
@@ -196,15 +209,17 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """Supervisor → worker: asks for the gauges. number: of the question."""
+class GaugesRequest:
+    """Supervisor → worker: asks for the gauges of the worker. number: repeated in the reply."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
-    """Worker → supervisor: the answer to `Sample`: names, labels and values (`core.operations.exposition.GAUGES`)."""
+class GaugesReply:
+    """Worker → supervisor: the reply to `GaugesRequest`: the name (`core.operations.exposition.GAUGES`),
+    labels and value of each gauge.
+    """
 
     number: int
     gauges: list[tuple[str, Mapping[str, str], float]]
@@ -212,8 +227,8 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True)
 class InvalidateTags:
-    """Supervisor → one worker: invalidate the cached responses with one of these tags, for all workers. number: of the
-    question.
+    """Supervisor → one worker: invalidate the cached responses with one of these tags, for all workers. number:
+    repeated in the reply.
     """
 
     number: int
@@ -223,7 +238,7 @@ class InvalidateTags:
 @dataclass(frozen=True, slots=True)
 class InvalidateEntry:
     """Supervisor → one worker: invalidate the cached response of an endpoint to a request with these arguments, for all
-    workers. number: of the question. endpoint: its method and path.
+    workers. number: repeated in the reply. endpoint: its method and path.
     """
 
     number: int
@@ -232,8 +247,8 @@ class InvalidateEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Invalidated:
-    """Worker → supervisor: the answer to `InvalidateTags` and `InvalidateEntry`. error: why it is not confirmed."""
+class InvalidationReply:
+    """Worker → supervisor: the reply to `InvalidateTags` and `InvalidateEntry`. error: why it is not confirmed."""
 
     number: int
     count: int
@@ -243,8 +258,8 @@ class Invalidated:
 
 @dataclass(frozen=True, slots=True)
 class Identify:
-    """Supervisor → one worker: asks which user these request headers authenticate. number: of the question. address: of
-    the client.
+    """Supervisor → one worker: asks which user these request headers authenticate. number: repeated in the reply.
+    address: of the client.
     """
 
     number: int
@@ -253,8 +268,8 @@ class Identify:
 
 
 @dataclass(frozen=True, slots=True)
-class Identified:
-    """Worker → supervisor: the answer to `Identify`. name: None for an anonymous caller. expires: in seconds since
+class IdentityReply:
+    """Worker → supervisor: the reply to `Identify`. name: None for an anonymous caller. expires: in seconds since
     1970.
     """
 
@@ -265,60 +280,60 @@ class Identified:
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileWanted:
-    """Worker → supervisor: a signal has requested a profile of it."""
+class ProfileRequest:
+    """Worker → supervisor: take a profile of this worker. It has received SIGUSR1."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakeProfile:
-    """Supervisor → worker: profile yourself for `seconds`. number: of the question."""
+    """Supervisor → worker: take a profile of the worker for `seconds`. number: repeated in the reply."""
 
     number: int
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class ProfileTaken:
-    """Worker → supervisor: the answer to `TakeProfile`."""
+class ProfileReply:
+    """Worker → supervisor: the reply to `TakeProfile`."""
 
     number: int
     text: str
 
 
-EventMessage = EventsPublished | EventsWanted | NoticeNotPublished
+EventMessage = PublishedEvents | EventSubscription | UnpublishedNotice
 
-WorkerEvent = Stale | KeysWanted | TokenUsed | ProfileWanted | EventMessage
+WorkerEvent = Stale | KeyRingRequest | TokenUseRequest | ProfileRequest | EventMessage
 """Messages that a worker sends without a question, except log entries."""
 
 Message = (
     Start
     | Keys
-    | KeysWanted
-    | TokenUsed
-    | TokenJudged
+    | KeyRingRequest
+    | TokenUseRequest
+    | TokenUseReply
     | Part
     | PrepareSnapshot
     | PrepareSnapshotChange
     | SnapshotPrepared
     | ActivateSnapshot
-    | Serving
+    | SnapshotActivated
     | Stale
-    | Logged
-    | EventsPublished
-    | EventsWanted
-    | EventsSoFar
-    | EventsArrived
-    | NoticeNotPublished
-    | Sample
-    | Sampled
+    | LogEntries
+    | PublishedEvents
+    | EventSubscription
+    | ReplayedEvents
+    | DeliveredEvents
+    | UnpublishedNotice
+    | GaugesRequest
+    | GaugesReply
     | InvalidateTags
     | InvalidateEntry
-    | Invalidated
+    | InvalidationReply
     | Identify
-    | Identified
-    | ProfileWanted
+    | IdentityReply
+    | ProfileRequest
     | TakeProfile
-    | ProfileTaken
+    | ProfileReply
     | Leave
     | Stop
 )

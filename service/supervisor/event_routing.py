@@ -11,11 +11,11 @@ from rowcall.service.events.cross_host.transport_choice import transport_for
 from rowcall.service.events.hub import EventHub
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.supervisor.channel import (
+    DeliveredEvents,
     EventMessage,
-    EventsArrived,
-    EventsPublished,
-    EventsSoFar,
-    NoticeNotPublished,
+    PublishedEvents,
+    ReplayedEvents,
+    UnpublishedNotice,
 )
 from rowcall.service.supervisor.processes.worker_process import WorkerProcess
 
@@ -41,14 +41,14 @@ class EventRouting:
 
     def hear(self, worker: WorkerProcess, message: EventMessage) -> None:
         """Handle a message of a worker about events."""
-        if isinstance(message, EventsPublished):
+        if isinstance(message, PublishedEvents):
             self._hub.take(message.packed)
-        elif isinstance(message, NoticeNotPublished):
+        elif isinstance(message, UnpublishedNotice):
             self._hub.unpublished_notices(message.path, message.severity)
         elif message.wanted:
             channel = worker.channel
-            so_far = self._hub.want(worker, lambda packed: channel.send(EventsArrived(packed)))
-            channel.send(EventsSoFar(so_far))
+            so_far = self._hub.want(worker, lambda packed: channel.send(DeliveredEvents(packed)))
+            channel.send(ReplayedEvents(so_far))
         else:
             self._hub.forget(worker)
 

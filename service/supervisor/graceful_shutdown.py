@@ -20,8 +20,8 @@ log = logging.getLogger("rowcall")
 class GracefulShutdown:
     """Runs the phases of a shutdown.
 
-    send: sends a message to all workers. stay: whether, as far as known, the sockets stay open in another process when
-    this one ends; if so, it accepts no connections while it sends `Connection: close`.
+    send: sends a message to all workers. stay: returns whether another process keeps the sockets open when this one
+    ends; if so, this process accepts no connections while it sends `Connection: close`.
     """
 
     def __init__(self, options: ShutdownOptions, send: Callable[[Leave], None], stay: Callable[[], bool]) -> None:
@@ -35,7 +35,7 @@ class GracefulShutdown:
 
     @property
     def so_far(self) -> list[Leave]:
-        """The messages for a worker that is started meanwhile."""
+        """The messages for a worker that is started during the shutdown: the current phase."""
         return [] if self._message is None else [self._message]
 
     @property
@@ -47,12 +47,12 @@ class GracefulShutdown:
         self._message = Leave()
 
     async def stop(self) -> None:
-        """Run the phases of a stop, and return when the process may end. Health checks report it."""
+        """Run the phases of a stop, during which health checks fail. Returns when the process may end."""
         await self._leave(unready=True)
 
     async def yield_to_successor(self) -> None:
-        """Run the phases after a successor serves. Health checks report no change, as the same address leads to both
-        processes.
+        """Run the phases of a stop after a successor serves. Health checks succeed, because the same address leads to
+        both processes.
         """
         await self._leave(unready=False)
 

@@ -21,43 +21,45 @@ from rowcall.service.database.connector import Connector
 log = logging.getLogger("rowcall")
 
 NOTIFY_CHANNEL = "rowcall"
-_FORGET = "forget "
+_INVALIDATE = "forget "
 
 
 @dataclass(frozen=True, slots=True)
-class Notified:
-    """The handlers of notifications."""
+class NotificationHandlers:
+    """What to call for notifications on the channel `rowcall`."""
 
-    may_have_changed: Callable[[], None]
+    on_change: Callable[[], None]
     """Called without payload, or for `reload`."""
-    forgotten: Callable[[str], None]
+    on_invalidate: Callable[[str], None]
     """Called with the text after `forget `."""
-    found_again: Callable[[], None]
+    on_reconnect: Callable[[], None]
     """Called when the database is reachable again after a loss; it may be another server than before."""
 
 
-async def listen(sources: Iterable[Connector], heard: Notified, background: Background) -> None:
-    """Start to listen on each database. A change between the first reading and the first LISTEN would not be noticed,
-    so this returns when LISTEN has been tried on all.
+async def listen(sources: Iterable[Connector], handlers: NotificationHandlers, background: Background) -> None:
+    """Start to listen on each database, and return when LISTEN has been tried on all: a change between the first
+    reading of the catalogue and the first LISTEN would not be noticed.
     """
 
     def handle(payload: str) -> None:
-        if payload.startswith(_FORGET):
-            heard.forgotten(payload.removeprefix(_FORGET))
+        if payload.startswith(_INVALIDATE):
+            handlers.on_invalidate(payload.removeprefix(_INVALIDATE))
         elif payload in ("", "reload"):
-            heard.may_have_changed()
+            handlers.on_change()
 
-    channel = Channel(NOTIFY_CHANNEL, handle, heard.found_again)
+    channel = Channel(NOTIFY_CHANNEL, handle, handlers.on_reconnect)
     await asyncio.gather(*(listen_on(connector, channel, background) for connector in sources))
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel of a database. notified: called with each payload. found_again: called after a loss of the database."""
+    """A channel to listen on. on_payload: called with the payload of each notification. on_reconnect: called when the
+    connection was lost and is restored.
+    """
 
     name: str
-    notified: Callable[[str], None]
-    found_again: Callable[[], None]
+    on_payload: Callable[[str], None]
+    on_reconnect: Callable[[], None]
 
 
 async def listen_on(connector: Connector, channel: Channel, background: Background) -> None:
@@ -80,9 +82,9 @@ async def _listen(connector: Connector, channel: Channel, tried: asyncio.Event) 
                 listened = True
                 attempt = 0
                 if was_lost:
-                    channel.found_again()
+                    channel.on_reconnect()
                 async for notification in connection.notifies():
-                    channel.notified(notification.payload)
+                    channel.on_payload(notification.payload)
         except (psycopg.Error, OSError) as error:
             tried.set()
             was_lost = True

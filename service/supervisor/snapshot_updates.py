@@ -32,8 +32,8 @@ from rowcall.service.supervisor.service_manager import ServiceManager
 log = logging.getLogger("rowcall")
 
 
-class _Reading(enum.IntEnum):
-    """How much is read again; the largest request counts."""
+class _ReadingScope(enum.IntEnum):
+    """How much is read again. If several readings are requested, one with the largest scope is done."""
 
     FILES = 0
     SEEN = 1
@@ -66,7 +66,7 @@ class SnapshotUpdates:
         self._operators = operators
         self._manager = manager
         self._requested = asyncio.Event()
-        self._extent = _Reading.FILES
+        self._scope = _ReadingScope.FILES
         """How much the next reading includes."""
         self._polling = CataloguePolling(reader, self._read_what_was_seen, self.read_files)
         self.request_check = self._polling.request_check
@@ -79,17 +79,17 @@ class SnapshotUpdates:
 
     def read_changes(self) -> None:
         """Request that all changes are read."""
-        self._read(_Reading.CHANGES)
+        self._read(_ReadingScope.CHANGES)
 
     def read_whole(self) -> None:
         """Request that everything is read again."""
-        self._read(_Reading.WHOLE)
+        self._read(_ReadingScope.WHOLE)
 
     def _read_what_was_seen(self) -> None:
-        self._read(_Reading.SEEN)
+        self._read(_ReadingScope.SEEN)
 
-    def _read(self, extent: _Reading) -> None:
-        self._extent = max(self._extent, extent)
+    def _read(self, scope: _ReadingScope) -> None:
+        self._scope = max(self._scope, scope)
         self._requested.set()
 
     # --- the first snapshot ----------------------------------------------------------------------------------------
@@ -126,21 +126,21 @@ class SnapshotUpdates:
         while True:
             await self._requested.wait()
             self._requested.clear()
-            extent, self._extent = self._extent, _Reading.FILES
+            scope, self._scope = self._scope, _ReadingScope.FILES
             self._manager.reloading()
-            await self._read_again(extent)
+            await self._read_again(scope)
             self.notify_manager()
             # Requests that arrive in the meantime are served by one more reading.
             await asyncio.sleep(0.2)
 
-    async def _read_again(self, extent: _Reading) -> None:
-        only_files = extent is _Reading.FILES
+    async def _read_again(self, scope: _ReadingScope) -> None:
+        only_files = scope is _ReadingScope.FILES
         try:
             snapshot = await self._reader.read(
                 self._workers.snapshot.number + 1,
                 only_files=only_files,
-                whole=extent is _Reading.WHOLE,
-                seen=extent is _Reading.SEEN,
+                whole=scope is _ReadingScope.WHOLE,
+                seen=scope is _ReadingScope.SEEN,
             )
         except (psycopg.Error, OSError, StartupError) as error:
             log.error("the catalogue cannot be read, the last good one stays: %s", str(error).strip())
@@ -190,7 +190,7 @@ class SnapshotUpdates:
         return replace(snapshot, example_requests=requests) if requests else snapshot
 
     async def _describe(self, snapshot: SchemaSnapshot) -> None:
-        """Write clients and documents about the endpoints."""
+        """Write client code and documents for the endpoints, and log the MCP tools."""
         await self._describer.write(snapshot.endpoints, snapshot.types_of)
         if self._mcp:
             announce_tools(snapshot.endpoints)

@@ -20,7 +20,7 @@ import stat
 import struct
 from collections.abc import Callable
 
-from rowcall.service.sockets.inherited import Inherited
+from rowcall.service.sockets.inherited import InheritedSockets
 from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.startup_error import StartupError
 
@@ -51,7 +51,7 @@ def _is_trusted(connection: socket.socket) -> bool:
 class PreviousProcess:
     """The previous process, seen from the one that replaces it."""
 
-    def __init__(self, connection: socket.socket, inherited: Inherited) -> None:
+    def __init__(self, connection: socket.socket, inherited: InheritedSockets) -> None:
         self._connection = connection
         self.inherited = inherited
 
@@ -89,7 +89,7 @@ class PreviousProcess:
                 await loop.sock_recv(self._connection, 64)
 
 
-def _received(connection: socket.socket) -> Inherited:
+def _received(connection: socket.socket) -> InheritedSockets:
     if not _is_trusted(connection):
         raise PermissionError("it belongs to another user")
     connection.sendall(_HELLO)
@@ -101,7 +101,7 @@ def _received(connection: socket.socket) -> Inherited:
         sockets += [socket.socket(fileno=descriptor) for descriptor in descriptors]
         follow, stay = _PART.unpack(packet)
         if not follow:
-            return Inherited.of(sockets, stay=stay, required=False)
+            return InheritedSockets.of(sockets, stay=stay, required=False)
 
 
 async def _answer(connection: socket.socket) -> bytes:

@@ -38,19 +38,19 @@ from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.startup_error import START_AGAIN, StartupError
 from rowcall.service.supervisor.announcement import announce
 from rowcall.service.supervisor.channel import (
+    KeyRingRequest,
     Keys,
-    KeysWanted,
     Message,
-    ProfileWanted,
+    ProfileRequest,
     Stale,
     Start,
-    TokenJudged,
-    TokenUsed,
+    TokenUseReply,
+    TokenUseRequest,
     WorkerEvent,
 )
 from rowcall.service.supervisor.event_routing import EventRouting
 from rowcall.service.supervisor.graceful_shutdown import GracefulShutdown
-from rowcall.service.supervisor.notifications import Channel, Notified, listen, listen_on
+from rowcall.service.supervisor.notifications import Channel, NotificationHandlers, listen, listen_on
 from rowcall.service.supervisor.operators.servers import OperatorServers, Shown
 from rowcall.service.supervisor.processes.prefork import Template
 from rowcall.service.supervisor.processes.questions import Questions
@@ -181,12 +181,12 @@ class Supervisor:
         }
 
     def end(self, code: int) -> None:
-        """Make `run` stop in order and return `code`."""
+        """Begin a graceful shutdown, after which `run` returns `code`."""
         self._code = code
         self._stop.set()
 
     def _stop_requested(self) -> None:
-        """Handle a signal to stop: the first one stops in order, another one at once."""
+        """Handle a signal to stop: the first begins a graceful shutdown, a further one ends it early."""
         if self._departure.begun or self._stop.is_set():
             self._code = 0
             self._departure.hurry.set()
@@ -238,7 +238,7 @@ class Supervisor:
         spawning = asyncio.ensure_future(self._workers.start())
         try:
             if not self._options.target.pooler:
-                heard = Notified(
+                heard = NotificationHandlers(
                     self._updates.request_check, self._host.announce_invalidation, self._updates.read_whole
                 )
                 await listen(self._reader.sources(), heard, self._background)
@@ -311,11 +311,11 @@ class Supervisor:
             self._updates.request_check(
                 "the database has changed under a prepared statement; its catalogue is read again"
             )
-        elif isinstance(message, KeysWanted):
+        elif isinstance(message, KeyRingRequest):
             self._keeper.look_again()
-        elif isinstance(message, TokenUsed):
+        elif isinstance(message, TokenUseRequest):
             self._background.start(self._judge(worker, message))
-        elif isinstance(message, ProfileWanted):
+        elif isinstance(message, ProfileRequest):
             self._background.start(self._operators.profiler.profile_on_signal(worker.number))
         else:
             self._events.hear(worker, message)
@@ -334,9 +334,9 @@ class Supervisor:
     def _publish_keys(self, ring: KeyRing) -> None:
         self._workers.send_all(Keys(ring))
 
-    async def _judge(self, worker: WorkerProcess, question: TokenUsed) -> None:
+    async def _judge(self, worker: WorkerProcess, question: TokenUseRequest) -> None:
         first = await judged(self._token_uses, question.mark, question.keep_until)
-        worker.channel.send(TokenJudged(question.number, first))
+        worker.channel.send(TokenUseReply(question.number, first))
 
 
 async def _give_up(starting: asyncio.Task[None]) -> None:

@@ -17,7 +17,10 @@ from rowcall.service.testing.session import Session
 
 
 class ResponseTables:
-    """The response tables of one file. blocks: number of its requests."""
+    """Creates the temporary tables in which the SQL tests of one file find the responses to its requests.
+
+    blocks: number of requests in the file. With several, the name of the table contains the number of the request.
+    """
 
     def __init__(self, table: ResponseTable, blocks: int) -> None:
         self._table = table

@@ -18,7 +18,7 @@ from psycopg.pq import TransactionStatus
 from rowcall.core.testing.outcome import Notice
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.first_connection import Opening
+from rowcall.service.database.first_connection import OpeningRetries
 from rowcall.service.startup_error import StartupError
 
 SET, RELEASE, BACK = (f"{what} rowcall_request" for what in ("savepoint", "release savepoint", "rollback to savepoint"))
@@ -218,7 +218,7 @@ class Session:
 class SessionPool:
     """Sessions for successive files. A session is used again if its file has passed."""
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(self, opening: OpeningRetries) -> None:
         """opening: has the number of attempts for an unavailable server, such as one that has crashed."""
         self._opening = opening
         self._idle: dict[str, Session] = {}

@@ -28,7 +28,7 @@ def is_sampled(traceparent: str | None, options: TracingOptions) -> bool:
     return options.ratio > 0 and random.random() < options.ratio  # noqa: S311 (not a secret)
 
 
-class Unsampled:
+class UnsampledTrace:
     """The trace of a request that is not sampled. Its ids are computed on first use."""
 
     sampled = False
@@ -45,11 +45,11 @@ class Unsampled:
     def traceparent(self) -> str:
         return f"00-{self.trace_id}-{secrets.token_hex(8)}-00"
 
-    def outgoing(self, _method: str, _authority: str) -> UnsampledOutgoing:
-        return UnsampledOutgoing(self.traceparent, self._headers.get("tracestate"))
+    def outgoing(self, _method: str, _authority: str) -> UnsampledOutgoingRequest:
+        return UnsampledOutgoingRequest(self.traceparent, self._headers.get("tracestate"))
 
 
-class UnsampledOutgoing:
+class UnsampledOutgoingRequest:
     """An outgoing request of such a trace. It carries the trace nevertheless (W3C Trace Context, 3.4)."""
 
     def __init__(self, traceparent: str, state: str | None) -> None:

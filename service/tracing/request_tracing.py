@@ -15,7 +15,7 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.trace import PassingProtocol, trace_of
 from rowcall.service.shared_state.host_state import HostState
-from rowcall.service.tracing.decision import Unsampled, is_sampled
+from rowcall.service.tracing.decision import UnsampledTrace, is_sampled
 
 if TYPE_CHECKING:
     from rowcall.service.tracing.spans import OutgoingSpan, Tracing
@@ -64,7 +64,7 @@ def _step(name: str, fixed_attributes: dict[str, str], services: Services, *, re
         if is_sampled(context.scope.headers.get("traceparent"), options):
             trace_sampled(context)
             return
-        unsampled = Unsampled(context)
+        unsampled = UnsampledTrace(context)
         protocol = context.protocol
         if (log_protocol := logged(protocol)) is not None:
             log_protocol.trace = unsampled.trace_id

@@ -58,8 +58,8 @@ class FileSystem:
         return self._turn.folders.begin(self._path, create=self._create)
 
     def _name_for(self, file: File) -> str:
-        expected = self._name or file.name
-        return f"{uuid.uuid4()}{extension(expected)}" if self._unique else file_name(expected)
+        requested = self._name or file.name
+        return f"{uuid.uuid4()}{extension(requested)}" if self._unique else file_name(requested)
 
     def _entry(self, file: File, name: str, status: Status) -> Entry:
         return {

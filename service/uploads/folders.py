@@ -48,7 +48,7 @@ class Folders:
 
     def __init__(self, protected: ProtectedFolders) -> None:
         self._protected = protected
-        self._open: dict[str, _Hidden] = {}
+        self._open: dict[str, _HiddenFolder] = {}
         self._created: list[Path] = []
         """Folders that this request has created, the outer ones first."""
 
@@ -74,15 +74,15 @@ class Folders:
                 path.mkdir()
                 self._created.append(path)
 
-    def _hidden(self, folder: Path, *, create: bool) -> _Hidden:
+    def _hidden(self, folder: Path, *, create: bool) -> _HiddenFolder:
         try:
-            return _Hidden(folder)
+            return _HiddenFolder(folder)
         except FileNotFoundError:
             if not create:
                 raise
             # The request that had created the folder has failed meanwhile, and has removed it.
             self._create(folder)
-            return _Hidden(folder)
+            return _HiddenFolder(folder)
 
     def _check(self, folder: str) -> None:
         """Check that the folder is not protected: values of the request, and symbolic links made since the start, may
@@ -124,7 +124,7 @@ class Folders:
 class Incomplete:
     """A file that is being written."""
 
-    def __init__(self, hidden: _Hidden, path: Path, target: BinaryIO) -> None:
+    def __init__(self, hidden: _HiddenFolder, path: Path, target: BinaryIO) -> None:
         self._hidden = hidden
         self._path = path
         self.target = target
@@ -141,7 +141,7 @@ class Incomplete:
         self._path.unlink(missing_ok=True)
 
 
-class _Hidden:
+class _HiddenFolder:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._placed: list[tuple[Path, Path | None]] = []

@@ -49,7 +49,7 @@ Files = Callable[[], AsyncIterator[File]]
 """Yields the files of a request in their order; each has to be read before the next one."""
 
 
-class Receiving:
+class UploadStep:
     """The upload step of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, call: Call, services: Services) -> None:
@@ -181,7 +181,11 @@ class Receiving:
     async def _take(
         self, handler: Handler, file: File, turn: Turn, before: frozenset[str] = frozenset()
     ) -> list[Entry]:
-        """Pass a file to a handler, after its checks. before: names of the files that earlier handlers have stored."""
+        """Store a file with a handler, if it passes the checks; if storing fails, with its fallback handler.
+
+        Returns the entries of the file in the result, also if it is refused. before: names of the files that earlier
+        handlers have stored.
+        """
         if handler.common.stop_after_first_success and file.name.casefold() in before:
             return await self._refuse(handler, file, Status.IGNORED)
         command = handler.common.check_command

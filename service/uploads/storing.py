@@ -17,12 +17,12 @@ from rowcall.service.uploads.file_system import FileSystem
 from rowcall.service.uploads.handler import Handler, Turn
 from rowcall.service.uploads.large_object import LargeObject
 from rowcall.service.uploads.object_store.handler import ObjectStorage
-from rowcall.service.uploads.row_commands.batching import Batching
+from rowcall.service.uploads.row_commands.batching import BatchCallProvider
 from rowcall.service.uploads.row_commands.calls import large_object_commands, row_call
 from rowcall.service.uploads.row_commands.delimited import Delimited
 from rowcall.service.uploads.row_commands.json_lines import JsonLineRows
 from rowcall.service.uploads.row_commands.spreadsheet import Spreadsheet
-from rowcall.service.uploads.row_commands.text_file import Running
+from rowcall.service.uploads.row_commands.text_file import RowCalls
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -42,8 +42,8 @@ def in_transaction(endpoint: Endpoint, services: Services) -> bool:
     """Whether handlers and routine share one transaction: a handler of the endpoint works in the database (uploads-8),
     or the routine is a function.
 
-    A function cannot detect that it runs in a transaction; but what it does is committed only if the service, which may
-    be killed meanwhile, has completed the request, as with the files.
+    With a function, neither its effects nor the files stay if the service is killed before the request is complete. A
+    procedure may end transactions itself, so it runs outside of one.
     """
     upload, options = endpoint.options.upload, services.options.uploads
     if upload is not None and endpoint.routine.kind is RoutineKind.FUNCTION:
@@ -82,7 +82,9 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
     if isinstance(options, Csv | JsonLines):
         as_json = isinstance(options, JsonLines) and templates.written("map_columns") is None
         command = row_command(text, names, cells_are_json=as_json)
-        running = Running(command, row_call(endpoint, services, command), Batching(endpoint, services, command))
+        running = RowCalls(
+            command, row_call(endpoint, services, command), BatchCallProvider(endpoint, services, command)
+        )
 
         def lines(turn: Turn) -> Handler:
             parts = (common, settings(turn), turn, running)
@@ -103,7 +105,7 @@ def _spreadsheet(
     commands = {as_json: row_command(text, names, cells_are_json=as_json) for as_json in (False, True)}
     calls = {as_json: row_call(endpoint, services, command) for as_json, command in commands.items()}
     batchings = {
-        as_json: Batching(endpoint, services, command, own_about=True) for as_json, command in commands.items()
+        as_json: BatchCallProvider(endpoint, services, command, own_about=True) for as_json, command in commands.items()
     }
 
     def make(turn: Turn) -> Handler:

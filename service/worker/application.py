@@ -226,13 +226,13 @@ class Application:
             gc.freeze()
 
     def _end_streams_of_before(self) -> None:
-        """End event streams that the new schema snapshot no longer offers, or with other access rules."""
+        """End the event streams that the new schema snapshot does not have, or has with other access rules."""
         self.events.offers = self._table.still_offers
         self.events.end_streams(lambda stream: not self._table.still_offers(stream))
 
     @property
     def user_sessions(self) -> Sessions:
-        """The sessions of the users."""
+        """The user sessions, which authenticate requests."""
         return self._identity.sessions
 
     async def invalidate_tags(self, tags: Sequence[str]) -> int:

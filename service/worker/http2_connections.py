@@ -130,7 +130,7 @@ class _Pipe:
         transport.set_protocol(self.outer)
 
     def begin(self) -> None:
-        """granian has accepted."""
+        """Begin to pass bytes in both directions, once granian has accepted its connection."""
         self.inner.transport.write(self._data)
         self._data = b""
         if self.outer.transport.is_closing():

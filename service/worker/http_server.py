@@ -117,7 +117,7 @@ class HttpServer:
         self._serve(self._scheduler, self._loop, self._signal)
 
     def stop_accepting(self) -> None:
-        """Nothing of its own: `service.sockets.accepting` does it for all listeners of granian."""
+        """Do nothing: `service.sockets.accepting` makes all listeners of granian stop at once."""
 
     def announce_close(self) -> None:
         """Send `Connection: close` with each response, so that no client sends a request on a connection that is being

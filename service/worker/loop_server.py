@@ -192,7 +192,9 @@ class LoopServer:
     async def _sent(
         self, protocol: RequestProtocol, status: int, headers: Headers, path: str, start: int, end: int | None
     ) -> None:
-        """Answer with a file. What the system does not have in memory takes its time, and is read in a thread."""
+        """Send a file as the response. Parts that are not in the page cache are read in a thread, because that may
+        take long.
+        """
         try:
             file = await self._loop.run_in_executor(None, _opened, path)
         except OSError:
@@ -225,7 +227,9 @@ class LoopServer:
 
 
 def guarded(handle: Handle) -> Handle:
-    """`handle`, with a plain 500 for an invalid response of what answers without the application's steps."""
+    """Wrap `handle`: if it raises, log the error and end the request with status 500. The application's steps handle
+    their errors themselves; this is for handlers in front of them, such as static files.
+    """
 
     def handle_guarded(scope: Any, protocol: Any) -> None:
         try:
@@ -241,7 +245,9 @@ def guarded(handle: Handle) -> Handle:
 
 
 def _cached_part(descriptor: int, size: int, place: int) -> bytearray | None:
-    """Return what the system has in memory of a part of a file, at least one byte; None: nothing, or it cannot say."""
+    """Read a part of a file without waiting for the disk. Returns the bytes from `place` on that the page cache has, at
+    most `size`; None if it has none, or if the system cannot read without waiting.
+    """
     if _WITHOUT_WAITING is None:
         return None
     part = bytearray(size)

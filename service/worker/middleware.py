@@ -14,7 +14,7 @@ import orjson
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.http.compression import Compression
 from rowcall.core.http.forwarded_headers import is_allowed
-from rowcall.service.log.request_line import Seen
+from rowcall.service.log.request_line import RequestRecord
 from rowcall.service.log.request_log import with_correlation, with_log
 from rowcall.service.options.worker import HttpOptions, WorkerOptions
 from rowcall.service.request_context.client_address import client_reader
@@ -32,7 +32,7 @@ def with_middleware(
     options: WorkerOptions,
     listener: Listener,
     https_port: int | None,
-    add: Callable[[Seen], None],
+    add: Callable[[RequestRecord], None],
 ) -> Handle:
     """Return the handler of one listener's requests. A wrapper further down in this function sees them earlier."""
     http = options.http

@@ -7,10 +7,10 @@ from rowcall.core.errors.problems import Problem
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.request.subrequests import AbsentClient, CapturedResponse, SubrequestScope
 from rowcall.service.request_context.request_context import RequestContext
-from rowcall.service.supervisor.channel import Identified, Identify
+from rowcall.service.supervisor.channel import Identify, IdentityReply
 
 
-async def identified(question: Identify, sessions: Sessions, claims: IdentityClaims) -> Identified:
+async def identified(question: Identify, sessions: Sessions, claims: IdentityClaims) -> IdentityReply:
     """Return the user whose session, token or API key the headers contain.
 
     Anonymous is also a user who acts as another one: the rights of the other user are not lent for the console.
@@ -25,6 +25,6 @@ async def identified(question: Identify, sessions: Sessions, claims: IdentityCla
         context.user = None
     user = context.user
     if user is None or user.impersonates:
-        return Identified(question.number)
+        return IdentityReply(question.number)
     name = user.first(claims.user_name) or user.first(claims.user_id) or "a user without a name"
-    return Identified(question.number, name, user.roles, user.expires)
+    return IdentityReply(question.number, name, user.roles, user.expires)

@@ -16,7 +16,7 @@ from rowcall.core.http.routing import Routing
 from rowcall.service.events.stream import Stream
 from rowcall.service.handler.overloads import compile_route
 from rowcall.service.handler.step_order import compile_job
-from rowcall.service.handler.streams import Offered
+from rowcall.service.handler.streams import EventStreamRoute
 from rowcall.service.handler.upload_chunks import piece_routes
 from rowcall.service.log.request_log import logged
 from rowcall.service.pipeline.services import Services
@@ -74,7 +74,7 @@ class RouteTable:
         services: Services,
         routing: Routing,
         fixed: Mapping[Route, tuple[Step, ...]],
-        streams: Iterable[Offered],
+        streams: Iterable[EventStreamRoute],
     ) -> None:
         """routing: of the schema snapshot. fixed: routes without a routine; they take precedence over endpoints on the
         same method and path. streams: event streams by path, which take precedence over everything, with any method

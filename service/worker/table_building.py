@@ -13,7 +13,7 @@ from rowcall.core.http.router import Route
 from rowcall.core.http.routing import Routing
 from rowcall.service.database.databases import Databases
 from rowcall.service.events.broadcaster import Broadcaster
-from rowcall.service.handler.streams import offered_streams
+from rowcall.service.handler.streams import event_stream_routes
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.metrics.meters import count_path, counted
 from rowcall.service.pipeline.services import Services
@@ -69,7 +69,7 @@ class TableBuilder:
         subrequests = self._subrequests() if called else None
         services = self._services_for(snapshot, subrequests)
         streaming = snapshot.endpoints if any(item.events is not None for item in snapshot.options) else ()
-        streams = offered_streams(streaming, services, self._events)
+        streams = event_stream_routes(streaming, services, self._events)
         removed, added = moved_endpoints(former.snapshot, snapshot)
         routing = None if former.routing is None else former.routing.changed(removed, added)
         routing = routing or Routing(snapshot.endpoints)

@@ -36,34 +36,34 @@ from rowcall.service.sockets.unused_connections import Clients, close_unused
 from rowcall.service.supervisor.channel import (
     ActivateSnapshot,
     Channel,
-    EventsArrived,
-    EventsPublished,
-    EventsSoFar,
-    EventsWanted,
+    DeliveredEvents,
+    EventSubscription,
+    GaugesReply,
+    GaugesRequest,
     Identify,
-    Invalidated,
     InvalidateEntry,
     InvalidateTags,
+    InvalidationReply,
+    KeyRingRequest,
     Keys,
-    KeysWanted,
     Leave,
-    Logged,
-    NoticeNotPublished,
+    LogEntries,
     Part,
     PrepareSnapshot,
     PrepareSnapshotChange,
-    ProfileTaken,
-    ProfileWanted,
-    Sample,
-    Sampled,
-    Serving,
+    ProfileReply,
+    ProfileRequest,
+    PublishedEvents,
+    ReplayedEvents,
+    SnapshotActivated,
     SnapshotPrepared,
     Stale,
     Start,
     Stop,
     TakeProfile,
-    TokenJudged,
-    TokenUsed,
+    TokenUseReply,
+    TokenUseRequest,
+    UnpublishedNotice,
 )
 from rowcall.service.supervisor.processes.prefork import name_process
 from rowcall.service.worker.application import Application
@@ -105,21 +105,21 @@ class Worker:
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
         self._application.set_stale_handler(lambda: channel.send(Stale()))
-        self._application.keys.on_unknown = lambda: channel.send(KeysWanted())
-        self._application.single_use.ask = lambda *question: channel.send(TokenUsed(*question))
+        self._application.keys.on_unknown = lambda: channel.send(KeyRingRequest())
+        self._application.single_use.ask = lambda *question: channel.send(TokenUseRequest(*question))
         self._application.unpublished_notices.report = lambda path, severity: channel.send(
-            NoticeNotPublished(path, severity)
+            UnpublishedNotice(path, severity)
         )
         self._feed = self._application.events.feed
-        self._feed.send = lambda packed: channel.send(EventsPublished(packed))
-        self._feed.want = lambda expected: channel.send(EventsWanted(expected))
+        self._feed.send = lambda packed: channel.send(PublishedEvents(packed))
+        self._feed.want = lambda wanted: channel.send(EventSubscription(wanted))
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         # The supervisor decides when to stop; a Ctrl-C in the terminal reaches the whole process group.
         for number in (signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, lambda: None)
-        loop.add_signal_handler(signal.SIGUSR1, lambda: self._channel.send(ProfileWanted()))
+        loop.add_signal_handler(signal.SIGUSR1, lambda: self._channel.send(ProfileRequest()))
         loop.add_signal_handler(signal.SIGTERM, self._stopping.set)
         if self._threads is not None:
             loop.set_default_executor(ThreadPoolExecutor(self._threads))
@@ -163,11 +163,11 @@ class Worker:
                 self._prepare(message)
             elif isinstance(message, Keys):
                 self._application.keys.ring = message.ring
-            elif isinstance(message, TokenJudged):
+            elif isinstance(message, TokenUseReply):
                 self._application.single_use.answer(message.number, message.first)
-            elif isinstance(message, EventsArrived):
+            elif isinstance(message, DeliveredEvents):
                 self._feed.arrive(message.packed)
-            elif isinstance(message, EventsSoFar):
+            elif isinstance(message, ReplayedEvents):
                 self._feed.begin(message.packed)
             elif isinstance(message, TakeProfile):
                 self._background.start(self._profile(message))
@@ -175,8 +175,8 @@ class Worker:
                 self._background.start(self._invalidate(message))
             elif isinstance(message, Identify):
                 self._background.start(self._identify(message))
-            elif isinstance(message, Sample):
-                self._channel.send(Sampled(message.number, self._application.gauges()))
+            elif isinstance(message, GaugesRequest):
+                self._channel.send(GaugesReply(message.number, self._application.gauges()))
             elif isinstance(message, ActivateSnapshot):
                 self._activate_snapshot(message.number)
             elif isinstance(message, Leave):
@@ -189,7 +189,7 @@ class Worker:
         # Imported here, as it is rarely used.
         from rowcall.service.metrics.sampling import sampled
 
-        self._channel.send(ProfileTaken(message.number, await sampled(message.seconds)))
+        self._channel.send(ProfileReply(message.number, await sampled(message.seconds)))
 
     async def _invalidate(self, message: InvalidateTags | InvalidateEntry) -> None:
         try:
@@ -198,9 +198,9 @@ class Worker:
             else:
                 count = await self._application.invalidate_entry(message.endpoint, message.arguments)
         except Problem as problem:
-            self._channel.send(Invalidated(message.number, 0, problem.detail, problem.status))
+            self._channel.send(InvalidationReply(message.number, 0, problem.detail, problem.status))
         else:
-            self._channel.send(Invalidated(message.number, count))
+            self._channel.send(InvalidationReply(message.number, count))
 
     async def _identify(self, message: Identify) -> None:
         # Imported here, as it is rarely used.
@@ -253,7 +253,7 @@ class Worker:
         self._application.activate_snapshot(number)
         for server in self._servers:
             server.start()
-        self._channel.send(Serving(number))
+        self._channel.send(SnapshotActivated(number))
 
     def _leave(self, message: Leave) -> None:
         drain_state = self._application.drain_state
@@ -319,7 +319,7 @@ async def _main(channel_fd: int) -> None:
         # Before there are threads, which inherit it, and before memory is used, which is then near those cores.
         os.sched_setaffinity(0, start.cores)
     forwarder = configure_worker_logging(
-        start.settings, lambda batch: channel.send(Logged(batch)), lambda: channel.backlog
+        start.settings, lambda batch: channel.send(LogEntries(batch)), lambda: channel.backlog
     )
     asyncio.get_running_loop().set_exception_handler(report_loop_error)
     try:

@@ -78,7 +78,7 @@ class Load:
             number = next(self._numbers)
             try:
                 connection = connection or await Connection.open(self._port)
-                status, body = await asyncio.wait_for(connection.context(*self._request(number)), REQUEST_SECONDS)
+                status, body = await asyncio.wait_for(connection.send(*self._request(number)), REQUEST_SECONDS)
                 self.outcomes.append(Outcome(number, status, body))
             except (OSError, EOFError, TimeoutError) as error:
                 self.outcomes.append(Outcome(number, 0, b"", f"{type(error).__name__}: {error}"))
@@ -105,7 +105,7 @@ class Connection:
     async def open(cls, port: int) -> Connection:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
-    async def context(
+    async def send(
         self, method: str, target: str, body: bytes, headers: Mapping[str, str] = NO_HEADERS
     ) -> tuple[int, bytes]:
         if self._reader._buffer:  # type: ignore[attr-defined]

@@ -171,7 +171,7 @@ def test_a_body_that_breaks_off_is_502(service: Service, behind: Upstream) -> No
 
     behind.on("/any/broken", broken)
     detail = problem(again(service, behind, "/any/broken"), 502)["detail"]
-    assert "before the answer was complete" in detail
+    assert "before the response was complete" in detail
 
 
 def test_what_comes_behind_an_answer_is_nobodys(service: Service, behind: Upstream) -> None:

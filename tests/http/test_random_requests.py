@@ -73,9 +73,9 @@ def _head_size(sent: Request) -> int:
 async def _client(port: int, requests: Iterator[Request], statuses: Counter[int], wrong: list[str]) -> None:
     connection = await Connection.open(port)
     for sent in requests:
-        context = connection.context(sent.method, sent.target, sent.body, sent.headers)
+        response = connection.send(sent.method, sent.target, sent.body, sent.headers)
         try:
-            status, body = await asyncio.wait_for(context, REQUEST_SECONDS)
+            status, body = await asyncio.wait_for(response, REQUEST_SECONDS)
         except (OSError, EOFError, TimeoutError, ValueError) as error:
             wrong.append(f"{type(error).__name__}: {error}\n{shown(sent)}")
             await connection.end()

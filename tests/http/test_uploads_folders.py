@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import xlsxwriter
 
-from rowcall.core.uploads.protected import Protected, ProtectedFolders
+from rowcall.core.uploads.protected import ProtectedFolder, ProtectedFolders
 from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.expect import problem
@@ -123,7 +123,9 @@ def test_the_configuration_cannot_name_such_a_folder(database: Database, tmp_pat
 
 
 def test_protected_folders() -> None:
-    folders = ProtectedFolders((Protected("/app", "A"), Protected("/app/sql", "B", tree=True), Protected("/lib", "C")))
+    folders = ProtectedFolders(
+        (ProtectedFolder("/app", "A"), ProtectedFolder("/app/sql", "B", tree=True), ProtectedFolder("/lib", "C"))
+    )
     assert folders.conflict("/app") == "it is A"
     assert folders.conflict("/") == "it contains A (/app)"
     assert folders.conflict("/app/sql/deep") == "it is inside B (/app/sql)"

@@ -50,7 +50,7 @@ class ChallengeStore(Protocol):
         """Store a challenge; return whether there was room for it."""
 
     async def find(self, challenge_id: str, flow: str) -> IssuedChallenge | None:
-        """Return what the challenge was issued for, possibly another flow.
+        """Return the data with which the challenge was issued. The caller compares its flow with the requested one.
 
         Raises `LookupError` if it has expired. If it is unknown, a store of one host returns None, because another
         host may have issued it; a store of all hosts raises `LookupError`.
@@ -115,7 +115,7 @@ def digest(content: bytes) -> str:
 def canonical(content: object) -> str:
     """Return a digest of JSON that does not depend on its notation: scripts have one kind of number and write
     1.0 as 1."""
-    return digest(orjson.dumps(_plain(content), option=orjson.OPT_SORT_KEYS))
+    return digest(orjson.dumps(_with_floats(content), option=orjson.OPT_SORT_KEYS))
 
 
 def is_same(issued: str, brought: object) -> bool:
@@ -124,12 +124,12 @@ def is_same(issued: str, brought: object) -> bool:
     return canonical(json.loads(issued)) == canonical(brought)
 
 
-def _plain(content: object) -> object:
-    """Replace whole numbers by floats, at any depth."""
+def _with_floats(content: object) -> object:
+    """Return JSON in which whole numbers are floats, at any depth: 1 and 1.0 become equal."""
     if isinstance(content, dict):
-        return {name: _plain(value) for name, value in content.items()}
+        return {name: _with_floats(value) for name, value in content.items()}
     if isinstance(content, list):
-        return [_plain(value) for value in content]
+        return [_with_floats(value) for value in content]
     return float(content) if isinstance(content, int) and not isinstance(content, bool) else content
 
 

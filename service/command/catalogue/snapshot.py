@@ -36,10 +36,10 @@ def endpoints_of(settings: Settings, *, demo: bool) -> Iterator[SnapshotWithOpti
     with connections(settings, demo=demo) as opened:
         options = worker_options(settings, opened)
         reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
-        yield SnapshotWithOptions(options, _Reading(reader).run())
+        yield SnapshotWithOptions(options, _SnapshotTask(reader).run())
 
 
-class _Reading:
+class _SnapshotTask:
     """Runs the reader in a task that returns None, and stores the snapshot.
 
     `asyncio.run` formats the result of its task as text twice (signal handling of CPython), which is slow for a

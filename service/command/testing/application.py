@@ -22,7 +22,7 @@ from rowcall.core.testing.coverage import Calls, refusal, sends_away
 from rowcall.core.testing.request import HttpBlock, Stub
 from rowcall.core.testing.spelling import spelled
 from rowcall.core.text import query_text
-from rowcall.service.database.first_connection import Opening
+from rowcall.service.database.first_connection import OpeningRetries
 from rowcall.service.events.publishing import hear_notices
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.options.worker import WorkerOptions
@@ -87,7 +87,7 @@ class TestApplication(Application):
 
     __test__ = False
 
-    def __init__(self, options: WorkerOptions, calls: dict[str, Calls], opening: Opening) -> None:
+    def __init__(self, options: WorkerOptions, calls: dict[str, Calls], opening: OpeningRetries) -> None:
         """Create the application within the running event loop. calls: receives the calls by name of the endpoint."""
         super().__init__(options)
         self.database = TestDatabase(options.target, options.database)

@@ -28,7 +28,7 @@ from rowcall.service.command.switches import Arguments
 from rowcall.service.command.testing.application import TestApplication, for_tests
 from rowcall.service.command.testing.results import Results
 from rowcall.service.database.connector import ConnectionTarget, Connector
-from rowcall.service.database.first_connection import Opening
+from rowcall.service.database.first_connection import OpeningRetries
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
 from rowcall.service.log import configure_logging
 from rowcall.service.options.capabilities.testing import TestOptions, test_options
@@ -37,7 +37,7 @@ from rowcall.service.options.connections import Connections, with_role
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.options.sql_files import sql_file_options
 from rowcall.service.options.worker import WorkerOptions
-from rowcall.service.protection.key_encryption import Unencrypted
+from rowcall.service.protection.key_encryption import PlaintextSecrets
 from rowcall.service.protection.key_rotation import KeyRotation, Renewal
 from rowcall.service.protection.key_storage import Memory
 from rowcall.service.shared_state.state_folder import StateFolder
@@ -283,7 +283,7 @@ class Run:
         return selected((read_test(path) for path in find_tests(self._options)), self._options)
 
     def _copied(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
-        """Return the databases of which files need copies (isolation by template).
+        """Return the databases that have to be copied, with their connectors: those of files isolated by `template`.
 
         An unknown connection is skipped here, and reported when the file runs.
         """
@@ -301,13 +301,13 @@ class Run:
     async def _applications(
         self, options: WorkerOptions, snapshot: SchemaSnapshot, count: int
     ) -> list[TestApplication]:
-        opening = Opening(self._settings)
+        opening = OpeningRetries(self._settings)
         applications = [
             TestApplication(replace(options, store=_own_store(options.store, number)), self._calls, opening)
             for number in range(count)
         ]
         # A key ring in memory, so that the run does not change that of the service.
-        rotation = KeyRotation(Memory(), Unencrypted(), Renewal(90 * _DAY), lambda ring: None)
+        rotation = KeyRotation(Memory(), PlaintextSecrets(), Renewal(90 * _DAY), lambda ring: None)
         await rotation.start()
         for application in applications:
             application.keys.ring = rotation.ring

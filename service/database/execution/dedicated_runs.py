@@ -247,16 +247,16 @@ class DedicatedRuns:
 
     def _send(self, connection: Connection, call: Call, context: RequestContext, execution: Execution) -> bool:
         """Submit the execution together with its resets. False: the connection did not accept it."""
-        expected = self._resets(call, execution.statement)
+        resets = self._resets(call, execution.statement)
         # A script sends further statements, so a reset right behind the first would come too early.
-        later = bool(expected) and type(execution.statement) is Script
+        later = bool(resets) and type(execution.statement) is Script
         if later:
-            execution.on_free = partial(self._reset, expected)
-        elif not expected:
+            execution.on_free = partial(self._reset, resets)
+        elif not resets:
             execution.on_free = self._release
         self._set_owner(connection, context)
         if self._submit(connection, execution):
-            self._pool.finish(connection, resets=[] if later else expected)
+            self._pool.finish(connection, resets=[] if later else resets)
         elif connection.state == ConnectionState.READY:
             self._pool.release(connection)
         return execution.state != ExecutionState.WAITING

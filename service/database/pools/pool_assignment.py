@@ -79,7 +79,8 @@ class Contention:
 
 
 class PoolAssignment:
-    """Counts slow calls of one routine in windows, and estimates how long a call waits behind a running one.
+    """Decides from measured durations whether the calls of one routine may share connections: `fast`. It counts slow
+    calls in windows, and estimates how long a call waits behind a running one.
 
     The expected waiting time is E[S²] / 2E[S] with the durations S (the mean residual time of renewal theory). It grows
     with the square of a duration: if 1 % of the calls take 300 ms, the others wait 100 ms, although the share of slow

@@ -52,8 +52,9 @@ class Primary:
         self._samples.append((now, position))
 
     def behind_since(self, position: int) -> float:
-        """Return the time of the event loop whose state a server at `position` has at least; 0: it has everything;
-        minus infinity: it is older than all samples, or there are none.
+        """Return since when a replica at `position` may lack writes, as a time of the event loop: it has all that the
+        primary had committed until then. 0: it lacks nothing, as far as known. Minus infinity: `position` is older
+        than all samples, or there are none.
         """
         if not self._samples:
             return -math.inf
@@ -62,7 +63,9 @@ class Primary:
         return next((moment for moment, reached in reversed(self._samples) if position >= reached), -math.inf)
 
     async def position(self) -> int:
-        """Return a position behind everything that was committed before this call. Raises `psycopg.Error`."""
+        """Return a position of the write-ahead log that includes everything committed before this call. Raises
+        `psycopg.Error`.
+        """
         waiter: asyncio.Future[int] = self._loop.create_future()
         self._waiting.append(waiter)
         if not self._busy:

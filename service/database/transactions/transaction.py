@@ -197,7 +197,7 @@ class Transaction:
                     self._notice_listener.close(committed=execution.succeeded)
 
     def _release(self, connection: Connection) -> None:
-        """Record that no transaction is open on the connection."""
+        """Mark the connection as free after the end of the transaction: other executions may use it."""
         connection.owned = False
 
     def _place(self, execution: Execution) -> Execution:

@@ -42,7 +42,7 @@ class PostgresTransport:
         self._outbox.put(batch)
 
     async def sent(self) -> None:
-        """Wait until all events are notified."""
+        """Wait until all published events have been sent to PostgreSQL with NOTIFY."""
         await self._outbox.emptied()
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:

@@ -16,7 +16,7 @@ log = logging.getLogger("rowcall")
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class PathOptions:
     """Access and caching of such a path. keep: seconds for which a response is reused; None: it is not reused."""
 
     keep: float | None
@@ -26,7 +26,7 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class HealthOptions:
-    guarded: Guarded
+    guarded: PathOptions
     path: str
     ready: str
     live: str
@@ -42,7 +42,7 @@ class HealthOptions:
 
 @dataclass(frozen=True, slots=True)
 class StatisticsOptions:
-    guarded: Guarded
+    guarded: PathOptions
     target: ConnectionTarget
     paths: tuple[tuple[str, Report], ...]
     html: bool
@@ -95,10 +95,10 @@ def statistics_options(
     )
 
 
-def _guarded(settings: Settings, section: str, roles: frozenset[str]) -> Guarded:
+def _guarded(settings: Settings, section: str, roles: frozenset[str]) -> PathOptions:
     keep = settings.seconds_or_none(f"{section}:CacheDuration")
     closed = settings.flag(f"{section}:RequireAuthorization") or bool(roles)
-    return Guarded(
+    return PathOptions(
         keep=keep or None,
         access=Access(roles=tuple(sorted(roles))) if closed else ANYONE,
         rate_limiter=settings.text_or_none(f"{section}:RateLimiterPolicy"),

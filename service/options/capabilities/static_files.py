@@ -21,7 +21,9 @@ _PARSE = _P + "ParseContentOptions:"
 
 @dataclass(frozen=True, slots=True)
 class PageOptions:
-    """Options of pages with placeholders. claims: claim types and the default text of a missing claim, or None."""
+    """Options of pages with placeholders. claims: for each claim type that has a placeholder, the text for callers
+    without that claim; None: there is no such text.
+    """
 
     patterns: tuple[str, ...]
     claims: Mapping[str, str | None]

@@ -11,7 +11,7 @@ from pathlib import Path
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import Scalar, Section
 from rowcall.core.text.globs import base_folder, has_wildcard, is_recursive
-from rowcall.core.uploads.protected import Protected, ProtectedFolders
+from rowcall.core.uploads.protected import ProtectedFolder, ProtectedFolders
 
 _FILES = "Service:SqlFileSource:FilePattern"
 _KEYS = "DataProtection:FileSystemPath"
@@ -20,35 +20,35 @@ _PACKAGE = Path(__file__).resolve().parent.parent.parent
 
 def protected_folders(settings: Settings) -> ProtectedFolders:
     entries = (
-        Protected(os.path.realpath(entry.path), entry.content, entry.tree)
+        ProtectedFolder(os.path.realpath(entry.path), entry.content, entry.tree)
         for entry in (*_of_process(), *_of_settings(settings))
     )
     return ProtectedFolders(tuple(dict.fromkeys(entries)))
 
 
-def _of_process() -> Iterator[Protected]:
-    yield Protected(os.curdir, "the working directory of the service")
-    yield Protected(str(_PACKAGE), "the code of the service", tree=True)
+def _of_process() -> Iterator[ProtectedFolder]:
+    yield ProtectedFolder(os.curdir, "the working directory of the service")
+    yield ProtectedFolder(str(_PACKAGE), "the code of the service", tree=True)
     for entry in sys.path:
         if os.path.isabs(entry) and os.path.exists(entry):
-            yield Protected(entry, "a folder with Python code of the service")
+            yield ProtectedFolder(entry, "a folder with Python code of the service")
 
 
-def _of_settings(settings: Settings) -> Iterator[Protected]:
+def _of_settings(settings: Settings) -> Iterator[ProtectedFolder]:
     for name in sorted(_origins(settings.root)):
         if os.path.isfile(name):
-            yield Protected(os.path.dirname(name) or os.curdir, "a folder with configuration of the service")
+            yield ProtectedFolder(os.path.dirname(name) or os.curdir, "a folder with configuration of the service")
     environment_file = settings.text_or_none("Config:EnvFile")
     if environment_file:
         folder = os.path.dirname(environment_file) or os.curdir
-        yield Protected(folder, "a folder with configuration of the service")
+        yield ProtectedFolder(folder, "a folder with configuration of the service")
     keys = settings.text_or_none(_KEYS)
     if keys:
-        yield Protected(keys, "the folder with the keys of the service", tree=True)
+        yield ProtectedFolder(keys, "the folder with the keys of the service", tree=True)
     pattern = (settings.text_or_none(_FILES) or "").strip().replace("\\", "/")
     if pattern:
         tree = is_recursive(pattern) or has_wildcard(os.path.dirname(pattern))
-        yield Protected(base_folder(pattern), "the folder with SQL files of the service", tree=tree)
+        yield ProtectedFolder(base_folder(pattern), "the folder with SQL files of the service", tree=tree)
 
 
 def _origins(section: Section) -> set[str]:

@@ -14,7 +14,7 @@ from rowcall.service.snapshot.reading.catalogues import Catalogues
 from rowcall.service.snapshot.reading.places import Places
 
 
-class _Analysed(NamedTuple):
+class _AnalysedEndpoint(NamedTuple):
     """An endpoint without and with its session effects. lasts: valid until an object that it depends on changes."""
 
     endpoint: Endpoint
@@ -28,7 +28,7 @@ class SessionAnalyses:
     def __init__(self, places: Places, catalogues: Catalogues) -> None:
         self._places = places
         self._catalogues = catalogues
-        self._analyses: dict[int, _Analysed] = {}
+        self._analyses: dict[int, _AnalysedEndpoint] = {}
         """By id of the endpoint."""
 
     def analyse(self, groups: Iterable[tuple[str, Iterable[Endpoint]]]) -> tuple[Endpoint, ...]:
@@ -50,7 +50,7 @@ class SessionAnalyses:
                 analysed.append(analysis.analysed)
         return tuple(analysed)
 
-    def _analysed(self, found: str, endpoint: Endpoint, former: _Analysed | None) -> _Analysed:
+    def _analysed(self, found: str, endpoint: Endpoint, former: _AnalysedEndpoint | None) -> _AnalysedEndpoint:
         place = self._places.of(endpoint)
         dependency_graph = self._catalogues.dependency_graphs.get(place)
         placed = self._at_its_place(found, endpoint) if former is None else former.analysed
@@ -62,7 +62,7 @@ class SessionAnalyses:
         if former is not None and former.analysed.session == session:
             return former
         lasts = dependency_graph is not None and place == found and not isinstance(endpoint.routine.source, FileSource)
-        return _Analysed(endpoint, replace(placed, session=session), lasts)
+        return _AnalysedEndpoint(endpoint, replace(placed, session=session), lasts)
 
     def _at_its_place(self, found: str, endpoint: Endpoint) -> Endpoint:
         """Return the endpoint for the database where it runs: there, types of users have other oids."""

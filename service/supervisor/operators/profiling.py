@@ -28,7 +28,7 @@ _GRACE = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A written profile. by: the tool that made it."""
+    """A profile in a file. by: the tool that made it, `py-spy` or `itself` for the worker."""
 
     worker: int
     pid: int
@@ -37,15 +37,16 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
-    """A worker to profile. itself: makes it profile itself for a number of seconds; None if it does not answer."""
+class ProfileTarget:
+    """A worker to profile."""
 
     pid: int
-    itself: Callable[[float], Awaitable[str | None]]
+    profile_itself: Callable[[float], Awaitable[str | None]]
+    """Asks the worker to profile itself for a number of seconds. Returns the profile, or None if it does not reply."""
 
 
 class Profiler:
-    def __init__(self, options: ProfilingOptions, workers: Callable[[], Mapping[int, Subject]]) -> None:
+    def __init__(self, options: ProfilingOptions, workers: Callable[[], Mapping[int, ProfileTarget]]) -> None:
         """workers: the running ones, by number."""
         self._options = options
         self._workers = workers
@@ -89,12 +90,12 @@ class Profiler:
         self._options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._options.folder
 
-    async def _of(self, number: int, worker: Subject, seconds: float, folder: Path) -> Profile | None:
+    async def _of(self, number: int, worker: ProfileTarget, seconds: float, folder: Path) -> Profile | None:
         file = folder / f"{time.strftime('%Y%m%dT%H%M%S')}-worker{number}-{worker.pid}.collapsed"
         py_spy = find_py_spy() if self._options.py_spy else None
-        if py_spy is not None and await asyncio.to_thread(_spied, py_spy, worker.pid, seconds, file):
+        if py_spy is not None and await asyncio.to_thread(_run_py_spy, py_spy, worker.pid, seconds, file):
             return Profile(number, worker.pid, "py-spy", str(file))
-        text = await worker.itself(seconds)
+        text = await worker.profile_itself(seconds)
         if text is None:
             log.warning("worker %d has returned no profile: it has ended or is too busy", number)
             return None
@@ -108,7 +109,7 @@ def find_py_spy() -> str | None:
     return shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
 
 
-def _spied(py_spy: str, pid: int, seconds: float, file: Path) -> bool:
+def _run_py_spy(py_spy: str, pid: int, seconds: float, file: Path) -> bool:
     """Run py-spy. Returns False if it failed. It samples without pausing the process, so now and then a stack is
     missing.
     """

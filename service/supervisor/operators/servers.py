@@ -23,7 +23,7 @@ from rowcall.service.options.server.metrics import admin_options, profiling_opti
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot
 from rowcall.service.startup_error import StartupError
-from rowcall.service.supervisor.operators.profiling import Profiler, Subject
+from rowcall.service.supervisor.operators.profiling import Profiler, ProfileTarget
 from rowcall.service.supervisor.processes.questions import Questions
 from rowcall.service.supervisor.processes.workers import Workers
 
@@ -175,8 +175,8 @@ class OperatorServers:
         )
         log.info("the admin server of PostgREST's interface is at %s", self._postgrest_admin.url)
 
-    def _subjects(self) -> dict[int, Subject]:
+    def _subjects(self) -> dict[int, ProfileTarget]:
         return {
-            worker.number: Subject(worker.process.pid, partial(worker.profile, self._shown.questions.number()))
+            worker.number: ProfileTarget(worker.process.pid, partial(worker.profile, self._shown.questions.number()))
             for worker in self._shown.workers.running
         }

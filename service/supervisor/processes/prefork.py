@@ -42,8 +42,10 @@ def single_threaded() -> bool:
 
 
 def copies(channel: socket.socket) -> tuple[bytes, list[int]]:
-    """Answer requests in the template until its socket ends, which raises SystemExit. In each copy, return once, with
-    the payload and the descriptors of the request.
+    """Serve the requests of the supervisor in the template process: fork copies, and report their exit codes.
+
+    This returns only in a copy, with the payload and the descriptors of the request that created it. When the socket
+    of the supervisor ends, the template ends: raises SystemExit.
     """
     gc.collect()
     # A garbage collection would write to every object, and so end the sharing of memory.

@@ -7,20 +7,23 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from rowcall.service.supervisor.channel import Identified, Invalidated, InvalidateEntry, InvalidateTags
+from rowcall.service.supervisor.channel import IdentityReply, InvalidateEntry, InvalidateTags, InvalidationReply
 from rowcall.service.supervisor.processes.worker_process import SAMPLE_WITHIN, Gauges, Headers
 from rowcall.service.supervisor.processes.workers import Workers
 
 
 class Questions:
-    """Asks all workers, or one for all; without an answer the result is None."""
+    """Sends requests to the workers and returns their replies; None for a worker that does not reply in time.
+
+    What any worker can do for all of them is sent to one that serves.
+    """
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
         self._numbers = itertools.count()
 
     def number(self) -> int:
-        """Return the number of a new question."""
+        """Return a number that no other request has."""
         return next(self._numbers)
 
     async def sample(self) -> list[Gauges | None]:
@@ -28,19 +31,19 @@ class Questions:
         number = self.number()
         return await asyncio.gather(*(worker.sample(number, SAMPLE_WITHIN) for worker in self._workers.running))
 
-    async def invalidate_tags(self, tags: tuple[str, ...]) -> Invalidated | None:
+    async def invalidate_tags(self, tags: tuple[str, ...]) -> InvalidationReply | None:
         """Invalidate the cached responses with one of these tags, for all workers."""
         return await self._invalidate(InvalidateTags(self.number(), tags))
 
-    async def invalidate_entry(self, endpoint: str, arguments: Mapping[str, Any]) -> Invalidated | None:
+    async def invalidate_entry(self, endpoint: str, arguments: Mapping[str, Any]) -> InvalidationReply | None:
         """Invalidate the cached response of an endpoint to a request with these arguments, for all workers."""
         return await self._invalidate(InvalidateEntry(self.number(), endpoint, arguments))
 
-    async def _invalidate(self, question: InvalidateTags | InvalidateEntry) -> Invalidated | None:
+    async def _invalidate(self, question: InvalidateTags | InvalidateEntry) -> InvalidationReply | None:
         worker = self._workers.any_serving()
         return None if worker is None else await worker.invalidate(question)
 
-    async def identify(self, headers: Headers, address: str) -> Identified | None:
+    async def identify(self, headers: Headers, address: str) -> IdentityReply | None:
         """Return which user request headers authenticate, sent from an address."""
         worker = self._workers.any_serving()
         return None if worker is None else await worker.identify(self.number(), headers, address)

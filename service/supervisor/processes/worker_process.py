@@ -13,23 +13,23 @@ from typing import Any
 
 from rowcall.service.interpreter import FOLDER, interpreter_command, interpreter_environment
 from rowcall.service.log import Entry, current_log
-from rowcall.service.log.request_line import Seen
+from rowcall.service.log.request_line import RequestRecord
 from rowcall.service.sockets.listeners import Listener
 from rowcall.service.supervisor.channel import (
     ActivateSnapshot,
     Channel,
-    Identified,
+    GaugesReply,
+    GaugesRequest,
     Identify,
-    Invalidated,
+    IdentityReply,
     InvalidateEntry,
     InvalidateTags,
-    Logged,
+    InvalidationReply,
+    LogEntries,
     PrepareSnapshot,
     PrepareSnapshotChange,
-    ProfileTaken,
-    Sample,
-    Sampled,
-    Serving,
+    ProfileReply,
+    SnapshotActivated,
     SnapshotPrepared,
     TakeProfile,
     WorkerEvent,
@@ -47,7 +47,7 @@ IDENTIFY_WITHIN = 10.0
 PREPARE_WITHIN = 60.0
 """Seconds that a worker may take to build a schema snapshot."""
 
-_Question = Sample | TakeProfile | InvalidateTags | InvalidateEntry | Identify
+_Question = GaugesRequest | TakeProfile | InvalidateTags | InvalidateEntry | Identify
 Headers = tuple[tuple[str, str], ...]
 Gauges = list[tuple[str, Mapping[str, str], float]]
 
@@ -73,11 +73,11 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
 
 
 def _result_of(
-    answer: Sampled | ProfileTaken | Invalidated | Identified,
-) -> Gauges | str | Invalidated | Identified:
-    if isinstance(answer, Sampled):
+    answer: GaugesReply | ProfileReply | InvalidationReply | IdentityReply,
+) -> Gauges | str | InvalidationReply | IdentityReply:
+    if isinstance(answer, GaugesReply):
         return answer.gauges
-    return answer.text if isinstance(answer, ProfileTaken) else answer
+    return answer.text if isinstance(answer, ProfileReply) else answer
 
 
 class WorkerProcess:
@@ -109,7 +109,7 @@ class WorkerProcess:
     async def ask(
         self,
         message: PrepareSnapshot | PrepareSnapshotChange | ActivateSnapshot,
-        answer: type[SnapshotPrepared] | type[Serving],
+        answer: type[SnapshotPrepared] | type[SnapshotActivated],
         number: int,
     ) -> str | None:
         """Send `message` and wait for its answer. Returns None, or an error text."""
@@ -128,14 +128,14 @@ class WorkerProcess:
     async def activate_snapshot(self, number: int) -> str | None:
         """Make the worker activate its prepared snapshot. Returns None, or an error text."""
         self.serving = 0
-        error = await self.ask(ActivateSnapshot(number), Serving, number)
+        error = await self.ask(ActivateSnapshot(number), SnapshotActivated, number)
         if error is None:
             self.serving = number
         return error
 
     async def sample(self, number: int, seconds: float) -> Gauges | None:
         """Return the gauges of the worker; None without an answer within `seconds`."""
-        result: Gauges | None = await self._reply_to(Sample(number), seconds)
+        result: Gauges | None = await self._reply_to(GaugesRequest(number), seconds)
         return result
 
     async def profile(self, number: int, seconds: float) -> str | None:
@@ -143,14 +143,14 @@ class WorkerProcess:
         result: str | None = await self._reply_to(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
         return result
 
-    async def invalidate(self, question: InvalidateTags | InvalidateEntry) -> Invalidated | None:
+    async def invalidate(self, question: InvalidateTags | InvalidateEntry) -> InvalidationReply | None:
         """Make the worker invalidate cached responses for all workers; None without an answer."""
-        result: Invalidated | None = await self._reply_to(question, INVALIDATE_WITHIN)
+        result: InvalidationReply | None = await self._reply_to(question, INVALIDATE_WITHIN)
         return result
 
-    async def identify(self, number: int, headers: Headers, address: str) -> Identified | None:
+    async def identify(self, number: int, headers: Headers, address: str) -> IdentityReply | None:
         """Return which user the headers authenticate; None without an answer."""
-        result: Identified | None = await self._reply_to(Identify(number, headers, address), IDENTIFY_WITHIN)
+        result: IdentityReply | None = await self._reply_to(Identify(number, headers, address), IDENTIFY_WITHIN)
         return result
 
     async def _reply_to(self, question: _Question, seconds: float) -> Any:
@@ -163,7 +163,7 @@ class WorkerProcess:
         finally:
             del self._questions[question.number]
 
-    def _remember_error(self, entries: Iterable[Entry | Seen]) -> None:
+    def _remember_error(self, entries: Iterable[Entry | RequestRecord]) -> None:
         for entry in entries:
             if isinstance(entry, Entry) and entry.level >= logging.ERROR:
                 self.last_error = entry.message
@@ -179,14 +179,14 @@ class WorkerProcess:
         with contextlib.suppress(EOFError):
             while True:
                 message = await self.channel.receive()
-                if isinstance(message, Logged):
+                if isinstance(message, LogEntries):
                     self._remember_error(message.entries)
                     current_log().take(message.entries)
-                elif isinstance(message, Sampled | ProfileTaken | Invalidated | Identified):
+                elif isinstance(message, GaugesReply | ProfileReply | InvalidationReply | IdentityReply):
                     response = self._questions.get(message.number)
                     if response is not None and not response.done():
                         response.set_result(_result_of(message))
-                elif isinstance(message, SnapshotPrepared | Serving):
+                elif isinstance(message, SnapshotPrepared | SnapshotActivated):
                     error = message.error if isinstance(message, SnapshotPrepared) else None
                     future = self._answers.get((type(message), message.number))
                     if future is not None and not future.done():

@@ -15,7 +15,7 @@ from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, SnapshotCha
 from rowcall.service.snapshot.snapshot_transfer import parts_of
 from rowcall.service.sockets.listeners import Listeners
 from rowcall.service.supervisor.channel import (
-    EventsWanted,
+    EventSubscription,
     Message,
     Part,
     PrepareSnapshot,
@@ -102,7 +102,7 @@ class Workers:
             # Its end would not be noticed any more.
             log.exception("worker %d cannot be listened to and is replaced", worker.number)
             worker.kill()
-        self._hear(worker, EventsWanted(wanted=False))
+        self._hear(worker, EventSubscription(wanted=False))
         code = await worker.process.wait()
         if self._ending.is_set():
             return
@@ -187,9 +187,11 @@ class Workers:
     # --- schema snapshots ----------------------------------------------------------------------------------------
 
     async def publish(self, snapshot: SchemaSnapshot, before_activation: Callable[[], Awaitable[None]]) -> str | None:
-        """Make all workers activate the snapshot, or none. A worker that has ended gets it when it is replaced. Returns
-        the reason if none did. before_activation: called once all have built the snapshot, before any of them serves
-        it.
+        """Make all workers activate the snapshot; if one cannot build it, none does. A worker that has ended gets it
+        when it is replaced.
+
+        Returns None, or why no worker activated it. before_activation: called once all have built the snapshot, before
+        any of them serves it.
         """
         async with self._publishing:
             workers = list(self)

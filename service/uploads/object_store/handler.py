@@ -63,8 +63,8 @@ class ObjectStorage:
         return [self._entry(file, self._key_for(file), status)]
 
     def _key_for(self, file: File) -> str:
-        expected = self._name or file.name
-        name = f"{uuid.uuid4()}{extension(expected)}" if self._unique else file_name(expected)
+        requested = self._name or file.name
+        name = f"{uuid.uuid4()}{extension(requested)}" if self._unique else file_name(requested)
         return f"{self._path}/{name}" if self._path else name
 
     def _entry(self, file: File, key: str, status: Status) -> Entry:

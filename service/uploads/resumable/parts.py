@@ -289,7 +289,9 @@ class Parts:
         return count
 
     def _waits(self, id: str) -> bool:
-        """Whether the upload is unfinished. If not, a process was killed between two steps of finishing it."""
+        """Whether the upload still waits for its end: it exists and is not marked as done. If it is done, a process was
+        killed after marking it and before it removed it from the list.
+        """
         known = self.look(id)
         return known is not None and not known.about.done
 

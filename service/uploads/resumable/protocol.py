@@ -42,9 +42,9 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.uploads.digests import digested
 from rowcall.service.uploads.incoming import File, read_back
 from rowcall.service.uploads.progress import with_progress_of_part
-from rowcall.service.uploads.receiving import Receiving
+from rowcall.service.uploads.receiving import UploadStep
 from rowcall.service.uploads.resumable.parts import Part, Parts, UploadState, aside
-from rowcall.service.uploads.resumable.responses import RETURNED, Completed, completed
+from rowcall.service.uploads.resumable.responses import RETURNED, TusResponseProtocol, completed
 
 if TYPE_CHECKING:
     from rowcall.service.pipeline.services import Services
@@ -78,16 +78,16 @@ def parts_of(services: Services) -> Parts:
 
 
 def resume(endpoint: Endpoint, services: Services) -> Step | None:
-    return _Resuming(endpoint, services).step if resumes(endpoint) else None
+    return _ResumableUploadStep(endpoint, services).step if resumes(endpoint) else None
 
 
 def take_uploads(endpoint: Endpoint, call: Call, services: Services) -> Step:
     """Return the step that stores the files of a request, and runs the routine."""
-    receiving = Receiving(endpoint, call, services)
+    receiving = UploadStep(endpoint, call, services)
     return partial(_take, receiving, parts_of(services)) if resumes(endpoint) else receiving.receive
 
 
-class _Resuming:
+class _ResumableUploadStep:
     """The step of one endpoint."""
 
     def __init__(self, endpoint: Endpoint, services: Services) -> None:
@@ -288,7 +288,9 @@ class _Resuming:
     ) -> None:
         preferences = (context.scope.headers.get("prefer") or "").replace(" ", "").lower()
         returns = RETURNED in preferences.split(",")
-        context.protocol = Completed(context.protocol, headers, status, ids, file, final=final, returns=returns)
+        context.protocol = TusResponseProtocol(
+            context.protocol, headers, status, ids, file, final=final, returns=returns
+        )
 
 
 def _check(actual: bytes | None, expected: bytes) -> None:
@@ -301,7 +303,7 @@ def _check(actual: bytes | None, expected: bytes) -> None:
 # --- the last chunk --------------------------------------------------------------------------------------------------
 
 
-async def _take(receiving: Receiving, parts: Parts, context: RequestContext) -> None:
+async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) -> None:
     ready = completed(context.protocol)
     if ready is None:
         await receiving.receive(context)
@@ -334,7 +336,7 @@ def _is_final(problem: Problem) -> bool:
     return problem.status < 500 and problem.status not in _AGAIN
 
 
-async def _file(ready: Completed, parts: list[Part]) -> AsyncIterator[File]:
+async def _file(ready: TusResponseProtocol, parts: list[Part]) -> AsyncIterator[File]:
     yield File(ready.name, ready.content_type, _bytes_of(parts))
 
 
@@ -344,7 +346,7 @@ async def _bytes_of(parts: list[Part]) -> AsyncIterator[bytes]:
             yield piece
 
 
-def _finish(parts: Parts, ready: Completed, stored: list[Part]) -> None:
+def _finish(parts: Parts, ready: TusResponseProtocol, stored: list[Part]) -> None:
     """Mark the upload as done. The transaction is committed, so an error here is logged and must not fail the
     request.
     """

@@ -11,7 +11,7 @@ RETURNED = "return=representation"
 """Value of the header Prefer (RFC 7240, 4.2) with which the client requests the response of the routine."""
 
 
-class Completed(HeadersProtocol):
+class TusResponseProtocol(HeadersProtocol):
     """Turns the response of a successful routine into that of the tus protocol: without a body, unless the client has
     requested it. Other responses are unchanged.
 
@@ -63,8 +63,8 @@ class Completed(HeadersProtocol):
         self.response_bytes(status, headers, body.encode())
 
 
-def completed(protocol: Any) -> Completed | None:
-    """Return the `Completed` among the nested protocols, or None."""
-    while protocol is not None and type(protocol) is not Completed:
+def completed(protocol: Any) -> TusResponseProtocol | None:
+    """Return the `TusResponseProtocol` among the nested protocols, or None."""
+    while protocol is not None and type(protocol) is not TusResponseProtocol:
         protocol = getattr(protocol, "inner", None)
     return protocol

@@ -36,7 +36,7 @@ class ManyRows:
     """As in `core.uploads.batches.Batch`."""
 
 
-class Batching:
+class BatchCallProvider:
     """Provides the call for many rows: `await call()` returns it, or None. The first call determines it, others wait
     for that.
     """

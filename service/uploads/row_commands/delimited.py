@@ -13,13 +13,13 @@ from rowcall.ext.binding.csv_rows import CsvRows as FastRows
 from rowcall.service.uploads.handler import Turn
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.row_commands.rows import Rows
-from rowcall.service.uploads.row_commands.text_file import RowReader, Running, TextFile
+from rowcall.service.uploads.row_commands.text_file import RowCalls, RowReader, TextFile
 from rowcall.service.uploads.row_commands.tolerant import ImportRows
 
 
 class Delimited(TextFile):
     def __init__(
-        self, key: str, options: Csv, common: Common, settings: HandlerSettings, turn: Turn, running: Running
+        self, key: str, options: Csv, common: Common, settings: HandlerSettings, turn: Turn, running: RowCalls
     ) -> None:
         super().__init__(key, common, settings, turn, running, headed=True)
         checked = settings.flag("check_format", options.check_format)

@@ -10,7 +10,7 @@ from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.uploads.handler import Turn, judge
 from rowcall.service.uploads.incoming import File
 from rowcall.service.uploads.row_commands.rows import Rows
-from rowcall.service.uploads.row_commands.text_file import RowReader, Running, TextFile
+from rowcall.service.uploads.row_commands.text_file import RowCalls, RowReader, TextFile
 from rowcall.service.uploads.row_commands.tolerant import ImportRows, column_names
 
 
@@ -18,7 +18,7 @@ class JsonLineRows(TextFile):
     """Rows are the lines as they are; with `map_columns`, arrays of texts with the values of these members."""
 
     def __init__(
-        self, key: str, options: JsonLines, common: Common, settings: HandlerSettings, turn: Turn, running: Running
+        self, key: str, options: JsonLines, common: Common, settings: HandlerSettings, turn: Turn, running: RowCalls
     ) -> None:
         super().__init__(key, common, settings, turn, running, headed=False)
         self._names = column_names(settings)

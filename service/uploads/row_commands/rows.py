@@ -12,7 +12,7 @@ from rowcall.service.database.preamble import Values
 from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.response.headers import argument_text
-from rowcall.service.uploads.row_commands.batching import Batching, ManyRows
+from rowcall.service.uploads.row_commands.batching import BatchCallProvider, ManyRows
 from rowcall.service.uploads.row_commands.calls import first_value
 
 ROWS = 256
@@ -41,7 +41,7 @@ class Rows:
         command: RowCommand,
         call: Call,
         context: RequestContext,
-        batching: Batching,
+        batching: BatchCallProvider,
     ) -> None:
         self._transaction = transaction
         self._call = call

@@ -79,10 +79,10 @@ def main(options: dict[str, Any], out: BinaryIO) -> None:
 def _chosen(names: Sequence[str], options: dict[str, Any]) -> list[str]:
     if options["all"]:
         return list(names)
-    expected = options["sheet"]
-    if expected is None:
+    sheet = options["sheet"]
+    if sheet is None:
         return list(names[:1])
-    return [name for name in names if name.casefold() == expected.casefold()]
+    return [name for name in names if name.casefold() == sheet.casefold()]
 
 
 class TooManyCellsError(Exception):
@@ -177,7 +177,9 @@ class _Workbook:
                 yield number, cells + [None] * (width - len(cells))
 
     def _size(self, name: str) -> tuple[int, int]:
-        """Return the number of rows in the file, and of columns."""
+        """Return the numbers of rows and columns of a sheet. It is counted in the file: what the sheet says about its
+        size may be wrong.
+        """
         columns: set[bytes] = set()
         height = 0
         with self._parts.open(self._sheets[name]) as source:

@@ -21,7 +21,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.interpreter import FOLDER, interpreter_command, interpreter_environment
 from rowcall.service.uploads.handler import FormatError, HandlerCommon, Turn, judge, plain_refusal
 from rowcall.service.uploads.incoming import File
-from rowcall.service.uploads.row_commands.batching import Batching
+from rowcall.service.uploads.row_commands.batching import BatchCallProvider
 from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.row_commands.tolerant import ImportRows, counts_of, report_progress, rows_of_file
 from rowcall.service.uploads.spool import SpooledFile, set_aside
@@ -45,7 +45,7 @@ class Spreadsheet:
         turn: Turn,
         commands: Mapping[bool, RowCommand],
         calls: Mapping[bool, Call],
-        batchings: Mapping[bool, Batching],
+        batchings: Mapping[bool, BatchCallProvider],
     ) -> None:
         self.key = key
         self.common = HandlerCommon(settings, common)

@@ -14,7 +14,7 @@ from rowcall.core.uploads.settings import HandlerSettings
 from rowcall.service.database.call import Call
 from rowcall.service.uploads.handler import HandlerCommon, Turn, plain_refusal
 from rowcall.service.uploads.incoming import File
-from rowcall.service.uploads.row_commands.batching import Batching
+from rowcall.service.uploads.row_commands.batching import BatchCallProvider
 from rowcall.service.uploads.row_commands.rows import Rows
 from rowcall.service.uploads.row_commands.tolerant import ImportRows, counts_of, report_progress, rows_of_file
 from rowcall.service.uploads.spool import set_aside
@@ -25,12 +25,12 @@ AT_ONCE = 32_768
 """Bytes that are parsed before other requests have their turn: about one millisecond."""
 
 
-class Running(NamedTuple):
+class RowCalls(NamedTuple):
     """How rows run: one by one by `call`, and many at once by `batching`."""
 
     command: RowCommand
     call: Call
-    batching: Batching
+    batching: BatchCallProvider
 
 
 class RowReader(abc.ABC):
@@ -54,7 +54,7 @@ class TextFile(abc.ABC):
         common: Common,
         settings: HandlerSettings,
         turn: Turn,
-        running: Running,
+        running: RowCalls,
         *,
         headed: bool,
     ) -> None:

@@ -29,7 +29,7 @@ from rowcall.service.database.preamble import Values
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.response.headers import argument_text
 from rowcall.service.uploads.handler import HandlerCommon, Turn
-from rowcall.service.uploads.row_commands.batching import Batching, ManyRows
+from rowcall.service.uploads.row_commands.batching import BatchCallProvider, ManyRows
 from rowcall.service.uploads.row_commands.calls import first_value
 from rowcall.service.uploads.row_commands.rows import Rows
 
@@ -57,7 +57,7 @@ class RowSource:
     turn: Turn
     command: RowCommand
     call: Call
-    batching: Batching
+    batching: BatchCallProvider
     handling: ErrorHandling
     mapping: ColumnMapping | None
     """Finds columns by the names in the first row."""
@@ -71,7 +71,7 @@ def rows_of_file(
     turn: Turn,
     command: RowCommand,
     call: Call,
-    batching: Batching,
+    batching: BatchCallProvider,
     common: HandlerCommon,
     settings: HandlerSettings,
     place: dict[str, Any],
@@ -132,7 +132,7 @@ class ImportRows:
 
     @property
     def run(self) -> int:
-        """Rows without the header that have run, with those that were refused."""
+        """Number of rows that have run, including those that PostgreSQL refused. The header does not count."""
         return self.rows - len(self._waiting)
 
     async def reject(self, text: bytes, reason: str) -> None:

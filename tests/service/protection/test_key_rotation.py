@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.protection.key_ring import SECRET, Key, KeyRing, element_text, plain_secret
 from rowcall.service.database.connector import ConnectionTarget, Connector
-from rowcall.service.protection.key_encryption import Unencrypted
+from rowcall.service.protection.key_encryption import PlaintextSecrets
 from rowcall.service.protection.key_rotation import KeyRotation, Renewal
 from rowcall.service.protection.key_storage import Folder, Storage, Table
 from tests.harness.database import Database
@@ -31,7 +31,7 @@ create procedure store_key(text, text) language sql as 'insert into protection_k
 
 
 def host(storage: Storage, publish: Callable[[KeyRing], None] = lambda ring: None) -> KeyRotation:
-    return KeyRotation(storage, Unencrypted(), Renewal(90 * DAY), publish)
+    return KeyRotation(storage, PlaintextSecrets(), Renewal(90 * DAY), publish)
 
 
 def made(age: float = 0.0) -> Key:
