@@ -20,6 +20,7 @@ from types import ModuleType
 from rowcall.core.annotations import GROUPS
 from rowcall.core.config import table
 from rowcall.core.config.keys import Key
+from rowcall.core.operations.exposition import FORMER_GAUGES
 from rowcall.service.handler.step_order import STEPS
 from rowcall.service.metrics.report import Processes, counted, gauges
 from rowcall.service.supervisor.operators.admin import supervisor_families
@@ -166,7 +167,7 @@ def routes() -> Iterator[tuple[str, str]]:
 
 
 def metrics() -> Iterator[str]:
-    """Iterate over the names of all metrics: those of a service without requests and workers."""
+    """Iterate over the names of all metrics, as a service without requests and workers has them; not former names."""
     with TemporaryDirectory() as folder:
         families = (
             *counted(Path(folder)),
@@ -175,7 +176,7 @@ def metrics() -> Iterator[str]:
             *supervisor_families((), (), 0),
             *postgrest_families((), 0.0, 0),
         )
-    return (family.name for family in families)
+    return (family.name for family in families if family.name not in FORMER_GAUGES.values())
 
 
 def _of_metric(metric: str, rows: Collection[str]) -> str:

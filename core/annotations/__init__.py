@@ -79,6 +79,4 @@ CATALOGUE: tuple[Annotation, ...] = tuple(annotation for group in GROUPS.values(
 
 BY_WORD: Mapping[str, Annotation] = {word: annotation for annotation in CATALOGUE for word in annotation.aliases}
 
-BY_NAME: Mapping[str, Annotation] = {annotation.name: annotation for annotation in CATALOGUE}
-
 BY_PHRASE: Mapping[str, Annotation] = {annotation.phrase: annotation for annotation in CATALOGUE if annotation.phrase}

@@ -17,6 +17,7 @@ from libc.string cimport strcmp, strncmp
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter
 from rowcall.ext.base.buffer cimport Buffer
+from rowcall.ext.base.clock cimport now
 from rowcall.ext.base.libpq cimport (
     CONNECTION_OK,
     PGRES_COMMAND_OK,
@@ -49,7 +50,6 @@ from rowcall.ext.driver.execution cimport (
     Step,
     error_field,
     error_of,
-    now,
 )
 from rowcall.ext.driver.segment_writer cimport SENT_UNASKED, SegmentWriter
 

@@ -9,10 +9,6 @@ from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.base.libpq cimport Oid, PGresult
 
 
-# Seconds of a monotonic clock.
-cdef double now() noexcept nogil
-
-
 cpdef enum ExecutionState:
     WAITING      # not submitted to a connection
     SENT         # submitted

@@ -7,21 +7,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.string cimport strlen
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter
+from rowcall.ext.base.clock cimport now
 from rowcall.ext.base.libpq cimport Oid, PGresult, pq
-
-
-cdef extern from "time.h" nogil:
-    cdef struct timespec:
-        long tv_sec
-        long tv_nsec
-    int clock_gettime(int clock, timespec *value)
-    int CLOCK_MONOTONIC
-
-
-cdef double now() noexcept nogil:
-    cdef timespec value
-    clock_gettime(CLOCK_MONOTONIC, &value)
-    return value.tv_sec + value.tv_nsec * 1e-9
 
 
 cdef class ServerError:

@@ -7,8 +7,9 @@ of eight bytes, which no reader sees half done, and no other process writes to t
 cimport cython
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 
+from rowcall.ext.base.clock cimport now
 from rowcall.ext.driver.request_context cimport RequestContext
-from rowcall.ext.driver.execution cimport Execution, ExecutionState, now
+from rowcall.ext.driver.execution cimport Execution, ExecutionState
 from rowcall.ext.rendering.timed_rows cimport TimedPlan
 
 cdef enum:

@@ -1,7 +1,8 @@
 """Selects the connection of a pipelined pool to which an execution is submitted."""
 
+from rowcall.ext.base.clock cimport now
 from rowcall.ext.driver.connection cimport Connection, ConnectionState
-from rowcall.ext.driver.execution cimport Execution, Statement, now
+from rowcall.ext.driver.execution cimport Execution, Statement
 
 
 # Seconds that the head of a pool's only connection may run before the connection gets no further executions.

@@ -5,7 +5,8 @@ turn of the event loop besides the two that bring in the request and the result.
 the steps do.
 """
 
-from rowcall.ext.driver.execution cimport Execution, ExecutionState, now
+from rowcall.ext.base.clock cimport now
+from rowcall.ext.driver.execution cimport Execution, ExecutionState
 
 cdef object NO_VALUES = {}
 

@@ -10,6 +10,7 @@ The application sees a `Scope` and a `RequestProtocol`, whose methods are those 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport memchr, memcmp
 
+from rowcall.ext.base.clock cimport now
 from rowcall.ext.base.response_guard cimport response_problem
 from rowcall.ext.http1.chunked_body cimport ChunkedBody
 from rowcall.ext.http1.request_head cimport RequestHead
@@ -20,13 +21,6 @@ from rowcall.ext.http1.scope cimport Scope
 
 from rowcall.ext.base.response_guard import InvalidResponseError
 from rowcall.ext.http1.request_head import ERRORS
-
-cdef extern from "<time.h>" nogil:
-    struct timespec:
-        long tv_sec
-        long tv_nsec
-    int clock_gettime(int clock, timespec *moment)
-    int CLOCK_MONOTONIC
 
 cdef extern from "<poll.h>" nogil:
     struct pollfd:
@@ -55,12 +49,6 @@ cdef bytes PROCESSING = b"HTTP/1.1 102 Processing\r\n\r\n"
 cdef list INTERNAL_ERROR = [("content-type", "application/problem+json")]
 cdef bytes INTERNAL_ERROR_BODY = b'{"title":"Internal Server Error","status":500}'
 cdef list PROBLEM = [("content-type", "application/problem+json")]
-
-
-cdef double now() noexcept nogil:
-    cdef timespec moment
-    clock_gettime(CLOCK_MONOTONIC, &moment)
-    return moment.tv_sec + moment.tv_nsec * 1e-9
 
 
 cdef enum Phase:

@@ -2,23 +2,10 @@
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.base.buffer cimport Buffer
+from rowcall.ext.base.clock cimport now
 from rowcall.ext.base.libpq cimport PGresult, pq
 from rowcall.ext.rendering.rows cimport JsonPlan, Renderer
 from rowcall.ext.rendering.values cimport render
-
-
-cdef extern from "time.h" nogil:
-    cdef struct timespec:
-        long tv_sec
-        long tv_nsec
-    int clock_gettime(int clock, timespec *value)
-    int CLOCK_MONOTONIC
-
-
-cdef inline double now() noexcept nogil:
-    cdef timespec value
-    clock_gettime(CLOCK_MONOTONIC, &value)
-    return value.tv_sec + value.tv_nsec * 1e-9
 
 
 cdef class TimedPlan(RowPlan):

@@ -1,4 +1,6 @@
-"""The login endpoint: the row of the routine becomes a session (sign-in-14 to sign-in-23)."""
+"""The login endpoint: the row of the routine becomes a session (sign-in-14 to sign-in-23). The logout endpoint: the
+routine runs and selects the sessions to end (sign-in-34).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.claims import Claim, NoImpersonatorError, User, acting, own_claims
-from rowcall.core.auth.login import Cell, LoginRow, LoginRowError, read_login_row, row_json
+from rowcall.core.auth.login import Cell, LoginRow, LoginRowError, read_login_row, row_json, scheme_names
 from rowcall.core.building.installation import asks_for_second_factor
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -16,6 +18,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.commands import Command
 from rowcall.service.auth.credential_issuer import CredentialIssuer
 from rowcall.service.database.call import Call
+from rowcall.service.identity.session_cookies import RenewingProtocol
 from rowcall.service.log.entry import one_line
 from rowcall.service.pipeline.own_call import rows_of
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -221,3 +224,18 @@ class _Login:
             raise Problem(row.status, "the routine has refused the sign-in")
         else:
             context.protocol.response_empty(row.status, headers)
+
+
+def logout_steps(_endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
+    """Return the steps behind the call of the routine. call: renders `CellRows` if the routine returns something."""
+    call.rows = False
+    issuer = CredentialIssuer(services.options.auth, services.auth.sessions)
+
+    def finish(context: RequestContext) -> None:
+        names = [] if call.renderer is None else list(scheme_names(rows_of(context)))
+        if isinstance(context.protocol, RenewingProtocol):
+            # A session that ends must not be renewed by the same response.
+            context.protocol = context.protocol.inner
+        issuer.sign_out(context, names, list(comment_fields(context)))
+
+    return (finish,)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable
-from typing import Any
 
 from rowcall.core.errors.problems import Problem
-from rowcall.ext.driver.request_context import StepRunner
 from rowcall.service.database.database import Database
 from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.step_tasks import StepTasks
 from rowcall.service.shared_state.single_flight import CacheLease, ending
 
 log = logging.getLogger("rowcall.cache")
@@ -34,8 +33,7 @@ class Refresher:
         self._name = name
         self._steps = (*steps, self._end)
         self._database = database
-        self._runner = StepRunner(self._wait, self._fail)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._runner = StepTasks(self._fail).runner
 
     def begin(self, context: RequestContext, lease: CacheLease) -> None:
         """Start a computation with the values of this request. Returns at once. lease: released at its end."""
@@ -52,19 +50,6 @@ class Refresher:
         if execution is not None and execution.streaming:
             # The result is too large to be stored, so the rest is not needed.
             self._database.end_stream(execution, gone=True)
-
-    def _wait(self, context: RequestContext, waiting: Any) -> None:
-        task = asyncio.get_running_loop().create_task(self._advance_after(context, waiting))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _advance_after(self, context: RequestContext, waiting: Awaitable[None]) -> None:
-        try:
-            await waiting
-        except Exception as error:
-            self._runner.fail(context, error)
-            return
-        self._runner.advance(context)
 
     def _fail(self, _context: RequestContext, error: Exception) -> None:
         if isinstance(error, Problem):

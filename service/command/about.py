@@ -1,4 +1,4 @@
-"""`--help`, `--version` and `--annotations`; and output that other switches share."""
+"""`--help`, `--version` and `--annotations` (command-8); and output that other switches share."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import platform
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from rowcall.core.annotations import CATALOGUE
 from rowcall.service.command.switches import SWITCHES, Arguments
 
 _TAGLINE = "PostgreSQL routines as HTTP endpoints"
@@ -106,7 +107,7 @@ def _platform() -> str:
 
 def show_annotations(_arguments: Arguments) -> int:
     """Print all annotations as JSON, without any other output."""
-    from rowcall.core.annotations.listing import listing
+    from rowcall.service.command.about import listing
 
     print_json(listing())
     return 0
@@ -131,3 +132,18 @@ def print_rows(rows: Sequence[tuple[str, str]]) -> None:
         print(f"  \x1b[33m{left:<{_LEFT}}\x1b[0m  {lines[0]}")
         for line in lines[1:]:
             print(f"{'':<{_LEFT + 4}}{line}")
+
+
+def listing() -> list[Mapping[str, str | Sequence[str]]]:
+    """Return an entry for each annotation: `name`, `aliases` (empty if the form of the line decides), `syntax`,
+    `description`.
+    """
+    return [
+        {
+            "name": annotation.name,
+            "aliases": annotation.aliases,
+            "syntax": annotation.syntax,
+            "description": annotation.description,
+        }
+        for annotation in CATALOGUE
+    ]

@@ -40,7 +40,7 @@ from rowcall.service.options.server.http import listener_plans
 from rowcall.service.options.server.metrics import AdminOptions, admin_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.shared_state.state_folder import StateFolder
-from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.exposure import exposure
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.startup_error import StartupError

@@ -16,7 +16,6 @@ from rowcall.core.config.table import is_secret
 from rowcall.core.postgrest.configuration.equivalent import equivalent
 from rowcall.core.postgrest.configuration.keys import unknown_keys
 from rowcall.service.command.about import print_json
-from rowcall.service.command.colour import coloured
 from rowcall.service.command.configuration_files import Configuration, load, postgrest_texts
 from rowcall.service.command.switches import Arguments
 
@@ -102,3 +101,38 @@ def _variable(path: str) -> str | None:
     if path in _SECRETS or not is_secret(path):
         return _SECRETS.get(path)
     return re.sub(r"\W", "_", path.rpartition(":")[2]).upper()
+
+
+_RESET = "\x1b[0m"
+_CYAN, _YELLOW, _GREEN, _GREY, _DARK_GREEN = "\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[90m", "\x1b[2;32m"
+_INVERSE, _NOT_INVERSE = "\x1b[7m", "\x1b[27m"
+
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_TOKEN = re.compile(
+    rf"(?P<comment>^\s*//.*$)|(?P<key>{_STRING})(?=:)|(?P<text>{_STRING})|(?P<null>\bnull\b)"
+    r"|(?P<value>-?\d[\d.eE+-]*|\btrue\b|\bfalse\b)|(?P<mark>[{}\[\],:])",
+    re.MULTILINE,
+)
+_COLOURS = {
+    "comment": _DARK_GREEN,
+    "key": _CYAN,
+    "text": _YELLOW,
+    "value": _GREEN,
+    "null": _GREY,
+    "mark": _GREY,
+}
+
+
+def coloured(text: str, word: str = "") -> str:
+    """Return the text with coloured tokens, for a terminal. Occurrences of `word` in tokens are highlighted."""
+
+    def paint(match: re.Match[str]) -> str:
+        return f"{_COLOURS[match.lastgroup or 'mark']}{_marked(match[0], word)}{_RESET}"
+
+    return _TOKEN.sub(paint, text)
+
+
+def _marked(token: str, word: str) -> str:
+    if not word:
+        return token
+    return re.sub(re.escape(word), lambda match: f"{_INVERSE}{match[0]}{_NOT_INVERSE}", token, flags=re.IGNORECASE)

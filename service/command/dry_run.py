@@ -29,7 +29,7 @@ from rowcall.service.options.server.affinity import worker_count
 from rowcall.service.options.server.http import configuration_warnings, listener_plans
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
-from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.exposure import exposure
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.sockets.listeners import certificate_of
 from rowcall.service.startup_error import StartupError

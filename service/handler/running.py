@@ -20,8 +20,7 @@ from rowcall.service.accounts.steps import (
     run_with_account_steps,
     runs_with_account_steps,
 )
-from rowcall.service.auth.login import login_steps
-from rowcall.service.auth.logout import logout_steps
+from rowcall.service.auth.login import login_steps, logout_steps
 from rowcall.service.batch.joint_requests import run_jointly
 from rowcall.service.cache.response_cache import around, plan_of, status_reporter
 from rowcall.service.database.call import Call

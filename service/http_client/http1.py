@@ -37,8 +37,6 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
     connection can take another one, or is closed.
     """
 
-    multiplexed = False
-
     def __init__(self, on_free: Callable[[Http1Connection], None]) -> None:
         self._loop = asyncio.get_running_loop()
         super().__init__(on_free, self._loop.time)

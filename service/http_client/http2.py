@@ -56,8 +56,6 @@ class _Stream:
 
 
 class Http2Connection(asyncio.Protocol):
-    multiplexed = True
-
     def __init__(self, on_free: Callable[[Any], None]) -> None:
         self._on_free = on_free
         self._loop = asyncio.get_running_loop()

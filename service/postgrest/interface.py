@@ -6,6 +6,7 @@ They run without a task unless the work needs an explicit transaction or the bod
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -24,7 +25,6 @@ from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 from rowcall.service.postgrest.settings import RequestSettings
 from rowcall.service.postgrest.statement_cache import StatementCache
-from rowcall.service.postgrest.timing import Timing
 from rowcall.service.postgrest.transactions import Transactions
 from rowcall.service.request.body import BODIES, read_body
 from rowcall.service.request_context.request_context import (
@@ -229,3 +229,23 @@ def _repeats(execution: Execution, work: Work) -> int:
     if execution.loss in (Loss.NOT_STARTED, Loss.ROLLED_BACK):
         return MOST_LOSSES
     return MOST_REPEATS if execution.loss == Loss.IN_DOUBT and work.read_only else 0
+
+
+class Timing:
+    """Measures the parts of a request, one behind the other."""
+
+    __slots__ = ("_last", "_parts")
+
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+        self._parts: list[str] = []
+
+    def mark(self, name: str) -> None:
+        """End a part that began with the end of the one before."""
+        now = time.perf_counter()
+        self._parts.append(f"{name};dur={(now - self._last) * 1000:.1f}")
+        self._last = now
+
+    @property
+    def header(self) -> tuple[str, str]:
+        return "Server-Timing", ", ".join(self._parts)

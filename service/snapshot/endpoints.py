@@ -25,9 +25,8 @@ from rowcall.core.outgoing.address import shown_url
 from rowcall.core.outgoing.request_definition import type_diagnostics
 from rowcall.core.tables.routines import TableOperation
 from rowcall.service.log import VERBOSE
-from rowcall.service.snapshot.basic_users import BasicUsers
+from rowcall.service.snapshot.diagnostics import BasicUsers, UnresolvedReferences
 from rowcall.service.snapshot.reserved_paths import ReservedPaths
-from rowcall.service.snapshot.unresolved_references import UnresolvedReferences
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")

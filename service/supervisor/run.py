@@ -11,7 +11,7 @@ from rowcall.service.database.connector import for_libpq
 from rowcall.service.log import current_log
 from rowcall.service.options.connections import Connections
 from rowcall.service.options.from_settings import worker_options
-from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.exposure import exposure
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.sockets.open_files import raise_limit
 from rowcall.service.startup_error import START_AGAIN

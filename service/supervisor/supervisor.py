@@ -60,8 +60,7 @@ from rowcall.service.supervisor.processes.workers import Workers
 from rowcall.service.supervisor.service_manager import ServiceManager
 from rowcall.service.supervisor.snapshot_updates import SnapshotUpdates
 from rowcall.service.supervisor.socket_handover import PreviousProcess, SuccessorListener
-from rowcall.service.supervisor.start_progress import Progress
-from rowcall.service.supervisor.start_time import begin_start
+from rowcall.service.supervisor.start import Progress, begin_start
 
 log = logging.getLogger("rowcall")
 

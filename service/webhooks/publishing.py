@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
-from rowcall.core.webhooks.publishing import key_member
 from rowcall.service.database.call import Call
 from rowcall.service.database.database import Database
 from rowcall.service.database.preamble import Values
@@ -48,3 +47,18 @@ async def run_and_publish(database: Database, call: Call, context: RequestContex
     async with database.transaction(call, context) as transaction:
         await transaction.call()
         await transaction.commit()
+
+
+def key_member(endpoint: Endpoint) -> str | None:
+    """Return the name of the member of a result that is the key of its message; None: messages have no key.
+
+    A column may be named as in the database or as in responses. Results that are JSON have the name as it is written.
+    """
+    publishing = endpoint.options.publishing
+    if publishing is None or publishing.key is None:
+        return None
+    key = publishing.key.casefold()
+    for column in endpoint.shape.columns:
+        if key in column.names:
+            return column.key.decode()
+    return publishing.key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,6 @@ import psycopg
 from rowcall.core.http.router import Route
 from rowcall.core.operations.exposition import FORMER_GAUGES
 from rowcall.core.uploads.options import ObjectStore
-from rowcall.ext.driver.request_context import StepRunner
 from rowcall.service.auth.access import anonymous_refusal
 from rowcall.service.auth.session_introspection import connect_sessions
 from rowcall.service.background import Background
@@ -43,9 +42,9 @@ from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
 from rowcall.service.request.body import BODIES, arriving
-from rowcall.service.request_context.deadline import DeadlineError, is_past
 from rowcall.service.request_context.drain_state import DrainState
 from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.request_context.step_tasks import StepTasks
 from rowcall.service.shared_state.bounded_cache import BoundedCache
 from rowcall.service.shared_state.cache_backends import CacheBackends
 from rowcall.service.shared_state.host_state import HostState
@@ -82,10 +81,10 @@ class Application:
         self._prepared: RouteTable | None = None
         self._loop = asyncio.get_running_loop()
         self._watching: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
         self._background = Background()
         self._fail = FailureResponses(options, lambda scope: self._table.shown_path(scope)).respond
-        self._runner = StepRunner(self._await, self._fail)
+        self._step_tasks = StepTasks(self._fail)
+        self._runner = self._step_tasks.runner
         self.drain_state = DrainState()
         self.keys = Keys(options.application)
         self._identity = Identity(
@@ -331,24 +330,6 @@ class Application:
             return False
         match = table.router.find("GET" if method == "HEAD" else method, path)
         return match is not None and id(match.route) in table.closed
-
-    def _await(self, context: RequestContext, waiting: Any) -> None:
-        task = context.task = self._loop.create_task(self._advance_after(context, waiting))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _advance_after(self, context: RequestContext, waiting: Awaitable[None]) -> None:
-        try:
-            await waiting
-        except Exception as error:
-            self._runner.fail(context, error)
-            return
-        except asyncio.CancelledError:
-            if not is_past(context):
-                raise
-            self._runner.fail(context, DeadlineError(context))
-            return
-        self._runner.advance(context)
 
     def _find_for_user(self, context: RequestContext) -> None:
         """Find HEAD, OPTIONS and error responses for signed-in callers only, as existing paths are hidden from others.

@@ -20,7 +20,8 @@ from rowcall.service.database.databases import Databases
 from rowcall.service.identity.refresh_token_use import RefreshTokenUse
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.operations.audit_trail import note_signing
-from rowcall.service.operations.routes import operation_routes
+from rowcall.service.operations.health import health_routes
+from rowcall.service.operations.statistics import statistics_routes
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
@@ -39,7 +40,7 @@ def service_routes(
     """Iterate over the routes that are the same for every schema snapshot: operations, and routes of sign-in."""
     identity = services.auth
     for fixed in (
-        *operation_routes(services),
+        *_operations(services),
         *tag_routes(services, guards(services)),
         *token_routes(identity),
         *_reference(services),
@@ -132,3 +133,11 @@ def _as_sent(snapshot: SchemaSnapshot, options: WorkerOptions) -> tuple[Sequence
     """Return the endpoints as documents describe them, with the types of their JSON form."""
     safe, resolve = options.safe_numbers, options.resolve_nested
     return as_wire_types(snapshot.endpoints, snapshot.types_of, safe_numbers=safe, resolve_nested=resolve)
+
+
+def _operations(services: Services) -> Iterator[FixedRoute]:
+    """Yield the routes of each enabled path."""
+    if services.options.health is not None:
+        yield from health_routes(services.options.health, services)
+    if services.options.statistics is not None:
+        yield from statistics_routes(services.options.statistics, services)

@@ -10,7 +10,7 @@ from rowcall.service.command.configuration_files import load
 from rowcall.service.command.serve import connections
 from rowcall.service.command.switches import parse_arguments
 from rowcall.service.options.from_settings import worker_options
-from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.exposure import exposure
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from tests.harness.database import Database

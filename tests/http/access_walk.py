@@ -38,6 +38,9 @@ _POST = "returns text language sql as $$ select 'classified' $$"
 _PASSKEYS = read_page(FOLDER / "passkeys.md")
 _OPERATOR = "the operators of this service"
 
+JOB = "0b5cf2a6-6f4c-4ad2-9d5d-0d8c9e1f7a11"
+"""A job of another user. Its queue is classified."""
+
 ACCESS = {
     "open": "allow_anonymous",
     "signed": "authorize",
@@ -50,6 +53,7 @@ ACCESS = {
     "granted": "authorize\nrole_from_claim",
     "claimed": "allow_anonymous\nrole_from_claim",
     "basic": "basic_auth kim swordfish",
+    "tenanted": "authorize\ntenant from claim tenant",
 }
 """Annotations by the first word of the paths that have them; `_RULES` says who is let in."""
 
@@ -92,6 +96,11 @@ create function open_event() returns void language plpgsql as $$ begin raise inf
 comment on function open_event() is E'HTTP POST\nallow_anonymous\nsse_publish\nsse_scope all';
 create function hidden() {_GET};
 comment on function hidden() is E'HTTP GET\nallow_anonymous\ninternal';
+create function hooked(_event json default null) {_POST};
+comment on function hooked(json) is
+    E'HTTP POST\nallow_anonymous\nbody_parameter_name _event\nverify_webhook standard';
+insert into rowcall.job (id, endpoint, queue, owner)
+    values ('{JOB}', 'POST /api/nothing', 'classified', 'another user');
 create function twin(_a int) {_GET};
 comment on function twin(int) is E'HTTP GET /api/open-twin\nallow_anonymous';
 create function twin(_a int, _b int) {_GET};
@@ -168,6 +177,12 @@ def settings(folder: Path, upstream: Upstream, provider: IdentityProvider) -> di
         "Console:Enabled": "true",
         "Console:AllowActions": "true",
         "Console:Roles:0": "boss",
+        "Batch:Enabled": "true",
+        "Docs:Enabled": "true",
+        "Docs:RequireAuthorization": "true",
+        "Jobs:Enabled": "true",
+        "Jobs:Roles:0": "boss",
+        "Webhooks:Secrets:standard": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
         "Service:CrudSource:Enabled": "true",
         "Service:UploadOptions:Enabled": "true",
         "Service:ProxyOptions:Enabled": "true",
@@ -235,12 +250,14 @@ _RULES: Mapping[str, Rule] = {
     "careful": _CAREFUL,
     "wary": {"acting": 403},
     "granted": _ROLE,
+    "tenanted": _ROLE,
     "claimed": _ROLE,
     "basic": {name: 401 for name in CALLERS if name != "HTTP Basic"},
 }
 """Rules by the first word of the path of an endpoint."""
 _NO_USER = _rule(*_USERS)
 _CONSOLE_USERS = frozenset(("operator", "stale", "one factor", "boss", "boss by key"))
+_JOB = dict.fromkeys(_WITHOUT_SESSION | {"plain"}, 404)
 _OPERATORS = {name: 401 for name in CALLERS if name != "operator"}
 _SINGLE: Mapping[str, Rule] = {
     "GET /api/open-twin public.twin(integer, integer)": _BOSS,
@@ -255,6 +272,12 @@ _SINGLE: Mapping[str, Rule] = {
     "* /api/boss-event/stream": {},
     "GET /private/*": _SIGNED,
     "POST /forget": _BOSS,
+    "POST /batch": _BOSS,
+    "POST /api/hooked": dict.fromkeys(CALLERS, 400),
+    # Who may not see a job does not learn that it exists.
+    "GET /jobs/{id}": _JOB,
+    "DELETE /jobs/{id}": _JOB,
+    "GET /jobs": _SIGNED,
     "GET /mcp": _SIGNED,
     "POST /mcp": _SIGNED,
     "tool boss_tool": _BOSS,
@@ -264,6 +287,7 @@ _SINGLE: Mapping[str, Rule] = {
     "POST /console/api/session": {**dict.fromkeys(CALLERS - _CONSOLE_USERS, 401), "plain": 403},
 }
 _BELOW: Mapping[str, Rule] = {
+    "/docs": _SIGNED,
     "/health": _SIGNED,
     "/stats/": _BOSS,
     "/api/passkey/add": _CAREFUL,
@@ -293,6 +317,11 @@ OPEN: Mapping[str, int] = {
     "POST /signin-id/logout": 303,
     "POST /signin-id/refresh": 401,
     "GET /token": 200,
+    # Each request of a batch is authorized by itself, each job by its owner, and a webhook by its signature.
+    "POST /batch": 401,
+    "GET /jobs/{id}": 404,
+    "DELETE /jobs/{id}": 404,
+    "POST /api/hooked": 400,
     # Every caller may connect; the recipients are determined per event.
     "* /api/boss-event/stream": 200,
     # Documents about the service.
@@ -308,6 +337,10 @@ OPEN: Mapping[str, int] = {
     "GET *": 200,
 }
 """The routes that are meant to be open, and the status that anonymous callers get there."""
+
+
+UNSEEN = frozenset({("GET /jobs", "plain")})
+"""Routes and callers who are let in, but see nothing that is classified."""
 
 
 def rule_of(name: str) -> Rule:
@@ -341,6 +374,7 @@ def _token(secret: str = SECRET, actor: Mapping[str, str] | None = None, **claim
         "auth_time": str(now),
         "amr": ["pwd", "mfa"],
         "database_role": "pg_monitor",
+        "tenant": "north",
         "nbf": now - 100,
         "iat": now - 100,
         "exp": now + 3600,
@@ -367,7 +401,7 @@ class Callers:
             "HTTP Basic": {"Authorization": "Basic a2ltOnN3b3JkZmlzaA=="},
             "wrong HTTP Basic": {"Authorization": "Basic a2ltOnN3b3JkZmlzaGVz"},
             "operator": bearer(_OPERATOR),
-            "plain": _token(user_id="42", user_roles=[], database_role="postgres"),
+            "plain": _token(user_id="42", user_roles=[], database_role="postgres", tenant=[]),
             "stale": _token(auth_time=str(now - 301)),
             "one factor": _token(amr=["pwd"]),
             "acting": _token(actor={"impersonator_id": "7", "impersonation_ends_at": str(now + 600)}),
@@ -475,11 +509,12 @@ def _request(route: Route, callers: Callers) -> tuple[str, str, dict[str, Any]]:
         "POST /signin-id": {"json": {"code": "x", "state": "x"}, "headers": {"Sec-Fetch-Site": "same-origin"}},
         "POST /api/boss-upload": {"files": [("file", b"x")]},
         "POST /mcp": {"json": _call("ping")},
+        "POST /batch": {"json": [{"method": "GET", "path": "/api/boss-get"}]},
         "POST /profile": {"params": {"seconds": "0"}},
         "POST /console/api/session": {"headers": {"X-Rowcall-Console": "1"}},
         **{f"GET /console/api/{name}": {"params": _CONSOLE_ENDPOINT} for name in ("endpoint", "plan")},
     }
-    path = path.replace("{upload}", "0" * 32).replace("/private/*", "/private/page.txt")
+    path = path.replace("{id}", JOB).replace("{upload}", "0" * 32).replace("/private/*", "/private/page.txt")
     method = "GET" if route.method == "*" else route.method
     return method, "/open.txt" if path == "*" else path, special.get(name, options)
 
@@ -542,7 +577,9 @@ def walk(service: Service, routes: list[Route], *, http2: bool) -> Iterator[str]
                     yield f"{name}, {caller}: {status} instead of {OPEN[name]}"
                 elif expected is not None and status != expected:
                     yield f"{name}, {caller}: {status} instead of {expected}"
-                elif expected is not None and ("classified" in text or "boss_tool" in text):
+                elif (expected is not None or (name, caller) in UNSEEN) and (
+                    "classified" in text or "boss_tool" in text
+                ):
                     yield f"{name}, {caller}: {status} with {text[:100]}"
                 elif expected is None and status != LET_IN.get(name, status):
                     yield f"{name}, {caller}: {status} instead of {LET_IN[name]}"
@@ -551,6 +588,9 @@ def walk(service: Service, routes: list[Route], *, http2: bool) -> Iterator[str]
             hidden = client.get("/api/hidden", headers=headers)
             if hidden.status_code != 404:
                 yield f"/api/hidden, {caller}: {hidden.status_code}"
+            batch = client.post("/batch", json=[{"method": "GET", "path": "/api/hidden"}], headers=headers)
+            if batch.status_code != 404:
+                yield f"/api/hidden in a batch, {caller}: {batch.status_code}"
 
 
 def _head(client: httpx.Client, route: Route, callers: Callers, expected: int | None) -> Iterator[str]:

@@ -164,6 +164,18 @@ MUTATIONS = {
     "internal endpoints": Mutation(
         "core/http/routing.py", "if internal or not endpoint.options.internal]", "]", "/api/hidden, anonymous: 200"
     ),
+    "users without a tenant": Mutation(
+        "service/tenancy/tenants.py",
+        "if value is None and tenant.place is ValuePlace.CLAIM:",
+        "if value is None and tenant.place is ValuePlace.CLAIM:\n            return\n        if False:",
+        "GET /api/tenanted-get, plain: 200",
+    ),
+    "signatures of webhooks": Mutation(
+        "service/webhooks/receiving.py",
+        "            raise Problem(400, str(error)) from None\n",
+        "            return\n",
+        "POST /api/hooked, anonymous:",
+    ),
     # Routes of the service.
     "anonymous callers of routes of the service": Mutation(
         _ADMISSION,
@@ -179,6 +191,61 @@ MUTATIONS = {
         '    steps += admission(f"{what} is", options.access, services.options.auth.schemes.challenge)\n',
         "",
         "GET /stats/tables, anonymous: 200",
+    ),
+    "the API reference": Mutation(
+        "service/codegen/reference_page.py",
+        "if page.closed else ()\n    body",
+        "if False else ()\n    body",
+        "GET /docs, anonymous: 200",
+    ),
+    "the list of jobs": Mutation(
+        "service/jobs/routes.py",
+        "(authenticate, *admitted, jobs.list)",
+        "(authenticate, jobs.list)",
+        "GET /jobs, anonymous:",
+    ),
+    "jobs of others that are listed": Mutation(
+        "service/jobs/routes.py",
+        "owner = owner_of(user).encode() if self._roles.isdisjoint(user.roles) else None",
+        "owner = None",
+        "GET /jobs, plain: 200 with",
+    ),
+    "jobs of others": Mutation(
+        "service/jobs/routes.py",
+        "if owner.decode() != owner_of(user) and self._roles.isdisjoint(roles):",
+        "if False:",
+        "GET /jobs/{id}, anonymous: 200",
+    ),
+    "jobs of others that are cancelled": Mutation(
+        "service/jobs/routes.py",
+        "members = await self._read(context)\n        async with self._database.transaction(self._cancel, context)",
+        'members = {"id": context.scope.path.rpartition("/")[2]}\n'
+        "        async with self._database.transaction(self._cancel, context)",
+        "DELETE /jobs/{id}, anonymous: 200",
+    ),
+    "internal endpoints in a batch": Mutation(
+        "service/worker/table_building.py",
+        "self._batch_routes(services, routing)",
+        "self._batch_routes(services, Routing(snapshot.endpoints, internal=True))",
+        "/api/hidden in a batch, anonymous: 200",
+    ),
+    "the credentials of a batch": Mutation(
+        "service/batch/routes.py",
+        "if name.lower() not in _OF_BATCH and name",
+        'if name.lower() not in (*_OF_BATCH, "authorization") and name',
+        "POST /batch, boss: 401",
+    ),
+    "the second factor of anonymous callers": Mutation(
+        "service/auth/second_factor/routes.py",
+        'raise unauthorized(self._challenge, "the second factor is for signed-in users")',
+        'return "41"',
+        "GET /api/second-factor, anonymous: 200",
+    ),
+    "the second factor while impersonating": Mutation(
+        "service/auth/second_factor/routes.py",
+        "if user.impersonates:",
+        "if False:",
+        "GET /api/second-factor, acting: 200",
     ),
     "invalidation by tags": Mutation(
         "service/cache/tag_invalidation.py", "(*guards, *admitting, ", "(*guards, ", "/forget, anonymous:"

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs
 import jwt
 import orjson
 
-from rowcall.core.auth.external.logout_token import LogoutToken, LogoutTokenError, read_logout_token
 from rowcall.core.auth.external.options import ExternalOptions, Provider
+from rowcall.core.auth.external.provider_tokens import LogoutToken, LogoutTokenError, read_logout_token
 from rowcall.core.auth.token_families import Mark
 from rowcall.core.errors.problems import Problem
 from rowcall.service.auth.commands import Command

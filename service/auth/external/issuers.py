@@ -11,8 +11,8 @@ from typing import Any
 import jwt
 import orjson
 
-from rowcall.core.auth.external.identity_token import fault_of
 from rowcall.core.auth.external.options import Provider
+from rowcall.core.auth.external.provider_tokens import fault_of
 from rowcall.core.outgoing.address import BadUrlError, read_address
 from rowcall.service.auth.external.provider_client import ProviderClient, ProviderError
 from rowcall.service.identity.key_set import KeySet

@@ -11,7 +11,7 @@ from rowcall.core.config import Settings
 from rowcall.service.command.serve import connections
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.options.worker import WorkerOptions
-from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.exposure import exposure
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 

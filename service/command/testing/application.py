@@ -208,8 +208,7 @@ class TestApplication(Application):
             answer = await capture.begun
         except asyncio.CancelledError:
             # Tasks of this call must not continue during the next test.
-            for task in self._tasks:
-                task.cancel()
+            self._step_tasks.cancel()
             raise
         content = await answer.read(None)
         headers = spelled(answer.headers, (name for name, _ in route.primary.options.headers))

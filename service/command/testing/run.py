@@ -41,7 +41,7 @@ from rowcall.service.protection.key_encryption import PlaintextSecrets
 from rowcall.service.protection.key_rotation import KeyRotation, Renewal
 from rowcall.service.protection.key_storage import Memory
 from rowcall.service.shared_state.state_folder import StateFolder
-from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.exposure import exposure
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.startup_error import StartupError

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from rowcall.core.auth.commands import numbered
 from rowcall.core.auth.external.authorization import authorization_url, code_challenge, with_query
-from rowcall.core.auth.external.identity_token import fault_of
 from rowcall.core.auth.external.options import ExternalOptions, Provider
 from rowcall.core.auth.external.page import sign_in_page
 from rowcall.core.auth.external.profile import email_of, name_of, with_address
+from rowcall.core.auth.external.provider_tokens import fault_of
 
 PROVIDER = Provider("Acme", "/signin-acme", "client", auth_url="https://id.example/a?c={0}&r={1}&s={2}&scope=a b")
 

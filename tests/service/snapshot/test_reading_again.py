@@ -10,7 +10,7 @@ import pytest
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.command.serve import connections
 from rowcall.service.options.from_settings import worker_options
-from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.exposure import exposure
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from tests.harness.database import Database
 from tests.harness.snapshots import settings_of

@@ -14,7 +14,7 @@ from psycopg.conninfo import make_conninfo
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.command.serve import connections
 from rowcall.service.options.from_settings import worker_options
-from rowcall.service.snapshot.exposure_options import exposure
+from rowcall.service.snapshot.exposure import exposure
 from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot, SnapshotChange
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.snapshot.snapshot_transfer import ENDPOINTS, SnapshotParts, parts_of

@@ -7,12 +7,12 @@ import sys
 import time
 
 from rowcall.service import IMPORTED_AT
-from rowcall.service.supervisor.start_time import begin_start, process_start
+from rowcall.service.supervisor.start import begin_start, process_start
 
 _START_OF_CHILD = """
 import sys
 sys.stdin.readline()
-from rowcall.service.supervisor.start_time import process_start
+from rowcall.service.supervisor.start import process_start
 print(process_start())
 """
 _TICK = 0.01

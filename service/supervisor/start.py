@@ -1,16 +1,22 @@
-"""Shows the progress of a long start in the terminal.
+"""When the current start began, on the clock of `time.monotonic`, and its progress in the terminal.
 
-Only in a terminal to which the log is written, and only if the start takes longer than a second: a short start needs no
-animation, and a log file none at all.
+Loading Python and the modules takes longer than the rest of a small start, and "Started in" has to include it. Progress
+is shown only in a terminal to which the log is written, and only if the start takes longer than a second: a short start
+needs no animation, and a log file none at all.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 import sys
 import threading
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+
+from rowcall.service import IMPORTED_AT
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -62,3 +68,25 @@ class Progress:
                 # While it is shown, rich prints above it what other code writes to sys.stdout.
                 self._status = Console(file=sys.stdout).status(self._text)
                 self._status.start()
+
+
+_START_TIME = 22
+"""Field of /proc/PID/stat, counted from 1: clock ticks since boot (proc_pid_stat(5))."""
+_starts = itertools.count()
+
+
+def begin_start() -> float:
+    """Return when the current start began: the first one with the process, those after a changed configuration now."""
+    return process_start() if next(_starts) == 0 else time.monotonic()
+
+
+def process_start() -> float:
+    """Return when the process started. Without Linux's /proc: when the package was imported."""
+    try:
+        stat = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace")
+        # The second field is the name of the program in parentheses, and may contain blanks and parentheses.
+        ticks = int(stat.rpartition(")")[2].split()[_START_TIME - 3])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return IMPORTED_AT
+    return time.monotonic() - age

@@ -1,0 +1,15 @@
+"""The monotonic clock."""
+
+cdef extern from "<time.h>" nogil:
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    int clock_gettime(int clock, timespec *moment)
+    int CLOCK_MONOTONIC
+
+
+cdef inline double now() noexcept nogil:
+    """Return the time in seconds."""
+    cdef timespec moment
+    clock_gettime(CLOCK_MONOTONIC, &moment)
+    return moment.tv_sec + moment.tv_nsec * 1e-9

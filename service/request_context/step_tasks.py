@@ -1,0 +1,44 @@
+"""Runs the steps of requests, and a task for each awaitable that a step returns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from rowcall.ext.driver.request_context import StepRunner
+from rowcall.service.request_context.deadline import DeadlineError, is_past
+from rowcall.service.request_context.request_context import RequestContext
+
+
+class StepTasks:
+    """A `runner` whose requests wait in tasks of the event loop.
+
+    on_failure: responds to a request whose step or awaitable has failed, or whose deadline has passed.
+    """
+
+    def __init__(self, on_failure: Callable[[RequestContext, Exception], None]) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.runner = StepRunner(self._wait, on_failure)
+
+    def cancel(self) -> None:
+        """Cancel all tasks."""
+        for task in self._tasks:
+            task.cancel()
+
+    def _wait(self, context: RequestContext, waiting: Awaitable[None]) -> None:
+        task = context.task = asyncio.get_running_loop().create_task(self._advance_after(context, waiting))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _advance_after(self, context: RequestContext, waiting: Awaitable[None]) -> None:
+        try:
+            await waiting
+        except Exception as error:
+            self.runner.fail(context, error)
+            return
+        except asyncio.CancelledError:
+            if not is_past(context):
+                raise
+            self.runner.fail(context, DeadlineError(context))
+            return
+        self.runner.advance(context)
