@@ -1,4 +1,7 @@
-"""The header Server-Timing of one request (reference 09, 14)."""
+"""The header Server-Timing of one request.
+
+Source: PostgREST's documentation, Observability.
+"""
 
 from __future__ import annotations
 
