@@ -80,7 +80,7 @@ def _file_warnings(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 def _raw_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     if endpoint.shape.parts:
-        message = "the answer of a file with several statements is one JSON object; raw has no effect"
+        message = "the response of a file with several statements is one JSON object; raw has no effect"
         yield Diagnostic(endpoint.routine.identity, used["raw"], message)
 
 
@@ -230,7 +230,7 @@ def _signing_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     word = "login" if options.login else "logout"
     identity = endpoint.routine.identity
     if endpoint.passes_through or options.proxy_out is not None:
-        message = f"{word} has no effect: another service gives the answer, and no session begins or ends here"
+        message = f"{word} has no effect: another service sends the response, and no session begins or ends here"
         yield Diagnostic(identity, used.get(word), message)
     elif options.login and "logout" in used:
         yield Diagnostic(identity, used["logout"], "logout has no effect beside login: the routine signs in")

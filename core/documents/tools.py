@@ -358,7 +358,7 @@ def tool_result(entry: ToolEntry, status: int, content_type: str, body: bytes) -
     structured = _structured(entry, content_type, body) if body else _nothing(entry, status)
     if structured is None:
         if "outputSchema" in entry.described:
-            return _content(f"the answer of {entry.name} is not what its output schema says", failed=True)
+            return _content(f"the response of {entry.name} does not match its output schema", failed=True)
         return _content(body.decode(errors="replace"), failed=False)
     return {**_content(orjson.dumps(structured).decode(), failed=False), "structuredContent": structured}
 

@@ -77,7 +77,7 @@ def has_fixed_format(endpoint: Endpoint) -> bool:
     return template.is_fixed
 
 
-_OTHER_ANSWERS = {ResultPath.VOID: "nothing", ResultPath.OBJECT: "one JSON object of several results"}
+_OTHER_RESULTS = {ResultPath.VOID: "nothing", ResultPath.OBJECT: "one JSON object of several results"}
 
 
 def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Diagnostic]:
@@ -102,8 +102,8 @@ def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Dia
         )
     # The comment of a table applies to all its operations; those without rows ignore `table_format`.
     if endpoint.shape.path is not ResultPath.ROWS and endpoint.routine.kind not in _TABLES:
-        answer = _OTHER_ANSWERS.get(endpoint.shape.path, "a single value")
-        yield Diagnostic(identity, None, f"table_format has no effect: the answer is {answer}, not rows")
+        result = _OTHER_RESULTS.get(endpoint.shape.path, "a single value")
+        yield Diagnostic(identity, None, f"table_format has no effect: the response is {result}, not rows")
     for name, text in _workbook_names(endpoint):
         unknown = parse_template(text, names).unknown
         if unknown:

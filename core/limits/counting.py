@@ -86,7 +86,8 @@ def _state(counts: int) -> struct.Struct:
     return struct.Struct(f"<dq{counts}I")
 
 
-_ONE = _state(1)
+_SHORT_STATE = _state(1)
+"""The state of a window in which nothing waits, and of a bucket without promised tokens: one count."""
 
 
 # --- windows ----------------------------------------------------------------------------------------------------------
@@ -116,13 +117,13 @@ def _fixed(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, b
     """Decide for a fixed window. The state of a key without waiting requests is short, and handled here in a third of
     the time; `_window` handles the others.
     """
-    if state is not None and len(state) == _ONE.size:
-        begin, window, count = _ONE.unpack(state)
+    if state is not None and len(state) == _SHORT_STATE.size:
+        begin, window, count = _SHORT_STATE.unpack(state)
         current = int((now - begin) // policy.seconds)
         if current > window:
             window, count = current, 0
         if current == window and count < policy.permits:
-            return NOW, _ONE.pack(begin, window, count + 1)
+            return NOW, _SHORT_STATE.pack(begin, window, count + 1)
     return _window(policy, state, now)
 
 
@@ -133,10 +134,10 @@ def _window(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, 
         # All segments of the window that ends now, and of later ones, have fewer permits than allowed.
         counts[current - first] += 1
         return NOW, _packed(begin, first, *counts)
-    return _crowded(policy, begin, current, now, {first + place: count for place, count in enumerate(counts)})
+    return _wait_or_refuse(policy, begin, current, now, {first + place: count for place, count in enumerate(counts)})
 
 
-def _crowded(
+def _wait_or_refuse(
     policy: Policy, begin: float, current: int, now: float, counts: dict[int, int]
 ) -> tuple[Decision, bytes | None]:
     """Decide for a full window: let the request wait for a later segment, or refuse it."""
@@ -188,18 +189,18 @@ def _periods(policy: Policy, state: bytes | None, now: float) -> tuple[float, in
 
 def _bucket(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
     """Decide for a token bucket. If no request waits, only one number is read."""
-    if state is not None and len(state) == _ONE.size:
-        begin, period, missing = _ONE.unpack(state)
+    if state is not None and len(state) == _SHORT_STATE.size:
+        begin, period, missing = _SHORT_STATE.unpack(state)
         passed = int((now - begin) // policy.seconds) - period
         if passed > 0:
             missing -= passed * policy.added
             period += passed
         if 0 < missing < policy.permits:
-            return NOW, _ONE.pack(begin, period, missing + 1)
-    return _drawn(policy, state, now)
+            return NOW, _SHORT_STATE.pack(begin, period, missing + 1)
+    return _bucket_with_queue(policy, state, now)
 
 
-def _drawn(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
+def _bucket_with_queue(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
     """Decide for a token bucket with waiting requests, or for a full or empty one."""
     begin, current, missing, owed = _periods(policy, state, now)
     if missing <= 0 and not any(owed):

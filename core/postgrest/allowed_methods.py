@@ -1,4 +1,7 @@
-"""Methods that a resource allows: the header `Allow` of OPTIONS (reference 09, 13)."""
+"""Methods that a resource allows: the header `Allow` of OPTIONS.
+
+Source: PostgREST's documentation, OPTIONS method.
+"""
 
 from __future__ import annotations
 

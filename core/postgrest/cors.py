@@ -1,4 +1,7 @@
-"""Cross-origin requests (reference 11, 12)."""
+"""Cross-origin requests.
+
+Source: PostgREST's documentation, CORS.
+"""
 
 from __future__ import annotations
 

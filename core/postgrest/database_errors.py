@@ -1,4 +1,7 @@
-"""Errors of PostgreSQL → errors of PostgREST's interface (reference 09, 16.3 and 16.4)."""
+"""Errors of PostgreSQL → errors of PostgREST's interface.
+
+Source: PostgREST's documentation, Errors.
+"""
 
 from __future__ import annotations
 

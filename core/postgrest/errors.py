@@ -1,4 +1,7 @@
-"""Errors of PostgREST's interface: code, status and the four members of their body (reference 09, 16)."""
+"""Errors of PostgREST's interface: code, status and the four members of their body.
+
+Source: PostgREST's documentation, Errors.
+"""
 
 from __future__ import annotations
 

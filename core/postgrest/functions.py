@@ -1,4 +1,7 @@
-"""The choice among functions of one name by the names of arguments (reference 11, 3)."""
+"""The choice among functions of one name by the names of arguments.
+
+Source: PostgREST's documentation, Functions as RPC.
+"""
 
 from __future__ import annotations
 

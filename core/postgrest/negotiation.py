@@ -1,4 +1,7 @@
-"""`Accept` and the media handlers of the schema → the media type of the response and its output (reference 09, 11)."""
+"""`Accept` and the media handlers of the schema → the media type of the response and its output.
+
+Source: PostgREST's documentation, Media Type Handlers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A query tree and the schema → a plan: relationship, filters, order and range of each level (reference 09, 4 to 9).
+"""A query tree and the schema → a plan: relationship, filters, order and range of each level.
+
+Source: PostgREST's documentation, Tables and Views; Resource Embedding.
 
 Names are resolved here and errors of the schema are raised here. Columns are not checked: PostgreSQL refuses unknown
 ones (42703).

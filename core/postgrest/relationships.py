@@ -1,4 +1,7 @@
-"""Foreign keys and columns of views → relationships (reference 09, 7.1 and 7.2)."""
+"""Foreign keys and columns of views → relationships.
+
+Source: PostgREST's documentation, Resource Embedding.
+"""
 
 from __future__ import annotations
 

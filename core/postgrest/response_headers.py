@@ -1,4 +1,7 @@
-"""Header fields of successful responses (reference 09, 10.2 and 14; reference 11, 8)."""
+"""Header fields of successful responses.
+
+Source: PostgREST's documentation, Pagination and Count; Transactions.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ class Verdict(enum.Enum):
 
 
 class ExitCode(enum.IntEnum):
-    """Exit code of the command (reference 03, 8.4)."""
+    """Exit code of `rowcall --test`. If several apply, the highest."""
 
     PASSED = 0
     FAILED = 1

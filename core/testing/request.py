@@ -150,7 +150,7 @@ def read_stub(inner: str) -> Stub:
         if match := _STUB.fullmatch(line.strip()):
             before, answer = _with_expected(lines[number + 1 :])
             if before:
-                raise BlockError("the answer of a stub begins with a status line, such as HTTP/1.1 200")
+                raise BlockError("the response of a stub has to begin with a status line such as HTTP/1.1 200")
             return Stub(match["method"].upper(), match["url"], answer or Answer(200))
     raise BlockError("the stub has no address")
 

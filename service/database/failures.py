@@ -196,7 +196,7 @@ class Failures:
         if execution.succeeded or execution.abandoned:
             return
         log.error(
-            "%s: the answer breaks off: %s%s",
+            "%s: the response is cut off: %s%s",
             call.label,
             _why_broken(call, context, execution),
             _details(call, context),

@@ -196,7 +196,7 @@ class HttpResponse(ReceivedBody):
         if self.complete:
             data = self.take()
             if limit is not None and len(data) > limit:
-                raise TooLargeError(f"the answer is larger than {limit} bytes")
+                raise TooLargeError(f"the response is larger than {limit} bytes")
             return data
         pieces: list[bytes] = []
         size = 0
@@ -209,7 +209,7 @@ class HttpResponse(ReceivedBody):
             raise
         if limit is not None and size > limit:
             self.close()
-            raise TooLargeError(f"the answer is larger than {limit} bytes")
+            raise TooLargeError(f"the response is larger than {limit} bytes")
         return b"".join(pieces)
 
     def close(self) -> None:

@@ -34,8 +34,8 @@ def _decoded(body: bytes, coding: str, limit: int | None) -> bytes:
             case "br":
                 return _unbrotlied(body, limit)
     except zlib.error as error:
-        raise OutboundError(f"the answer is not {coding}: {error}") from None
-    raise OutboundError(f"the answer is encoded as {coding[:40]}, which cannot be read here")
+        raise OutboundError(f"the response is not {coding}: {error}") from None
+    raise OutboundError(f"the response is encoded as {coding[:40]}, which cannot be read here")
 
 
 def _inflated(body: bytes, bits: int, limit: int | None) -> bytes:
@@ -47,9 +47,9 @@ def _inflated(body: bytes, bits: int, limit: int | None) -> bytes:
         if room is not None:
             room -= len(piece)
             if room < 0:
-                raise TooLargeError(f"the answer is larger than {limit} bytes")
+                raise TooLargeError(f"the response is larger than {limit} bytes")
         if not machine.eof:
-            raise OutboundError("the answer ends before it is complete")
+            raise OutboundError("the response ends before it is complete")
         pieces.append(piece)
         # gzip may have several members.
         body = machine.unused_data if bits == 31 else b""
@@ -67,10 +67,10 @@ def _unbrotlied(body: bytes, limit: int | None) -> bytes:
         while limit is not None and not machine.can_accept_more_data() and sum(map(len, pieces)) <= limit:
             pieces.append(machine.process(b"", **room))
     except brotli.error as error:
-        raise OutboundError(f"the answer is not br: {error}") from None
+        raise OutboundError(f"the response is not br: {error}") from None
     whole = b"".join(pieces)
     if limit is not None and len(whole) > limit:
-        raise TooLargeError(f"the answer is larger than {limit} bytes")
+        raise TooLargeError(f"the response is larger than {limit} bytes")
     if not machine.is_finished():
-        raise OutboundError("the answer ends before it is complete")
+        raise OutboundError("the response ends before it is complete")
     return whole

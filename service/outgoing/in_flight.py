@@ -31,8 +31,9 @@ _IN_WHOLE_MILLISECONDS = 0.001
 class InFlightRequests:
     """The requests in flight of one endpoint.
 
-    finish: called with context, response and begin, sends a response that has arrived completely. go_on: called with
-    context, request and waiter, completes a request in a task.
+    finish: called with the context, a response that has arrived completely, and the time at which its request was sent;
+    it sends the response to the client. go_on: called with the context, the request in flight, and the object that
+    waits for its response; it completes the request in a task.
     """
 
     def __init__(
@@ -53,23 +54,23 @@ class InFlightRequests:
         in_flight_request.moment = self._loop.time()
         self.unwatched[in_flight_request] = None
         if self._timer is None:
-            self._timer = self._loop.call_later(WATCH_AFTER_SECONDS, self._look)
+            self._timer = self._loop.call_later(WATCH_AFTER_SECONDS, self._move_slow_requests)
 
-    def _look(self) -> None:
+    def _move_slow_requests(self) -> None:
         """Move requests that have been in flight for `WATCH_AFTER_SECONDS` to a task, which can wait for them with a
         timeout, and set the timer for the next one. One timer serves all requests.
         """
         latest = self._loop.time() - WATCH_AFTER_SECONDS + _IN_WHOLE_MILLISECONDS
         for in_flight_request in list(takewhile(lambda item: item.moment <= latest, self.unwatched)):
-            in_flight_request.take_time()
+            in_flight_request.continue_in_task()
         self._timer = None
         first = next(iter(self.unwatched), None)
         if first is not None:
-            self._timer = self._loop.call_at(first.moment + WATCH_AFTER_SECONDS, self._look)
+            self._timer = self._loop.call_at(first.moment + WATCH_AFTER_SECONDS, self._move_slow_requests)
 
 
 class InFlightRequest(PendingHttpResponse):
-    """A request in flight."""
+    """A request in flight, and the callbacks of its connection. `continue_in_task` hands it to a task, once."""
 
     __slots__ = ("_owner", "connection", "metered", "request", "reused")
 
@@ -92,7 +93,7 @@ class InFlightRequest(PendingHttpResponse):
             if stands(answer.status) and not answer.ended and is_gathered(answer):
                 answer.on_end = self._ended
             else:
-                self.take_time()
+                self.continue_in_task()
 
     def _count(self, status: int) -> None:
         if self._owner.client.watches:
@@ -100,12 +101,12 @@ class InFlightRequest(PendingHttpResponse):
 
     def failed(self, error: Exception) -> None:
         if not self.done():
-            self.take_time()
+            self.continue_in_task()
         if self._arriving is not None:
             self._arriving.failed(error)
 
-    def take_time(self) -> None:
-        """Continue in a task."""
+    def continue_in_task(self) -> None:
+        """Let a task complete the request, which can wait, retry and stream."""
         self._owner.unwatched.pop(self, None)
         arriving = self._arriving = ResponseWaiter()
         if self._answer is not None:

@@ -113,7 +113,7 @@ async def _stream(
         log.debug("%s: the client has left in the middle of the body", context.scope.path)
     except (OutboundError, TimeoutError) as error:
         why = str(error) or "no data within the time limit"
-        log.warning("%s: the body of the other service breaks off: %s", context.scope.path, why)
+        log.warning("%s: the response of the other service is cut off: %s", context.scope.path, why)
     finally:
         if complete:
             await body.close()

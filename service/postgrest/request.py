@@ -1,4 +1,7 @@
-"""What a request of PostgREST's interface addresses, and its headers (reference 09, 1 and 12)."""
+"""What a request of PostgREST's interface addresses, and its headers.
+
+Source: PostgREST's documentation, Schemas.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Transaction-local settings of a request: search path, role, claims and request (reference 11, 8)."""
+"""Transaction-local settings of a request: search path, role, claims and request.
+
+Source: PostgREST's documentation, Transactions.
+"""
 
 from __future__ import annotations
 

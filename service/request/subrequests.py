@@ -208,7 +208,7 @@ class _PipeReader:
         except BlockingIOError:
             return
         except OSError as error:
-            broken = "the answer was cut off" if error.errno == errno.EISDIR else os.strerror(error.errno or 0)
+            broken = "the response was cut off" if error.errno == errno.EISDIR else os.strerror(error.errno or 0)
             self._end(OutboundError(broken))
             return
         if not data:

@@ -33,7 +33,7 @@ class StubbedClient(Client):
         )
         if stub is None:
             self.unexpected.append(f"{request.method} {request.address.shown}")
-            raise OutboundError("no stub of the test answers this request")
+            raise OutboundError("no stub of the test responds to this request")
         return _answer(stub, request)
 
 

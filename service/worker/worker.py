@@ -276,7 +276,8 @@ class Worker:
         silent.cancel()
         if not all(all_ended):
             log.warning(
-                "%d requests did not finish within %g s and are cut off, and so is every answer that is still read",
+                "%d requests did not finish within %g s and are cut off, with the responses that clients are still "
+                "reading",
                 self._application.running,
                 self._stop_within,
             )

@@ -107,8 +107,8 @@ def test_error_in_mid_stream_ends_the_body_unfinished(service: Service) -> None:
             if received.endswith(b"0\r\n\r\n") or b"application/problem+json" in received[:500]:
                 break
     assert not (received.startswith(b"HTTP/1.1 200") and received.endswith(b"0\r\n\r\n"))
-    line = service.wait_for_log("public.late_error: the answer breaks off")
-    assert line.endswith("breaks off: 22012: division by zero [rowcall.database]")
+    line = service.wait_for_log("public.late_error: the response is cut off")
+    assert line.endswith("is cut off: 22012: division by zero [rowcall.database]")
     assert " ERR] " in line
 
 

@@ -338,7 +338,7 @@ def test_members_of_one_name_are_logged_at_the_start(service: Service) -> None:
     "message",
     [
         "a transaction is begun and not ended, so nothing that is done in it stays; end it with commit",
-        "the answer of a file with several statements is one JSON object; raw has no effect",
+        "the response of a file with several statements is one JSON object; raw has no effect",
         "'@skip it' skips nothing: skip stands alone in its comment line",
         "'@result' names no result: a name has to follow",
     ],

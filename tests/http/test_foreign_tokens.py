@@ -307,7 +307,8 @@ def test_the_document_is_read_by_the_client_of_outgoing_requests(
 
 
 @pytest.mark.parametrize(
-    ("path", "reason"), [("moved", "the response has status 302"), ("large", "the answer is larger than 1048576 bytes")]
+    ("path", "reason"),
+    [("moved", "the response has status 302"), ("large", "the response is larger than 1048576 bytes")],
 )
 def test_other_documents_are_not_read(
     own_database: Database, serve_once: Serve, own_issuer: Issuer, path: str, reason: str

@@ -1,4 +1,7 @@
-"""Tokens, roles, settings, schemas, origins and reloads of PostgREST's interface (reference 11, 7 to 12)."""
+"""Tokens, roles, settings, schemas, origins and reloads of PostgREST's interface.
+
+Source: PostgREST's documentation, Authentication; Transactions; Schemas; CORS; Schema Cache.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The root document of PostgREST's interface is valid Swagger 2.0 for objects of every kind (reference 09, 15)."""
+"""The root document of PostgREST's interface is valid Swagger 2.0 for objects of every kind.
+
+Source: PostgREST's documentation, OpenAPI.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Functions of PostgREST's interface: choice, arguments, results, media handlers, settings (reference 11, 1 to 6)."""
+"""Functions of PostgREST's interface: choice, arguments, results, media handlers, settings.
+
+Source: PostgREST's documentation, Functions as RPC; Media Type Handlers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""GeoJSON of PostgREST's interface, with PostGIS (reference 09, 11.3a)."""
+"""GeoJSON of PostgREST's interface, with PostGIS.
+
+Source: PostgREST's documentation, Resource Representation.
+"""
 
 from __future__ import annotations
 

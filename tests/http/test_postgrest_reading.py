@@ -1,4 +1,7 @@
-"""Reads of PostgREST's interface: filters, selection, order, ranges, embedding, media types (reference 09)."""
+"""Reads of PostgREST's interface: filters, selection, order, ranges, embedding, media types.
+
+Source: PostgREST's documentation, Tables and Views; Resource Embedding; Pagination and Count.
+"""
 
 from __future__ import annotations
 

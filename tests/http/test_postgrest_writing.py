@@ -1,4 +1,7 @@
-"""Writes of PostgREST's interface: inserts, upserts, updates, PUT, deletes and their preferences (reference 10)."""
+"""Writes of PostgREST's interface: inserts, upserts, updates, PUT, deletes and their preferences.
+
+Source: PostgREST's documentation, Tables and Views; Prefer Header.
+"""
 
 from __future__ import annotations
 

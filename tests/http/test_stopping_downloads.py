@@ -96,7 +96,7 @@ def test_downloads_that_last_too_long_are_cut_with_a_word(
     downloads = [Download(service, path) for path in PATHS]
     service.signal(signal.SIGTERM)
     wait_until(lambda: not service.running, "the service ends", 30)
-    service.wait_for_log("are cut off, and so is every answer that is still read")
+    service.wait_for_log("are cut off, with the responses that clients are still reading")
     assert all(item.rest() < SIZE for item in downloads)
 
 

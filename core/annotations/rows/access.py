@@ -12,7 +12,7 @@ def _authorize(draft: Draft, line: Line) -> None:
     """Require authorization. Roles keep their case; a line without roles keeps those of earlier lines."""
     draft.set(requires_authorization=True)
     if not draft.block and (earlier := draft.used.get("allow_anonymous")) is not None:
-        draft.warn(line, f"`{line.shown}` takes the effect of the earlier line `{earlier}` away; keep one of them")
+        draft.warn(line, f"`{line.shown}` cancels the earlier line `{earlier}`; keep one of them")
     roles, fresh = _with_limit(line.arguments)
     if fresh is not None:
         draft.set(fresh=fresh)
@@ -20,7 +20,7 @@ def _authorize(draft: Draft, line: Line) -> None:
         draft.set(roles=roles)
         for role in roles:
             if role[0] in _QUOTES or role[-1] in _QUOTES:
-                draft.warn(line, f"roles are written without quotation marks: those of {role} belong to its name")
+                draft.warn(line, f"the quotation marks are part of the role's name {role}; write roles without them")
 
 
 def _with_limit(words: tuple[str, ...]) -> tuple[tuple[str, ...], float | None]:
@@ -35,7 +35,7 @@ def _allow_anonymous(draft: Draft, line: Line) -> None:
     """Allow anonymous callers. Roles and time limit of an earlier `authorize` no longer apply."""
     draft.set(requires_authorization=False, roles=(), fresh=None, second_factor=None)
     if not draft.block and (earlier := draft.used.get("authorize")) is not None:
-        draft.warn(line, f"`{line.shown}` takes the effect of the earlier line `{earlier}` away; keep one of them")
+        draft.warn(line, f"`{line.shown}` cancels the earlier line `{earlier}`; keep one of them")
 
 
 def _second_factor(draft: Draft, line: Line) -> None:

@@ -1,4 +1,7 @@
-"""The description of a schema at the root path: Swagger 2.0 (reference 09, 15)."""
+"""The description of a schema at the root path: Swagger 2.0.
+
+Source: PostgREST's documentation, OpenAPI.
+"""
 
 from __future__ import annotations
 

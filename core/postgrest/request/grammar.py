@@ -1,4 +1,6 @@
-"""The grammar of PostgREST's query strings: decoded text → tree (reference 09, 2.3 to 9).
+"""The grammar of PostgREST's query strings: decoded text → tree.
+
+Source: PostgREST's documentation, URL Grammar.
 
 A parser is a `Cursor` that moves forward; there is no back-tracking further than one token. What follows a complete
 value is mostly ignored, as PostgREST does.

@@ -1,4 +1,7 @@
-"""The header `Accept` (reference 09, 11)."""
+"""The header `Accept`.
+
+Source: PostgREST's documentation, Resource Representation; RFC 9110, 12.5.1.
+"""
 
 from __future__ import annotations
 

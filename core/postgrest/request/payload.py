@@ -1,4 +1,7 @@
-"""Bodies of writes and calls → JSON that PostgreSQL reads, and its keys (reference 10, 2; reference 11, 4)."""
+"""Bodies of writes and calls → JSON that PostgreSQL reads, and its keys.
+
+Source: PostgREST's documentation, Tables and Views; Functions as RPC.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The header `Prefer` (reference 10, 8)."""
+"""The header `Prefer`.
+
+Source: PostgREST's documentation, Prefer Header; RFC 7240.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A raw query string → `Query` (reference 09, 2)."""
+"""A raw query string → `Query`.
+
+Source: PostgREST's documentation, URL Grammar.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Row ranges: query parameters, the header `Range`, and the header `Content-Range` (reference 09, 10)."""
+"""Row ranges: query parameters, the header `Range`, and the header `Content-Range`.
+
+Source: PostgREST's documentation, Pagination and Count; RFC 9110, 14.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Calls of functions as SQL: each function runs exactly once (reference 11, 4 to 6)."""
+"""Calls of functions as SQL: each function runs exactly once.
+
+Source: PostgREST's documentation, Functions as RPC.
+"""
 
 from __future__ import annotations
 

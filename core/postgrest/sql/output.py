@@ -1,4 +1,6 @@
-"""The body of a response as an SQL expression, and the columns that every main statement returns (reference 09, 12).
+"""The body of a response as an SQL expression, and the columns that every main statement returns.
+
+Source: PostgREST's documentation, Resource Representation.
 
 The main statement is `WITH … SELECT <result columns> FROM (SELECT * FROM pgrst_source) _postgrest_t`. Its one row is
 the same for reads, writes and calls, so that one place reads it.

@@ -1,4 +1,6 @@
-"""A plan → SQL whose text depends on the shape of the query only (reference 09, 3 to 11).
+"""A plan → SQL whose text depends on the shape of the query only.
+
+Source: PostgREST's documentation, Tables and Views; Resource Embedding.
 
 Identifiers come from the catalogue or are quoted by `quote_identifier`; values and keys of JSON paths are parameters.
 """

@@ -1,4 +1,7 @@
-"""Writes as SQL: a data-modifying CTE, and a read of the rows that it returns (reference 10)."""
+"""Writes as SQL: a data-modifying CTE, and a read of the rows that it returns.
+
+Source: PostgREST's documentation, Tables and Views.
+"""
 
 from __future__ import annotations
 

@@ -31,4 +31,4 @@ class Overload:
 
     @staticmethod
     def standing(seconds: float) -> Problem:
-        return unavailable(f"more comes than the database can answer; this request has waited for {seconds:g} s")
+        return unavailable(f"the database is overloaded; this request has waited for {seconds:g} s")

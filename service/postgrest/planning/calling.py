@@ -1,4 +1,7 @@
-"""Calls of functions: `/rpc/…` (reference 11, 1 to 6)."""
+"""Calls of functions: `/rpc/…`.
+
+Source: PostgREST's documentation, Functions as RPC.
+"""
 
 from __future__ import annotations
 

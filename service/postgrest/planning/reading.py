@@ -1,4 +1,7 @@
-"""Reads of relations: GET and HEAD (reference 09)."""
+"""Reads of relations: GET and HEAD.
+
+Source: PostgREST's documentation, Tables and Views.
+"""
 
 from __future__ import annotations
 

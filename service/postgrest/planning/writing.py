@@ -1,4 +1,7 @@
-"""Writes of relations: POST, PATCH, PUT and DELETE (reference 10)."""
+"""Writes of relations: POST, PATCH, PUT and DELETE.
+
+Source: PostgREST's documentation, Tables and Views.
+"""
 
 from __future__ import annotations
 

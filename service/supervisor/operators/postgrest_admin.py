@@ -1,4 +1,7 @@
-"""The admin server of PostgREST's interface: liveness, readiness, schema cache and metrics (reference 11, 10)."""
+"""The admin server of PostgREST's interface: liveness, readiness, schema cache and metrics.
+
+Source: PostgREST's documentation, Admin Server.
+"""
 
 from __future__ import annotations
 

@@ -363,7 +363,7 @@ def test_a_line_may_name_a_parameter_that_is_renamed_below(
 def test_a_warning_names_both_lines_about_who_may_call(earlier: str, later: str) -> None:
     (diagnostic,) = read(f"HTTP\n{earlier}\n{later}").diagnostics
     assert diagnostic.line == later
-    assert f"`{later}` takes the effect of the earlier line `{earlier}` away" in diagnostic.message
+    assert f"`{later}` cancels the earlier line `{earlier}`" in diagnostic.message
 
 
 def test_lifetime_and_profile_of_a_cache_may_be_assigned() -> None:

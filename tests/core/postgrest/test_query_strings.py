@@ -1,4 +1,7 @@
-"""Query strings of PostgREST's interface: classification, grammar and syntax errors (reference 09, 2 to 10)."""
+"""Query strings of PostgREST's interface: classification, grammar and syntax errors.
+
+Source: PostgREST's documentation, URL Grammar.
+"""
 
 from __future__ import annotations
 

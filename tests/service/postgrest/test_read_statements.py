@@ -1,4 +1,7 @@
-"""Statements of PostgREST's reads, executed: filters, embeds, spreads, aggregates, order, ranges (reference 09)."""
+"""Statements of PostgREST's reads, executed: filters, embeds, spreads, aggregates, order, ranges.
+
+Source: PostgREST's documentation, Tables and Views; Resource Embedding; Aggregate Functions.
+"""
 
 from __future__ import annotations
 
