@@ -100,7 +100,7 @@ def measure(server: Server, workers: int, log: Path) -> None:
         *(sys.executable, "-m", "rowcall.service.cli", f"--ConnectionStrings:Default={conninfo}"),
         *(f"--Urls=http://127.0.0.1:{port}", f"--HttpServer:Workers={workers}"),
         *("--PostgRest:Enabled=true", "--PostgRest:Schemas=large", "--PostgRest:AnonymousRole=bench_anon"),
-        *("--Service:IncludeSchemas:0=none_of_these", "--Log:MinimalLevels:rowcall.http=Warning"),
+        *("--Service:RoutineOptions:Enabled=false", "--Log:MinimalLevels:rowcall.http=Warning"),
     ]
     postmaster = psutil.Process(server.pid)
     with log.open("wb") as output:

@@ -99,6 +99,10 @@ class SnapshotReader:
         self._options = options
         self._plan = plan
         self._exposure = exposure
+        selection = exposure.discovery
+        self._exposes = not (selection.routines is None and selection.tables is None and exposure.files is None)
+        """Whether anything can become an endpoint. Otherwise no dependency graph is read, which is much in a large
+        schema."""
         self._builder = EndpointBuilder(settings)
         self._databases: dict[str, _Database] = {}
         """The last readings, by the key of their connection."""
@@ -361,7 +365,10 @@ class SnapshotReader:
             fingerprint = self._seen.pop(key, None) or await catalogue_fingerprint(connection)
             database = None if known is None else await self._changes(connection, key, schema, known, fingerprint)
             if database is None:
-                if known is None:
+                if not self._exposes:
+                    discovered = await discover_all(connection, self._exposure.discovery, schema)
+                    dependency_graph = DependencyGraph()
+                elif known is None:
                     discovered, dependency_graph = await self._at_once(key, connection, schema)
                 else:
                     discovered = await discover_all(connection, self._exposure.discovery, schema)
@@ -406,6 +413,9 @@ class SnapshotReader:
             self._affected[key] = frozenset()
             return known
         discovered = await discover_changes(connection, self._exposure.discovery, schema, known.found, groups)
+        if discovered is not None and not self._exposes:
+            self._affected[key] = None
+            return _Database(fingerprint, discovered, known.dependency_graph)
         changed = (
             None if discovered is None else await read_changed_functions(connection, known.dependency_graph, groups)
         )
