@@ -49,8 +49,9 @@ def statements(tables: int, keys: int) -> Iterator[str]:
                 f"create table large.t{number} (id int primary key, parent int{parent}, name text not null, "
                 "amount numeric(12,2) default 0, seen timestamptz default now(), attributes jsonb);"
             )
+            yield f"grant select on large.t{number} to bench_anon;"
         yield "commit;"
-    yield "insert into large.t1 values (1, null, 'first'); grant select on large.t1 to bench_anon;"
+    yield "insert into large.t1 values (1, null, 'first');"
 
 
 class Caller(threading.Thread):
@@ -93,6 +94,15 @@ def _during(port: int, seconds: float) -> str:
     return caller.end()
 
 
+def _describe(port: int) -> int:
+    """Request the description of the schema and return its size in bytes."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
+    connection.request("GET", "/")
+    size = len(connection.getresponse().read())
+    connection.close()
+    return size
+
+
 def measure(server: Server, workers: int, log: Path) -> None:
     port = free_port()
     conninfo = server.conninfo(DATABASE)
@@ -111,6 +121,12 @@ def measure(server: Server, workers: int, log: Path) -> None:
         wait_for(lambda: "listening on" in log.read_text("utf-8"), process)
         report("start", clock.read())
         print(f"  {_during(port, 5)}, without a reload")
+        caller = Caller(port)
+        caller.start()
+        clock = Clock(service, postmaster)
+        size = _describe(port)
+        report(f"description, {size >> 20} MiB", clock.read())
+        print(f"  {caller.end()}")
         number = 0
         for change, sql in CHANGES.items():
             for _ in range(2):

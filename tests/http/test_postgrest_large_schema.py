@@ -78,3 +78,12 @@ def test_what_nobody_changed_is_not_sent_again(service: Service, database: Datab
     database.execute("comment on table api.t7 is 'changed'; notify pgrst, 'reload schema'")
     wait_until(lambda: "changed" in str(service.get("/").json()["definitions"]["t7"]), "the comment", 60)
     assert "gets the whole schema snapshot" not in service.log
+
+
+def test_requests_are_answered_while_the_schema_is_described(service: Service) -> None:
+    with Caller(service) as caller:
+        documents = [service.get("/", headers={"host": f"h{number}"}).json() for number in range(3)]
+        before = len(caller.bodies)
+        wait_until(lambda: len(caller.bodies) > before, "a further response")
+    assert {len(document["paths"]) > TABLES for document in documents} == {True}
+    assert set(map(str, caller.bodies)) == {"[{'id': 1}]"}

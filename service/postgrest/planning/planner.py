@@ -9,6 +9,7 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.schema import Schema
 from rowcall.service.postgrest.planning.calling import plan_call
 from rowcall.service.postgrest.planning.describing import options_response, plan_root
+from rowcall.service.postgrest.planning.documents import Documents
 from rowcall.service.postgrest.planning.reading import ReadPlanner
 from rowcall.service.postgrest.planning.work import Response, Work
 from rowcall.service.postgrest.planning.writing import WritePlanner
@@ -24,6 +25,7 @@ class Planner:
         self._options = options
         self._responder = responder
         self._reads = ReadPlanner(schema, options, responder)
+        self._documents = Documents(schema, options)
         self._writes = WritePlanner(schema, options, responder)
 
     def plan(self, request: ApiRequest, body: bytes) -> Work | Response:
@@ -36,7 +38,7 @@ class Planner:
                 called = replace(request, resource=Resource.FUNCTION, name=name)
                 return plan_call(self._schema, self._options, called, body, self._responder)
             case Resource.ROOT:
-                return plan_root(self._schema, self._options, request, self._responder)
+                return plan_root(self._documents, self._options, request)
             case Resource.FUNCTION:
                 return plan_call(self._schema, self._options, request, body, self._responder)
         if request.reads:
