@@ -61,6 +61,8 @@ def first_difference(expected: Any, answer: Any, place: str) -> str | None:
 
 def unlike(expected: bytes, answer: bytes) -> str | None:
     """Compare the keys of responses whose values differ. Return a description of the difference, or None."""
+    if not expected and not answer:
+        return None
     rows, others = json.loads(expected), json.loads(answer)
     if [set(row) for row in rows] == [set(row) for row in others]:
         return None

@@ -2,7 +2,7 @@
  *
  *     generator HOST PORT CONNECTIONS SECONDS RATE REQUEST-FILE BODY-FILE
  *
- * Sends the bytes of REQUEST-FILE and compares every response with BODY-FILE: status 200 and each byte of the body. RATE
+ * Sends the bytes of REQUEST-FILE and compares every response with BODY-FILE: status 200 or 201 and each byte of the body. RATE
  * is requests per second over all connections, 0 for as fast as answers come back; with a rate, a latency runs from the
  * moment the request was due, not from the moment a busy service let it out (no coordinated omission). Prints one line
  * of JSON; what was sent and what came back are counted apart, so that a lost request shows.
@@ -179,7 +179,7 @@ static void finish(Connection *c) {
 static void read_head(Connection *c, const char *head, const char *end) {
     bool chunked = false;
     c->remaining = 0;
-    c->wrong = strncmp(head, "HTTP/1.1 200", 12) != 0;
+    c->wrong = strncmp(head, "HTTP/1.1 200", 12) && strncmp(head, "HTTP/1.1 201", 12);
     for (const char *line = head; line < end; line++) {
         if (!strncasecmp(line, "content-length:", 15)) c->remaining = strtoull(line + 15, NULL, 10);
         if (!strncasecmp(line, "transfer-encoding: chunked", 26)) chunked = true;

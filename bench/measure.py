@@ -74,7 +74,7 @@ def first_answers(server: Server, running: Sequence[StartedService], scenario: S
         except OSError as error:
             answers[service.name] = f"no answer: {error}"
             continue
-        if status != 200:
+        if status not in (200, 201):
             answers[service.name] = f"status {status}: {body[:200].decode(errors='replace')}"
             continue
         # Responses of writes differ each time; the first one shows the form that the others must have.

@@ -16,12 +16,15 @@ from bench.measure import Cell, constant_answers, cores, first_answers, measure,
 from bench.pgbench import PLANS
 from bench.postgres import Server, throw_away
 from bench.redis import throw_away_redis
-from bench.scenarios import BY_NAME, CACHE_SCENARIOS, SCENARIOS, Scenario
+from bench.scenarios import BY_NAME, CACHE_SCENARIOS, REST_SCENARIOS, SCENARIOS, Scenario
 from bench.services import ServiceError, Setting, StartedService
 
 SCHEMA = Path(__file__).with_name("schema.sql")
+REST = Path(__file__).with_name("rest.sql")
 TABLES = Path(__file__).with_name("tables.sql")
 RESULTS = Path(__file__).with_name("results")
+GROUPS = {"cache": CACHE_SCENARIOS, "rest": REST_SCENARIOS}
+"""Scenarios that are selected together."""
 CHECKS = ("hold", "half-load", "stream", "start-up", "variants")
 VARIANT_SCENARIOS = ("minimal", "types-10")
 NOISE = 0.95
@@ -65,7 +68,11 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 def names(text: str) -> list[str]:
     chosen = [name for name in text.split(",") if name and name != "none"]
-    return [scenario.name for scenario in CACHE_SCENARIOS] if chosen == ["cache"] else chosen
+    return [scenario.name for scenario in GROUPS[chosen[0]]] if len(chosen) == 1 and chosen[0] in GROUPS else chosen
+
+
+def uses_rest(options: argparse.Namespace) -> bool:
+    return any(BY_NAME[name] in REST_SCENARIOS for name in (*options.scenarios, *options.by_connections))
 
 
 def counts(text: str) -> tuple[int, ...]:
@@ -102,9 +109,16 @@ class Bench:
 
     def setting(self) -> Setting:
         port, options = services.free_port(), self.options
-        signed = any(scenario.headers for scenario in self.scenarios())
+        signed = any("Authorization" in dict(scenario.headers) for scenario in self.scenarios())
         return Setting(
-            self.server, port, self.answers, options.rowcall, options.workers, signed=signed, redis=self.redis
+            self.server,
+            port,
+            self.answers,
+            options.rowcall,
+            options.workers,
+            signed=signed,
+            rest=uses_rest(options),
+            redis=self.redis,
         )
 
     def start(self, name: str, stack: ExitStack) -> None:
@@ -252,6 +266,8 @@ def main(given: Sequence[str] | None = None) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rowcall-bench-")))
         server.load(SCHEMA, "bench")
         server.psql("-f", str(TABLES))
+        if uses_rest(options):
+            server.psql("-f", str(REST))
         keeps = any(BY_NAME[name] in CACHE_SCENARIOS for name in options.scenarios)
         redis = stack.enter_context(throw_away_redis(services.free_port())) if keeps else None
         bench = Bench(options, server, folder, redis)

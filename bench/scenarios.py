@@ -225,12 +225,60 @@ CACHE_SCENARIOS = (
     keyed("cache-miss", f"/bench/cached_miss?id={KEY}", "select * from bench.cached_miss(:id)", {}),
     keyed("cache-uncached", f"/bench/uncached?id={KEY}", "select * from bench.uncached(:id)", {}),
 )
+# PostgREST's interface (issue 35); selected by name, or all of them as `rest`. The URLs are PostgREST's for all
+# services; the peers have a handler with its own SQL for each.
+ROWS = [{"account": number, "amount": 3 * number, "note": f"mark {number}"} for number in range(1000)]
+BY_PEOPLE = {"fastapi": 3, "fastify": 1.5, "pgbench": 0.5}
+PURCHASES_OF_CUSTOMER = """
+select c.id, c.name, coalesce((
+    select json_agg(p order by p.id) from (
+        select p.id, p.placed, coalesce((
+            select json_agg(i order by i.id) from (
+                select i.id, i.product, i.price from bench_rest.item i where i.purchase_id = p.id) i), '[]') as item
+        from bench_rest.purchase p where p.customer_id = c.id) p), '[]') as purchase
+from bench_rest.customer c where c.id = :id"""
+REST_SCENARIOS = (
+    keyed("rest-key", f"/rest/mark?id=eq.{KEY}", "select * from bench_rest.mark where id = :id", BY_PEOPLE),
+    keyed(
+        "rest-page",
+        f"/rest/purchase?select=id,customer_id,placed,note&customer_id=gte.{KEY}&order=customer_id,id&limit=25",
+        "select id, customer_id, placed, note from bench_rest.purchase where customer_id >= :id "
+        "order by customer_id, id limit 25",
+        BY_PEOPLE,
+    ),
+    keyed(
+        "rest-embed",
+        "/rest/customer?select=id,name,purchase(id,placed,item(id,product,price))"
+        f"&id=eq.{KEY}&purchase.order=id&purchase.item.order=id",
+        " ".join(PURCHASES_OF_CUSTOMER.split()),
+        BY_PEOPLE,
+    ),
+    keyed(
+        "rest-rpc",
+        "/rest/rpc/balance_of",
+        "select * from bench_rest.balance_of(:id)",
+        BY_PEOPLE,
+        body=f'{{"id": {KEY}}}',
+    ),
+    Scenario(
+        "rest-insert-1000",
+        "/rest/mark",
+        "insert into bench_rest.mark (account, amount, note) select account, amount, note "
+        "from json_to_recordset(:rows) as row(account int, amount bigint, note text)",
+        MappingProxyType({"rows": json.dumps(ROWS, separators=(",", ":"))}),
+        json.dumps(ROWS, separators=(",", ":")).encode(),
+        MappingProxyType(BY_PEOPLE),
+        headers=(("Prefer", "return=minimal"),),
+        writes=True,
+    ),
+)
+OF_REST = frozenset(scenario.name for scenario in REST_SCENARIOS)
 OF_CACHES = frozenset(scenario.name for scenario in CACHE_SCENARIOS)
 # Scenarios for which the schema bench_json has JSON made by PostgreSQL.
 MADE_BY_POSTGRES = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-json" in scenario.targets)
 # Scenarios for which the schema bench_open has the same routine without the measured feature.
 OPEN = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-open" in scenario.targets)
-BY_NAME = MappingProxyType({scenario.name: scenario for scenario in SCENARIOS + CACHE_SCENARIOS})
+BY_NAME = MappingProxyType({scenario.name: scenario for scenario in SCENARIOS + CACHE_SCENARIOS + REST_SCENARIOS})
 
 # Limit of PostgreSQL's own CPU time for a request, rowcall over pgbench (issue 2).
 DATABASE_CPU_LIMIT = 1.3

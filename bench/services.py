@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import IO
 
 from bench.postgres import Server
-from bench.scenarios import MADE_BY_POSTGRES, OF_CACHES, OPEN, SECRET, Scenario
+from bench.scenarios import MADE_BY_POSTGRES, OF_CACHES, OF_REST, OPEN, SECRET, Scenario
 
 PEERS = Path(__file__).with_name("peers")
 PROGRAMS = Path(sys.executable).parent
@@ -39,6 +39,8 @@ class Setting:
     database: str = "bench"
     signed: bool = False
     """A scenario sends a token, so rowcall loads the code that verifies tokens."""
+    rest: bool = False
+    """A scenario uses PostgREST's interface."""
     redis: str | None = None
     """Address of a Redis, if a scenario caches responses."""
 
@@ -123,6 +125,15 @@ KEPT = (
 """Settings for the scenarios of cached responses."""
 
 
+REST = (
+    "--PostgRest:Enabled=true",
+    "--PostgRest:Path=/rest",
+    "--PostgRest:Schemas=bench_rest",
+    "--PostgRest:AnonymousRole=bench_anon",
+)
+"""Settings for the scenarios of PostgREST's interface."""
+
+
 def rowcall(*options: str, workers: int | None = None, schema: str = "bench") -> Callable[[Setting], list[str]]:
     def command(setting: Setting) -> list[str]:
         return [
@@ -133,6 +144,7 @@ def rowcall(*options: str, workers: int | None = None, schema: str = "bench") ->
             "--Log:ConsoleMinimumLevel=Warning",
             *(["--Auth:JwtAuth=true", f"--Auth:JwtSecret={SECRET}"] if setting.signed else []),
             *(KEPT if setting.redis else []),
+            *(REST if setting.rest else []),
             *([f"--CacheOptions:RedisConfiguration={setting.redis}"] if setting.redis else []),
             # The database of the start-up check has its routines in other schemas.
             *([f"--Service:IncludeSchemas:0={schema}"] if setting.database != "many" else []),
@@ -156,7 +168,7 @@ SERVICES = (
         "psycopg",
         "granian (RSGI) + psycopg pool + orjson, 1 worker",
         granian("granian_psycopg:app"),
-        lacks=OF_CACHES,
+        lacks=OF_CACHES | OF_REST,
         keyed=False,
     ),
     Service(
@@ -175,6 +187,7 @@ SERVICES = (
         "constant",
         "limit: granian answering a constant of the same bytes",
         granian("granian_constant:app"),
+        lacks=OF_REST,
         keyed=False,
         repeats=True,
     ),
@@ -182,6 +195,7 @@ SERVICES = (
         "constant-loop",
         "limit: rowcall's HTTP/1.1 server answering a constant of the same bytes, without the rest of rowcall",
         loop_constant,
+        lacks=OF_REST,
         keyed=False,
         repeats=True,
     ),

@@ -192,6 +192,62 @@ async def post(request: Request, order: Order) -> Response:
     )
 
 
+# --- URLs of PostgREST, each with its own SQL -------------------------------------------------------------------------
+
+PURCHASES_OF_CUSTOMER = """
+select c.id, c.name, coalesce((
+    select json_agg(p order by p.id) from (
+        select p.id, p.placed, coalesce((
+            select json_agg(i order by i.id) from (
+                select i.id, i.product, i.price from bench_rest.item i where i.purchase_id = p.id) i), '[]') as item
+        from bench_rest.purchase p where p.customer_id = c.id) p), '[]') as purchase
+from bench_rest.customer c where c.id = $1"""
+
+
+@app.get("/rest/mark")
+async def mark(request: Request, id: str) -> Response:
+    return await answer(request, "select * from bench_rest.mark where id = $1", int(id.removeprefix("eq.")))
+
+
+@app.get("/rest/purchase")
+async def purchase(request: Request, customer_id: str, limit: int) -> Response:
+    sql = (
+        "select id, customer_id, placed, note from bench_rest.purchase where customer_id >= $1 "
+        "order by customer_id, id limit $2"
+    )
+    return await answer(request, sql, int(customer_id.removeprefix("gte.")), limit)
+
+
+@app.get("/rest/customer")
+async def customer(request: Request, id: str) -> Response:
+    return await answer(request, PURCHASES_OF_CUSTOMER, int(id.removeprefix("eq.")))
+
+
+class Customer(BaseModel):
+    id: int
+
+
+@app.post("/rest/rpc/balance_of")
+async def balance_of(request: Request, arguments: Customer) -> Response:
+    return await answer(request, "select * from bench_rest.balance_of($1)", arguments.id)
+
+
+class Mark(BaseModel):
+    account: int
+    amount: int
+    note: str | None
+
+
+@app.post("/rest/mark")
+async def insert_marks(request: Request, marks: list[Mark]) -> Response:
+    sql = (
+        "insert into bench_rest.mark (account, amount, note) select * from unnest($1::int[], $2::bigint[], $3::text[])"
+    )
+    columns = ([item.account for item in marks], [item.amount for item in marks], [item.note for item in marks])
+    await request.app.state.pool.execute(sql, *columns)
+    return Response(status_code=201)
+
+
 # --- responses that are cached with aiocache --------------------------------------------------------------------------
 
 if os.environ.get("BENCH_REDIS"):

@@ -51,13 +51,17 @@ class MappingChange(Generic[Value]):
         return cls(changed, frozenset(old.keys() - new.keys()))
 
     def applied(self, old: Mapping[Name, Value]) -> dict[Name, Value]:
-        return {name: value for name, value in old.items() if name not in self.removed} | self.changed
+        result = dict(old)  # the fast way to copy many members: a worker serves nothing meanwhile
+        for name in self.removed:
+            del result[name]
+        result.update(self.changed)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogueChange:
-    """The change from one reading to the next, for processes that have the former: reading 25 MB of 60,000 tables again
-    would stop a worker for seconds.
+    """The change from one reading to the next, for processes that have the former: reading 60,000 tables again would
+    stop a worker for most of a second.
 
     rest: the next reading without relations, relationships and functions.
     """

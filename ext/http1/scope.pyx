@@ -55,6 +55,16 @@ cdef class Headers:
             if self.head.is_text(index)
         ]
 
+    def decoded_items(self):
+        """All headers, with values as UTF-8; bytes that are no UTF-8 become U+FFFD. granian's headers lack this."""
+        cdef Py_ssize_t index
+        return [
+            (self._name(index), PyUnicode_DecodeUTF8(
+                <const char *>self.head.text + self.head.fields[index].value, self.head.fields[index].value_length,
+                b"replace"))
+            for index in range(self.head.field_count)
+        ]
+
     def keys(self):
         """The names, each once."""
         return list(dict.fromkeys(name for name, _ in self.items()))

@@ -126,8 +126,11 @@ _TRIGGER_TAIL = re.compile(r"\bEXECUTE\s+(FUNCTION|PROCEDURE)\b[^']*\Z", re.IGNO
 async def read_dependency_graph(connection: AsyncConnection[Any]) -> DependencyGraph:
     """Read the dependency graph: all objects that a statement may use."""
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
-        # So that names of types in mentions have the same meaning in every session.
-        await cursor.execute("select pg_catalog.set_config('search_path', 'pg_catalog', true)")
+        # So that names of types in mentions have the same meaning in every session. Without compilation of the queries,
+        # which takes longer than they do.
+        await cursor.execute(
+            "select pg_catalog.set_config('search_path', 'pg_catalog', true), pg_catalog.set_config('jit', 'off', true)"
+        )
         functions = await _rows(
             cursor, _FUNCTIONS.format(body=_body(connection), source="pg_catalog.pg_proc", mark="xmin")
         )

@@ -191,7 +191,9 @@ class _Steps:
     async def _run_transaction(self, context: RequestContext, request: ApiRequest, work: Work) -> None:
         try:
             result = await self._interface.transactions.run(request, work)
-            self._send(context, work, result)
+            waiting: Any = self._send(context, work, result)
+            if waiting is not None:
+                await waiting
         except (ApiError, Problem) as error:
             self._fail(context, error)
         context.answered = True
@@ -209,19 +211,29 @@ class _Steps:
             if result is None:
                 context.follow((self._respond,))
                 return self._run(context, request, work, alone=True)
-            self._send(context, work, result)
+            return self._send(context, work, result)
         except (ApiError, Problem) as error:
             self._fail(context, error)
         return None
 
-    def _send(self, context: RequestContext, work: Work, result: Result) -> None:
-        if self._timing is None:
-            self._interface.responder.send(context, work.respond(result))
-            return
-        self._timing.mark("transaction")
+    def _send(self, context: RequestContext, work: Work, result: Result) -> Waiting:
+        """Send the response; return what has to be awaited before that."""
+        if self._timing is not None:
+            self._timing.mark("transaction")
         response = work.respond(result)
-        self._timing.mark("response")
-        self._interface.responder.send(context, replace(response, headers=[*response.headers, self._timing.header]))
+        if isinstance(response, Response):
+            self._send_response(context, response)
+            return None
+        return self._send_later(context, response)
+
+    async def _send_later(self, context: RequestContext, response: Awaitable[Response]) -> None:
+        self._send_response(context, await response)
+
+    def _send_response(self, context: RequestContext, response: Response) -> None:
+        if self._timing is not None:
+            self._timing.mark("response")
+            response = replace(response, headers=[*response.headers, self._timing.header])
+        self._interface.responder.send(context, response)
 
 
 def _repeats(execution: Execution, work: Work) -> int:

@@ -93,10 +93,16 @@ class RequestSettings:
 
 
 def headers_and_cookies(scope: Any) -> tuple[bytes, bytes]:
-    """Return the headers without Cookie, and the cookies, as JSON objects. Of repeated headers the last one counts."""
-    headers = {name.lower(): value for name, value in scope.headers.items()}
-    cookie = headers.pop("cookie", None)
-    return orjson.dumps(headers), b"{}" if cookie is None else orjson.dumps(_cookies(scope.headers.get_all("cookie")))
+    """Return the headers without Cookie, and the cookies, as JSON objects. Of repeated headers the last one counts.
+
+    Values are UTF-8, with U+FFFD for other bytes. granian passes only values in ASCII.
+    """
+    decoded = getattr(scope.headers, "decoded_items", None)
+    items: list[tuple[str, str]] = scope.headers.items() if decoded is None else decoded()
+    headers = {name.lower(): value for name, value in items}
+    if headers.pop("cookie", None) is None:
+        return orjson.dumps(headers), b"{}"
+    return orjson.dumps(headers), orjson.dumps(_cookies(value for name, value in items if name.lower() == "cookie"))
 
 
 def _cookies(headers: Iterable[str]) -> dict[str, str]:

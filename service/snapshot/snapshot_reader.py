@@ -65,7 +65,9 @@ class SnapshotReader:
         self._exposure = exposure
         self._builder = EndpointBuilder(settings)
         schema = settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
-        self._catalogues = Catalogues(self._places, exposure.discovery, schema)
+        selection = exposure.discovery
+        exposes = not (selection.routines is None and selection.tables is None and exposure.files is None)
+        self._catalogues = Catalogues(self._places, selection, schema, graphs=exposes)
         self._analyses = SessionAnalyses(self._places, self._catalogues)
         verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
         self._routed = RoutedChecks(self._places, self._catalogues, verify)

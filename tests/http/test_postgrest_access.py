@@ -6,6 +6,7 @@ Source: PostgREST's documentation, Authentication; Transactions; Schemas; CORS; 
 from __future__ import annotations
 
 import base64
+import json
 import time
 
 import jwt
@@ -27,6 +28,8 @@ create policy own on api.note using (tenant = current_setting('request.jwt.claim
 create function api.whoami() returns json stable language sql as
   $$ select json_build_object('role', current_user, 'claims', current_setting('request.jwt.claims', true)::json,
        'timeout', current_setting('statement_timeout'), 'agent', current_setting('request.headers', true)::json ->> 'x-agent') $$;
+create function api.agent_in(setting text) returns text stable language sql as
+  $$ select current_setting(setting, true)::json ->> 'x-agent' $$;
 create function internal.before() returns void language plpgsql as $$ begin
   if current_setting('request.headers', true)::json ->> 'x-blocked' is not null then
     raise sqlstate 'PT403' using message = 'blocked'; end if;
@@ -71,6 +74,19 @@ def test_claims_and_settings_of_the_role(service: Service, roles: tuple[str, ...
     }
     body = service.get("/rpc/whoami", headers={**token(role=member, tenant="a"), "x-agent": "t"}).json()
     assert body == {"role": member, "claims": {"role": member, "tenant": "a"}, "timeout": "7s", "agent": "t"}
+
+
+def test_headers_and_cookies_beyond_ascii(service: Service) -> None:
+    """Values are UTF-8; bytes that are not are replaced, as JSON of PostgreSQL cannot contain them."""
+    for name, sent, setting, expected in (
+        (b"X-Agent", "Zoë".encode(), "headers", "Zoë"),
+        (b"X-Agent", b"Zo\xeb", "headers", "Zo\ufffd"),
+        (b"Cookie", "x-agent=Zoë".encode(), "cookies", "Zoë"),
+    ):
+        head = b"GET /rpc/agent_in?setting=%s HTTP/1.1\r\nHost: x\r\n%s: %s\r\n\r\n"
+        response = service.raw(head % (f"request.{setting}".encode(), name, sent))
+        assert response is not None
+        assert (response.status, json.loads(response.body)) == (200, expected)
 
 
 def test_policies_see_claims_and_nothing_leaks(service: Service, roles: tuple[str, ...]) -> None:

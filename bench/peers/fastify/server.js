@@ -80,4 +80,43 @@ app.post('/bench/post', { schema: { body: object(order) } }, async (request) => 
   return result.rows
 })
 
+// URLs of PostgREST, each with its own SQL.
+const purchasesOfCustomer = `
+  select c.id, c.name, coalesce((
+      select json_agg(p order by p.id) from (
+          select p.id, p.placed, coalesce((
+              select json_agg(i order by i.id) from (
+                  select i.id, i.product, i.price from bench_rest.item i where i.purchase_id = p.id) i), '[]') as item
+          from bench_rest.purchase p where p.customer_id = c.id) p), '[]') as purchase
+  from bench_rest.customer c where c.id = $1`
+const page = `select id, customer_id, placed, note from bench_rest.purchase where customer_id >= $1
+  order by customer_id, id limit $2`
+const filtered = [
+  ['/rest/mark', 'select * from bench_rest.mark where id = $1', { id: string }],
+  ['/rest/purchase', page, { customer_id: string, limit: integer }],
+  ['/rest/customer', purchasesOfCustomer, { id: string }],
+]
+const operand = (value) => typeof value === 'string' ? Number(value.slice(value.indexOf('.') + 1)) : value
+for (const [path, text, properties] of filtered) {
+  const names = Object.keys(properties)
+  app.get(path, { schema: { querystring: object(properties) } }, async (request) => {
+    const values = names.map((name) => operand(request.query[name]))
+    return (await pool.query({ name: path, text, values })).rows
+  })
+}
+
+app.post('/rest/rpc/balance_of', { schema: { body: object(key) } }, async ({ body }) => {
+  const text = 'select * from bench_rest.balance_of($1)'
+  return (await pool.query({ name: 'balance_of', text, values: [body.id] })).rows
+})
+
+const mark = { account: integer, amount: integer, note: string }
+app.post('/rest/mark', { schema: { body: { type: 'array', items: object(mark) } } }, async ({ body }, reply) => {
+  const text = `insert into bench_rest.mark (account, amount, note)
+    select * from unnest($1::int[], $2::bigint[], $3::text[])`
+  const values = ['account', 'amount', 'note'].map((name) => body.map((row) => row[name]))
+  await pool.query({ name: 'insert-marks', text, values })
+  return reply.code(201).send()
+})
+
 await app.listen({ host: '127.0.0.1', port: Number(process.env.BENCH_PORT) })

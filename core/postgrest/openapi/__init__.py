@@ -5,7 +5,7 @@ Source: PostgREST's documentation, OpenAPI.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -40,12 +40,12 @@ _PREFERENCES = {
 _PAGING = "Limiting and Pagination"
 
 
-def document(schema: Schema, name: str, options: PostgRestOptions, accessible: Accessible, host: str) -> bytes:
-    """Return the document of one schema. accessible: what it contains. host: of the request."""
-    relations = sorted(
-        (item for (namespace, _), item in schema.relations.items() if _is_shown(item, namespace, name, accessible)),
-        key=lambda item: item.name,
-    )
+def document_parts(
+    schema: Schema, name: str, options: PostgRestOptions, accessible: Accessible, host: str
+) -> Iterator[bytes]:
+    """Yield the document of one schema in parts, of one relation or function each. accessible: what it contains. host:
+    of the request."""
+    relations = [item for item in accessible.relations if (name, item) in schema.relations]
     title, description = _split(accessible.comment)
     content: dict[str, Any] = {
         "swagger": "2.0",
@@ -57,9 +57,6 @@ def document(schema: Schema, name: str, options: PostgRestOptions, accessible: A
         **_address(options, host),
         "consumes": _TYPES,
         "produces": _TYPES,
-        "paths": dict(_paths(schema, name, relations, accessible)),
-        "definitions": {item.name: definition(schema, item) for item in relations},
-        "parameters": {**_shared_parameters(), **_all_of(relations)},
         "externalDocs": {
             "description": "PostgREST Documentation",
             "url": "https://postgrest.org/en/stable/references/api.html",
@@ -75,11 +72,21 @@ def document(schema: Schema, name: str, options: PostgRestOptions, accessible: A
                 "type": "apiKey",
             }
         }
-    return orjson.dumps(content)
+    yield orjson.dumps(content)[:-1]
+    yield from _object("paths", _paths(schema, name, relations, accessible))
+    yield from _object("definitions", (_definition(schema, schema.relations[name, item]) for item in relations))
+    yield from _object("parameters", _parameters(schema, name, relations))
+    yield b"}"
 
 
-def _is_shown(relation: Relation, namespace: str, name: str, accessible: Accessible) -> bool:
-    return namespace == name and relation.name in accessible.relations
+def _object(name: str, members: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """Yield a member that is an object, one part for each of the mappings that make up its own members."""
+    yield b',"%s":{' % name.encode()
+    separator = b""
+    for some in members:
+        yield separator + orjson.dumps(some)[1:-1]
+        separator = b","
+    yield b"}"
 
 
 def _split(comment: str | None) -> tuple[str | None, str | None]:
@@ -98,24 +105,35 @@ def _address(options: PostgRestOptions, host: str) -> dict[str, Any]:
 
 
 def _paths(
-    schema: Schema, name: str, relations: list[Relation], accessible: Accessible
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield (
-        "/",
-        {
+    schema: Schema, name: str, relations: Iterable[str], accessible: Accessible
+) -> Iterator[Mapping[str, dict[str, Any]]]:
+    yield {
+        "/": {
             "get": {
                 "tags": ["Introspection"],
                 "summary": "OpenAPI description (this document)",
                 "produces": ["application/openapi+json", "application/json"],
                 "responses": {"200": {"description": "OK"}},
             }
-        },
-    )
-    for relation in relations:
-        yield f"/{relation.name}", relation_path(relation, *_split(relation.comment))
-    for (namespace, function), overloads in sorted(schema.functions.items()):
-        if namespace == name and function in accessible.functions:
-            yield f"/rpc/{function}", function_path(overloads[0], *_split(overloads[0].comment))
+        }
+    }
+    for item in relations:
+        relation = schema.relations[name, item]
+        yield {f"/{item}": relation_path(relation, *_split(relation.comment))}
+    for function in accessible.functions:
+        overloads = schema.functions.get((name, function))
+        if overloads is not None:
+            yield {f"/rpc/{function}": function_path(overloads[0], *_split(overloads[0].comment))}
+
+
+def _definition(schema: Schema, relation: Relation) -> Mapping[str, Any]:
+    return {relation.name: definition(schema, relation)}
+
+
+def _parameters(schema: Schema, name: str, relations: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    yield _shared_parameters()
+    for item in relations:
+        yield dict(parameters_of(schema.relations[name, item]))
 
 
 def _shared_parameters() -> dict[str, Any]:
@@ -143,7 +161,3 @@ def _shared_parameters() -> dict[str, Any]:
 
 def _parameter(name: str, description: str, place: str = "query") -> dict[str, Any]:
     return {"name": name, "description": description, "required": False, "in": place, "type": "string"}
-
-
-def _all_of(relations: list[Relation]) -> dict[str, Any]:
-    return {name: value for relation in relations for name, value in parameters_of(relation)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import orjson
 from rowcall.core.postgrest.sql.output import Statement
 
 _TABLES = (
-    "SELECT json_agg(c.relname) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid "
+    "SELECT json_agg(c.relname ORDER BY c.relname) FROM pg_catalog.pg_class c WHERE c.relnamespace = n.oid "
     "AND c.relkind IN ('v', 'r', 'm', 'f', 'p') AND ({visible})"
 )
 _VISIBLE_TABLE = (
@@ -19,17 +20,18 @@ _VISIBLE_TABLE = (
     "OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT, INSERT, UPDATE, REFERENCES')"
 )
 _FUNCTIONS = (
-    "SELECT json_agg(DISTINCT p.proname) FROM pg_catalog.pg_proc p WHERE p.pronamespace = n.oid AND ({visible})"
+    "SELECT json_agg(DISTINCT p.proname ORDER BY p.proname) FROM pg_catalog.pg_proc p "
+    "WHERE p.pronamespace = n.oid AND ({visible})"
 )
 _VISIBLE_FUNCTION = "pg_catalog.has_function_privilege(p.oid, 'EXECUTE')"
 
 
 @dataclass(frozen=True, slots=True)
 class Accessible:
-    """Names of relations and functions, and the comment of the schema."""
+    """Names of relations and functions in order, and the comment of the schema."""
 
-    relations: frozenset[str]
-    functions: frozenset[str]
+    relations: Sequence[str]
+    functions: Sequence[str]
     comment: str | None
 
 
@@ -51,4 +53,4 @@ def read_privileges(value: bytes) -> Accessible:
     functions: list[str] | None
     content: Any = orjson.loads(value) if value else [None, None, None]
     relations, functions, comment = content
-    return Accessible(frozenset(relations or ()), frozenset(functions or ()), comment)
+    return Accessible(relations or (), functions or (), comment)

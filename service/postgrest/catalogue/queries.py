@@ -1,7 +1,7 @@
 """Queries of the system catalogues. Parameters: `%(exposed)s` and `%(searched)s`, arrays of schema names."""
 
 RELATIONS = """
-select c.oid, n.nspname, c.relname, c.relkind::text, obj_description(c.oid, 'pg_class'),
+select c.oid, n.nspname, c.relname, c.relkind::text, e.description,
        case when c.relkind = 'v' then pg_relation_is_updatable(c.oid, true)
             when c.relkind = 'f' and exists (
               select from pg_foreign_table ft join pg_foreign_server fs on fs.oid = ft.ftserver
@@ -9,6 +9,7 @@ select c.oid, n.nspname, c.relname, c.relkind::text, obj_description(c.oid, 'pg_
               where ft.ftrelid = c.oid and w.fdwhandler <> 0) then pg_relation_is_updatable(c.oid, true)
        end
 from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     left join pg_description e on e.objoid = c.oid and e.classoid = 'pg_class'::regclass and e.objsubid = 0
 where c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition
   and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg\\_toast%%'
 """
@@ -28,15 +29,17 @@ select a.attrelid, a.attnum, a.attname, format_type(a.atttypid, a.atttypmod), fo
             when d.adbin is not null then pg_get_expr(d.adbin, d.adrelid)
        end,
        a.attgenerated <> '' or a.attidentity = 'a',
-       information_schema._pg_char_max_length(
+       case when a.atttypmod <> -1 or t.typtype = 'd' then information_schema._pg_char_max_length(
          case when t.typtype = 'd' then t.typbasetype else a.atttypid end,
-         case when t.typtype = 'd' then t.typtypmod else a.atttypmod end),
-       col_description(a.attrelid, a.attnum)
+         case when t.typtype = 'd' then t.typtypmod else a.atttypmod end) end,
+       e.description
 from pg_attribute a
      join pg_class c on c.oid = a.attrelid and c.relkind in ('r', 'p', 'v', 'm', 'f') and not c.relispartition
      join pg_namespace n on n.oid = c.relnamespace and n.nspname = any(%(searched)s)
      join pg_type t on t.oid = a.atttypid
      left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+     left join pg_description e
+       on e.objoid = a.attrelid and e.classoid = 'pg_class'::regclass and e.objsubid = a.attnum
 where a.attnum > 0 and not a.attisdropped
 order by a.attrelid, a.attnum
 """

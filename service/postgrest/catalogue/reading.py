@@ -35,8 +35,9 @@ async def read_catalogue(connection: Connection, options: PostgRestOptions) -> P
     began = time.monotonic()
     await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
     async with connection.transaction():
-        # So that names of types and sequences are printed with their schemas.
-        await connection.execute("set local search_path to ''")
+        # So that names of types and sequences are printed with their schemas. Without compilation of the queries, which
+        # takes longer than they do.
+        await connection.execute("set local search_path to ''; set local jit to off")
         schema = await read_schema(connection, options.schemas, options.extra_search_path)
         roles = await read_role_settings(connection)
         timeouts = await _rows(connection, queries.TIMEOUT, {})
@@ -97,26 +98,35 @@ async def _columns(
     """Return the columns by relation, and their names by number."""
     columns: dict[int, list[Column]] = defaultdict(list)
     numbers: dict[int, dict[int, str]] = defaultdict(dict)
+    # Tables of a large schema resemble each other: equal columns are one object, here and in each worker.
+    known: dict[tuple[Any, ...], Column] = {}
     for row in await _rows(connection, queries.COLUMNS, values):
-        relation, number, name, type_name, plain, oid, required, default, generated, length, comment = row
-        domain = types.domains.get(oid)
-        base, base_name = types.base_of(oid, plain)
-        columns[relation].append(
-            Column(
-                name,
-                type_name,
-                base_name,
-                not (required or types.is_required(oid)),
-                default if default is not None or domain is None or generated else domain[7],
-                generated,
-                length,
-                tuple(types.enums.get(base, ())),
-                comment,
-                None if domain is None else domain[5],
-            )
-        )
+        relation, number, name = row[:3]
+        properties = row[2:]
+        column = known.get(properties)
+        if column is None:
+            column = known[properties] = _column(properties, types)
+        columns[relation].append(column)
         numbers[relation][number] = name
     return columns, numbers
+
+
+def _column(properties: tuple[Any, ...], types: Types) -> Column:
+    name, type_name, plain, oid, required, default, generated, length, comment = properties
+    domain = types.domains.get(oid)
+    base, base_name = types.base_of(oid, plain)
+    return Column(
+        name,
+        type_name,
+        base_name,
+        not (required or types.is_required(oid)),
+        default if default is not None or domain is None or generated else domain[7],
+        generated,
+        length,
+        tuple(types.enums.get(base, ())),
+        comment,
+        None if domain is None else domain[5],
+    )
 
 
 def _keys(

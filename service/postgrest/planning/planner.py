@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 from rowcall.core.postgrest import errors
-from rowcall.core.postgrest.allowed_methods import ROOT_METHODS, function_methods, relation_methods
-from rowcall.core.postgrest.cors import ANY_ORIGIN
-from rowcall.core.postgrest.functions import choose_function
-from rowcall.core.postgrest.openapi import document
-from rowcall.core.postgrest.openapi.privileges import privileges_statement, read_privileges
 from rowcall.core.postgrest.options import PostgRestOptions
-from rowcall.core.postgrest.plan import find_relation
-from rowcall.core.postgrest.request.media_types import ANY, JSON, OPENAPI
-from rowcall.core.postgrest.response_headers import VARY
 from rowcall.core.postgrest.schema import Schema
 from rowcall.service.postgrest.planning.calling import plan_call
+from rowcall.service.postgrest.planning.describing import options_response, plan_root
+from rowcall.service.postgrest.planning.documents import Documents
 from rowcall.service.postgrest.planning.reading import ReadPlanner
 from rowcall.service.postgrest.planning.work import Response, Work
 from rowcall.service.postgrest.planning.writing import WritePlanner
 from rowcall.service.postgrest.request import ApiRequest, Resource
 from rowcall.service.postgrest.responding import Responder
-from rowcall.service.postgrest.result import Result
 
 
 class Planner:
@@ -33,6 +25,7 @@ class Planner:
         self._options = options
         self._responder = responder
         self._reads = ReadPlanner(schema, options, responder)
+        self._documents = Documents(schema, options)
         self._writes = WritePlanner(schema, options, responder)
 
     def plan(self, request: ApiRequest, body: bytes) -> Work | Response:
@@ -45,7 +38,7 @@ class Planner:
                 called = replace(request, resource=Resource.FUNCTION, name=name)
                 return plan_call(self._schema, self._options, called, body, self._responder)
             case Resource.ROOT:
-                return plan_root(self._schema, self._options, request, self._responder)
+                return plan_root(self._documents, self._options, request)
             case Resource.FUNCTION:
                 return plan_call(self._schema, self._options, request, body, self._responder)
         if request.reads:
@@ -54,37 +47,3 @@ class Planner:
 
 
 __all__ = ["Planner", "errors"]
-
-
-_TYPE = f"{OPENAPI}; charset=utf-8"
-
-
-def options_response(schema: Schema, request: ApiRequest) -> Response:
-    """Return the response to OPTIONS. Raises `ApiError` for an unknown relation or function."""
-    match request.resource:
-        case Resource.ROOT:
-            methods = ROOT_METHODS
-        case Resource.RELATION:
-            methods = relation_methods(find_relation(schema, (request.schema, request.name)))
-        case Resource.FUNCTION:
-            methods = function_methods(choose_function(schema, (request.schema, request.name), (), None))
-    return Response(200, [("Allow", methods), ANY_ORIGIN, VARY], b"")
-
-
-def plan_root(schema: Schema, options: PostgRestOptions, request: ApiRequest, responder: Responder) -> Work | Response:
-    """Return the work that describes the schema. Raises `ApiError` (`PGRST107`, `126`)."""
-    if options.openapi_mode == "disabled":
-        raise errors.root_disabled()
-    if not any(media.name in (OPENAPI, JSON, ANY) for media in request.accept):
-        raise errors.no_media_type(media.shown for media in request.accept)
-    statement = privileges_statement(request.schema, all_visible=options.openapi_mode == "ignore-privileges")
-    return Work(statement, partial(_respond, schema, options, request), read_only=True, raw=True)
-
-
-def _respond(schema: Schema, options: PostgRestOptions, request: ApiRequest, result: Result) -> Response:
-    host = request.scope.headers.get("host") or "localhost"
-    body = document(schema, request.schema, options, read_privileges(result.body), host)
-    headers = [("Content-Type", _TYPE), VARY]
-    if request.profile:
-        headers.append(("Content-Profile", request.schema))
-    return Response(200, headers, body)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from rowcall.core.postgrest.negotiation import Negotiated
@@ -29,14 +29,14 @@ class Response:
 class Work:
     """One transaction and its response.
 
-    statement: the main statement. respond: result → response; raises `ApiError`. check: result → None; if it raises
-    `ApiError`, the transaction is rolled back. read_only: access mode. hoisted: settings of a function. isolation: of
-    the transaction, None for the default. estimate: a statement whose first column is an execution plan as JSON, run
-    before the main statement.
+    statement: the main statement. respond: result → response, or an awaitable of it if that takes long; raises
+    `ApiError`. check: result → None; if it raises `ApiError`, the transaction is rolled back. read_only: access mode.
+    hoisted: settings of a function. isolation: of the transaction, None for the default. estimate: a statement whose
+    first column is an execution plan as JSON, run before the main statement.
     """
 
     statement: Statement
-    respond: Callable[[Result], Response]
+    respond: Callable[[Result], Response | Awaitable[Response]]
     read_only: bool
     check: Callable[[Result], None] | None = None
     hoisted: tuple[tuple[str, str], ...] = ()

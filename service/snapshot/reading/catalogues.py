@@ -39,12 +39,14 @@ class Catalogues:
     """The catalogues of the databases from which routines are read, over all readings.
 
     selection: which objects are read. schema: the search path for queries of the catalogue, if it is configured.
+    graphs: dependency graphs are read too. They are large in a large schema, and needed only if there can be endpoints.
     """
 
-    def __init__(self, places: Places, selection: ObjectSelection, schema: str | None) -> None:
+    def __init__(self, places: Places, selection: ObjectSelection, schema: str | None, *, graphs: bool) -> None:
         self._places = places
         self._selection = selection
         self._schema = schema
+        self._graphs = graphs
         self._databases: dict[str, _Database] = {}
         """The last readings, by place."""
         self._seen: dict[str, Fingerprint] = {}
@@ -116,7 +118,10 @@ class Catalogues:
             fingerprint = self._seen.pop(place, None) or await catalogue_fingerprint(connection)
             database = None if known is None else await self._changes(connection, place, known, fingerprint)
             if database is None:
-                if known is None:
+                if not self._graphs:
+                    discovered = await discover_all(connection, self._selection, self._schema)
+                    dependency_graph = DependencyGraph()
+                elif known is None:
                     discovered, dependency_graph = await self._at_once(place, connection)
                 else:
                     discovered = await discover_all(connection, self._selection, self._schema)
@@ -160,6 +165,9 @@ class Catalogues:
             self.affected[place] = frozenset()
             return known
         discovered = await discover_changes(connection, self._selection, self._schema, known.found, groups)
+        if discovered is not None and not self._graphs:
+            self.affected[place] = None
+            return _Database(fingerprint, discovered, known.dependency_graph)
         changed = (
             None if discovered is None else await read_changed_functions(connection, known.dependency_graph, groups)
         )

@@ -1,0 +1,70 @@
+"""Descriptions of schemas: built in slices between which other requests are answered, and cached.
+
+A document of 60,000 tables takes seconds and has a few hundred megabytes. A thread would stop other requests as well,
+as the interpreter runs one of them at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from time import perf_counter
+
+from rowcall.core.postgrest.openapi import document_parts
+from rowcall.core.postgrest.openapi.privileges import read_privileges
+from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.core.postgrest.schema import Schema
+
+SLICE = 0.001
+"""Seconds after which other requests have their turn."""
+MOST_BYTES = 32 << 20
+"""Size of all documents that a worker keeps. The oldest one is dropped beyond; a larger one is not kept."""
+
+Key = tuple[str, str, bytes]
+"""Schema, host, and what the role may access."""
+
+
+class Documents:
+    """The documents of one schema snapshot. Requests for the same one at the same time share its building."""
+
+    def __init__(self, schema: Schema, options: PostgRestOptions, most_bytes: int = MOST_BYTES) -> None:
+        self._schema = schema
+        self._options = options
+        self._most_bytes = most_bytes
+        self._kept: dict[Key, bytes] = {}
+        self._kept_bytes = 0
+        self._building: dict[Key, asyncio.Task[bytes]] = {}
+
+    async def document(self, namespace: str, host: str, privileges: bytes) -> bytes:
+        """Return the document of a schema. privileges: result of `privileges_statement`."""
+        key = (namespace, host, privileges)
+        kept = self._kept.get(key)
+        if kept is not None:
+            return kept
+        task = self._building.get(key)
+        if task is None:
+            task = self._building[key] = asyncio.create_task(self._build(key))
+            task.add_done_callback(lambda _: self._building.pop(key))
+        # If one of several clients disconnects, the others wait on.
+        return await asyncio.shield(task)
+
+    async def _build(self, key: Key) -> bytes:
+        namespace, host, privileges = key
+        body = io.BytesIO()
+        until = perf_counter() + SLICE
+        for part in document_parts(self._schema, namespace, self._options, read_privileges(privileges), host):
+            body.write(part)
+            if perf_counter() > until:
+                await asyncio.sleep(0)
+                until = perf_counter() + SLICE
+        document = body.getvalue()
+        self._keep(key, document)
+        return document
+
+    def _keep(self, key: Key, document: bytes) -> None:
+        if len(document) > self._most_bytes:
+            return
+        self._kept[key] = document
+        self._kept_bytes += len(document)
+        while self._kept_bytes > self._most_bytes:
+            self._kept_bytes -= len(self._kept.pop(next(iter(self._kept))))
