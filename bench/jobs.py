@@ -40,7 +40,9 @@ comment on function note(float8) is 'HTTP POST /note
 job';
 """
 SETTINGS = ("Service:RequiresAuthorization=false", "Jobs:Enabled=true", "Log:MinimalLevels:rowcall.http=Warning")
-_LEFT = "select exists (select from rowcall.job where state in ('waiting', 'running'))"
+_LEFT = """
+select exists (select from rowcall.job where state = 'waiting') or exists (select from rowcall.job where state = 'running')
+"""
 _NOTE = "select rowcall.enqueue('POST /note', jsonb_build_object('due', %s::float8))"
 
 

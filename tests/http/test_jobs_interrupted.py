@@ -137,8 +137,10 @@ def test_a_job_that_another_worker_has_just_looked_at(own_database: Database) ->
         taken = worker.execute("select id, attempts from rowcall.take_jobs(array['POST /x'], null, 1)").fetchone()
         worker.commit()
         other.execute("select from rowcall.job for update")
-        held = pool.submit(lambda: worker.execute("select rowcall.hold_job(%s, %s)", taken).fetchone())
+        held = pool.submit(lambda: worker.execute("select rowcall.lock_job(%s, %s)", taken).fetchone())
         waits = f"select wait_event_type = 'Lock' from pg_stat_activity where pid = {worker.info.backend_pid}"
         wait_until(lambda: own_database.value(waits), "the worker waits for the row")
         other.rollback()
-        assert held.result() == (True,)
+        assert held.result() is not None
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            worker.execute("select rowcall.lock_job(%s, %s + 1)", taken)
