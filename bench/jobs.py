@@ -124,7 +124,9 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=int, default=200, help="jobs a second, to measure the latency")
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--set", action="append", default=[], help="a setting of the service, such as Jobs:Concurrency=8")
+    parser.add_argument(
+        "--set", action="append", default=[], help="a setting of the service, such as Jobs:Concurrency=8"
+    )
     parser.add_argument("--fsync", action="store_true", help="let the server wait for the disk")
     options = parser.parse_args(given)
     for workers in options.workers:

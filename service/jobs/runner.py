@@ -152,7 +152,16 @@ class JobRunner:
             rows = await self._queue.query(_TAKE, list(self._jobs.endpoints), queues, most)
         for number, endpoint, attempt, arguments, bound, claims, trace, interruptions, has_key in rows:
             job = Job(
-                number, endpoint, attempt, arguments, bound, claims, lambda _message: None, trace, interruptions, has_key
+                number,
+                endpoint,
+                attempt,
+                arguments,
+                bound,
+                claims,
+                lambda _message: None,
+                trace,
+                interruptions,
+                has_key,
             )
             job.report = self._reporter(job)
             self._running[number] = job
