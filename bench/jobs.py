@@ -1,9 +1,9 @@
 """Measures background jobs: `python -m bench.jobs`. Empty jobs per second, and the time from enqueuing to the start.
 
-The throughput is that of jobs which one transaction has enqueued, with one and with two workers. The latency is that of
-jobs enqueued at a fixed rate, each in its own transaction: from the time at which it was due to be enqueued to the first
-statement of its routine, so it includes the transaction that enqueues it. The processor times are those of the service
-and of the server for each job, which other load on the machine changes less than the numbers per second.
+The throughput is that of jobs which one transaction has enqueued, with one and with two workers. The latency is that
+of jobs enqueued at a fixed rate, each in its own transaction: from the time at which it was due to be enqueued to the
+first statement of its routine, so it includes the transaction that enqueues it. The processor times are those of the
+service and of the server for each job, which other load on the machine changes less than the numbers per second.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ job';
 """
 SETTINGS = ("Service:RequiresAuthorization=false", "Jobs:Enabled=true", "Log:MinimalLevels:rowcall.http=Warning")
 _LEFT = """
-select exists (select from rowcall.job where state = 'waiting') or exists (select from rowcall.job where state = 'running')
+select exists (select from rowcall.job where state = 'waiting')
+    or exists (select from rowcall.job where state = 'running')
 """
 _NOTE = "select rowcall.enqueue('POST /note', jsonb_build_object('due', %s::float8))"
 
@@ -114,7 +115,8 @@ def latency(server: Server, service: int, rate: int, seconds: float) -> str:
     each, each_server = used / len(delays) * 1e6, used_server / len(delays) * 1e6
     return (
         f"{rate} jobs/s: p50 {quantile(delays, 50):.1f} ms, p99 {quantile(delays, 99):.1f} ms, "
-        f"longest {max(delays) * 1000:.1f} ms; for each {each:.0f} µs of the service and {each_server:.0f} µs of the server"
+        f"longest {max(delays) * 1000:.1f} ms; for each {each:.0f} µs of the service "
+        f"and {each_server:.0f} µs of the server"
     )
 
 

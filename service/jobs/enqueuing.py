@@ -13,7 +13,10 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.trace import trace_of
 
-_ADD = "select rowcall.add_job($1, $2::jsonb, true, $3, $4::int, $5, $6, $7::jsonb, clock_timestamp(), $8, $9, $10::int)::text"
+_ADD = (
+    "select rowcall.add_job("
+    "$1, $2::jsonb, true, $3, $4::int, $5, $6, $7::jsonb, clock_timestamp(), $8, $9, $10::int)::text"
+)
 
 
 def enqueue(endpoint: Endpoint, services: Services) -> Step:

@@ -11,7 +11,7 @@ from rowcall.core.text.interval import parse_interval
 
 _WORDS = ("queue", "retries", "backoff", "timeout", "priority", "unique", "serial", "concurrency")
 MOST_RETRIES = 1_000_000
-MOST_AT_ONCE = 1_000
+MOST_AT_ONCE = 1_000_000
 
 
 def _job(draft: Draft, line: Line) -> None:

@@ -116,8 +116,8 @@ class Transaction:
         return await self._finished(call, self._place(execution))
 
     async def begin_with_call(self, first: Call, values: Values, refusals: Mapping[str, str]) -> None:
-        """Begin the transaction with a command of the service and the routine, in one segment. If the command fails, the
-        routine does not run. No other command may run in the transaction, except that of `commit`.
+        """Begin the transaction with a command of the service and the routine, in one segment. If the command fails,
+        the routine does not run. No other command may run in the transaction, except that of `commit`.
 
         refusals: details of the `UnavailableError` for errors of the command, by their SQLSTATE. Raises: see `call`.
         """
