@@ -95,6 +95,14 @@ class JobRunner:
         """Take no further jobs."""
         self._stopping = True
 
+    async def finish(self, seconds: float) -> None:
+        """Take no further jobs, and wait for those that run, as long as the configuration and `seconds` allow."""
+        self._stopping = True
+        loop = asyncio.get_running_loop()
+        end = loop.time() + min(seconds, self._options.shutdown)
+        while self._tasks and (left := end - loop.time()) > 0:
+            await asyncio.wait(self._tasks, timeout=left)
+
     async def stop(self) -> None:
         """Take no further jobs, cancel those that run, and give them back, so that other workers run them at once."""
         self._stopping = True
