@@ -70,6 +70,9 @@ async def _for_ever(name: str, work: Callable[[], Awaitable[None]]) -> None:
     while True:
         start = time.monotonic()
         error = await _outcome(work)
+        if (task := asyncio.current_task()) is not None and task.cancelling():
+            # The work has ended because of the cancellation, although with another exception or none.
+            return
         attempt = 0 if time.monotonic() - start > STEADY else attempt + 1
         seconds = pause(attempt + 2)
         log.error("%s has ended and is restarted in %.1f s", name, seconds, exc_info=error)

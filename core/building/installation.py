@@ -15,8 +15,8 @@ from rowcall.core.webhooks.signatures import SecretError, check_secrets
 NEEDED = {
     "idempotent": 1,
     "verify_webhook": 1,
-    "job": 14,
-    "schedule": 14,
+    "job": 16,
+    "schedule": 16,
     "publishes": 4,
     "issue_token": 8,
     "consume_token": 8,
@@ -67,9 +67,20 @@ def unmet_installation(
         elif annotation in ("job", "schedule") and not jobs:
             message = f"{annotation} is switched off (Jobs:Enabled); the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
+        elif annotation == "job" and (unknown := _unknown_parameter(endpoint)) is not None:
+            message = f"job names {unknown}, which is no parameter; the endpoint is left out"
+            yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
         elif installed < _needed(endpoint, annotation):
             message = f"{annotation} needs {_missing(installed)}; the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
+
+
+def _unknown_parameter(endpoint: Endpoint) -> str | None:
+    """Return a name behind `unique by`, `serial by` or `concurrency … per` that no parameter has; None if all exist."""
+    job = endpoint.options.job
+    names = () if job is None else (*(job.unique_by or ()), *job.serial_by)
+    known = {name.lower() for item in endpoint.parameters for name in (item.db_name, item.api_name)}
+    return next((name for name in names if name.lower() not in known), None)
 
 
 def _needed(endpoint: Endpoint, annotation: str) -> int:

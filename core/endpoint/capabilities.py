@@ -126,7 +126,8 @@ class Job(Record):
     unique_by: tuple[str, ...] | None = None
     """Parameters whose values only one unfinished job may have. None: any number of equal jobs. Empty: all."""
     serial_by: tuple[str, ...] = ()
-    """Parameters: jobs of the endpoint with the same values run one at a time."""
+    """Parameters: of the jobs of the endpoint with the same values, `serial_limit` run at a time."""
+    serial_limit: int = 1
     priority: int = 0
 
 

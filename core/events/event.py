@@ -29,6 +29,8 @@ class Event(NamedTuple):
     """Values as of `authorize`, any of which suffices. AUTHORIZE without values: every signed-in user."""
     channel: str = ""
     """Channel of PostgreSQL, for a notification. Empty: the event is from a notice."""
+    tenant: str = ""
+    """Tenant of the request that published it. Empty: for the subscribers of all tenants."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +82,13 @@ def _audience(words: list[str]) -> tuple[Audience, tuple[str, ...]]:
 
 
 class Viewer:
-    """The subscriber of a stream: the requested execution, and the user.
+    """The subscriber of a stream: the requested execution, the user, and the tenant (empty: of none).
 
     channel: of a stream of notifications. filters: member of the payload, a JSON object, and the claim that must have
     its value. key: equal for viewers that see the same events. roles_match_users: as in `RequiredRoles`.
     """
 
-    __slots__ = ("_filters", "_roles_match_users", "channel", "execution", "key", "user")
+    __slots__ = ("_filters", "_roles_match_users", "channel", "execution", "key", "tenant", "user")
 
     def __init__(
         self,
@@ -95,13 +97,15 @@ class Viewer:
         channel: str = "",
         filters: Sequence[tuple[str, str]] = (),
         *,
+        tenant: str = "",
         roles_match_users: bool = False,
     ) -> None:
         # Events of a channel have no execution.
         self.execution = "" if channel else execution
         self.user = user
         self.channel = channel
-        self.key: tuple[object, ...] = (self.execution, user, channel, tuple(filters))
+        self.tenant = tenant
+        self.key: tuple[object, ...] = (self.execution, user, channel, tuple(filters), tenant)
         claims = () if user is None else user.claims
         self._filters = tuple(
             (member, frozenset(value for kind, value in claims if kind == claim and value)) for member, claim in filters
@@ -109,7 +113,7 @@ class Viewer:
         self._roles_match_users = roles_match_users
 
     def may_see(self, event: Event) -> bool:
-        if event.channel != self.channel:
+        if event.channel != self.channel or (event.tenant and event.tenant != self.tenant):
             return False
         if self._filters and not self._fits(event.message):
             return False

@@ -17,3 +17,5 @@ class JobOptions:
     roles: tuple[str, ...] = ()
     retention: float = 604_800.0
     longest_pause: float = 3600.0
+    shutdown: float = 10.0
+    """For running jobs when the worker stops."""

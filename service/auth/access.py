@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rowcall.core.auth.claims import MULTIPLE, SIGNED_IN_AT, User, has_second_factor
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.required_roles import RequiredRoles
-from rowcall.core.endpoint.capabilities import Impersonation
+from rowcall.core.endpoint.capabilities import Impersonation, ValuePlace
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem, unauthorized
 from rowcall.service.auth.basic import SCHEME as BASIC
@@ -35,13 +35,14 @@ def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def needs_identity(endpoint: Endpoint) -> bool:
-    """Return whether the endpoint uses the user: claims, role, upload metadata, impersonation, authorization, or the
-    owner of a job or of an idempotency key.
+    """Return whether the endpoint uses the user: claims, role, upload metadata, impersonation, authorization, a
+    tenant or time zone in a claim, or the owner of a job or of an idempotency key.
     """
     options = endpoint.options
     is_upload = options.upload is not None
     is_owned = options.job is not None or endpoint.recorded
-    claims = options.user_parameters or options.user_context or options.role_from_claim
+    places = (source.place for source in (options.tenant, options.time_zone) if source is not None)
+    claims = options.user_parameters or options.user_context or options.role_from_claim or ValuePlace.CLAIM in places
     access = endpoint.access
     return claims or is_upload or is_owned or access.impersonation is not None or not access.anonymous
 

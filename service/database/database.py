@@ -303,6 +303,7 @@ class Database:
             ahead,
             seconds=self._settings.limit(call, context),
             resets=[] if self._pooler else FULL_RESET,
+            statement_on=self._alone.statement_on,
         )
 
     def joint_transaction(self, context: RequestContext) -> JointTransaction:

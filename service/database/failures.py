@@ -115,7 +115,7 @@ class Failures:
 
     def pause(self, call: Call, mask: int, execution: Execution, tries: AttemptState) -> float | None:
         """Return the seconds until `call` may run again, or None if it may not."""
-        if _guard_failed(execution):
+        if guard_has_failed(execution):
             # Nothing of it has run, and the next run does not use a guarded statement.
             tries.trips += 1
             call.trip(mask)
@@ -430,7 +430,8 @@ def _renew_statement(call: Call, mask: int, execution: Execution) -> bool:
     return True
 
 
-def _guard_failed(execution: Execution) -> bool:
+def guard_has_failed(execution: Execution) -> bool:
+    """Whether a guarded statement was refused because a definition had changed; nothing of it has run."""
     error = execution.error
     if (
         error is None

@@ -13,6 +13,7 @@ from rowcall.core.events.stream_path import level_of
 from rowcall.service.database.call import Hear
 from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.request_context.surroundings import tenant_of
 
 log = logging.getLogger("rowcall.events")
 
@@ -42,9 +43,14 @@ class _Publisher:
         self.publish = publish
         self._publication = Publication(events.scope, events.names, not access.anonymous, access.required)
         self._header = options.execution_header
+        self._tenant = endpoint.options.tenant
 
     def execution_of(self, context: RequestContext) -> str:
         return context.scope.headers.get(self._header) or ""
+
+    def tenant_of(self, context: RequestContext) -> str | None:
+        """Return the tenant of a request; empty if the endpoint is for all tenants, None if the request has none."""
+        return "" if self._tenant is None else tenant_of(self._tenant, context)
 
     def event(self, message: str, hint: str | None, execution: str) -> Event:
         try:
@@ -60,25 +66,35 @@ class _Publisher:
 class _AtOnce:
     """Publishes each notice when it arrives, before the transaction has ended, as reports of progress cannot wait."""
 
-    __slots__ = ("_context", "_execution", "_publisher")
+    __slots__ = ("_context", "_execution", "_publisher", "_tenant")
 
     def __init__(self, publisher: _Publisher, context: RequestContext) -> None:
         self._publisher = publisher
         self._context = context
         self._execution: str | None = None
+        self._tenant: str | None = None
 
     def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
         publisher = self._publisher
         if severity == publisher.level and sqlstate != _BY_THE_DRIVER:
-            self._publish(self._event(message, hint))
+            event = self._event(message, hint)
+            if event is not None:
+                self._publish(event)
 
     def send(self, message: str) -> None:
-        self._publisher.publish(self._event(message, None))
+        event = self._event(message, None)
+        if event is not None:
+            self._publisher.publish(event)
 
-    def _event(self, message: str, hint: str | None) -> Event:
+    def _event(self, message: str, hint: str | None) -> Event | None:
+        """Return the event for a notice, or None if nobody may see it: the job of a tenant may not know its tenant."""
         if self._execution is None:
             self._execution = self._publisher.execution_of(self._context)
-        return self._publisher.event(message, hint, self._execution)
+            self._tenant = self._publisher.tenant_of(self._context)
+        if self._tenant is None:
+            return None
+        event = self._publisher.event(message, hint, self._execution)
+        return event._replace(tenant=self._tenant) if self._tenant else event
 
     def _publish(self, event: Event) -> None:
         self._publisher.publish(event)

@@ -10,23 +10,33 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Any
 
-from rowcall.core.endpoint.capabilities import Events
+from rowcall.core.endpoint.capabilities import Events, Tenant
 from rowcall.core.events.event import Viewer
 from rowcall.core.events.position import read_position
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.stream import Stream
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.request_context.surroundings import tenant_of
 
 
 class Subscription:
     """Opens the streams of an endpoint."""
 
-    def __init__(self, path: str, terms: object, events: Events, services: Services, broadcaster: Broadcaster) -> None:
+    def __init__(
+        self,
+        path: str,
+        terms: object,
+        events: Events,
+        tenant: Tenant | None,
+        services: Services,
+        broadcaster: Broadcaster,
+    ) -> None:
         """terms: what has to be unchanged for a stream to continue after a reload of the schema."""
         self._path = path
         self._terms = terms
         self._wanted = events
+        self._tenant = tenant
         self._options = services.options.events
         self._roles_match_users = services.options.auth.roles_match_users
         self._headers = list(self._options.headers)
@@ -67,6 +77,7 @@ class Subscription:
                 context.user,
                 self._wanted.channel or "",
                 self._wanted.filters,
+                tenant=tenant_of(self._tenant, context) or "",
                 roles_match_users=self._roles_match_users,
             ),
             broadcaster.connections,

@@ -1,7 +1,7 @@
 """Steps of event streams: authentication, then the subscription (events-7).
 
 Unless the configuration requires it, connecting needs no authorization; it is checked for each event which subscribers
-may receive it.
+may receive it. A stream of an endpoint with tenants needs the tenant that a request would need (events-16).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.subscription import Subscription
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
+from rowcall.service.tenancy.tenants import require_tenant
 from rowcall.service.tracing.request_tracing import trace_streams
 
 
@@ -58,7 +59,7 @@ def _is_closed(events: Events, services: Services) -> bool:
 
 def _terms(endpoint: Endpoint, services: Services) -> object:
     events = endpoint.options.events or Events()
-    result = (events.channel, events.filters, endpoint.options.connection)
+    result = (events.channel, events.filters, endpoint.options.connection, endpoint.options.tenant)
     return (*result, endpoint.access) if _is_closed(events, services) else result
 
 
@@ -78,7 +79,10 @@ def _steps(
     authorizing = authorize(endpoint, services) if closed else None
     if authorizing is not None:
         yield authorizing
-    yield Subscription(path, terms, events, services, broadcaster).open
+    of_tenant = require_tenant(endpoint, services)
+    if of_tenant is not None:
+        yield of_tenant
+    yield Subscription(path, terms, events, endpoint.options.tenant, services, broadcaster).open
 
 
 def _if_given(check: Step) -> Step:

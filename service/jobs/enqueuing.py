@@ -13,7 +13,10 @@ from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.trace import trace_of
 
-_ADD = "select rowcall.add_job($1, $2::jsonb, true, $3, $4::int, $5, $6, $7::jsonb, clock_timestamp(), $8, $9)::text"
+_ADD = (
+    "select rowcall.add_job("
+    "$1, $2::jsonb, true, $3, $4::int, $5, $6, $7::jsonb, clock_timestamp(), $8, $9, $10::int)::text"
+)
 
 
 def enqueue(endpoint: Endpoint, services: Services) -> Step:
@@ -22,12 +25,13 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
     assert options is not None  # noqa: S101 (compiled where jobs are on)
     assert job is not None  # noqa: S101 (of endpoints with this option only)
     database = services.database
-    call = own_call(f"{endpoint.name} enqueue", _ADD, 9, services)
+    call = own_call(f"{endpoint.name} enqueue", _ADD, 10, services)
     address = options.path.rstrip("/")
     signature = names_of(endpoint)
     chosen = None if job.unique_by is None else _indexes(endpoint, job.unique_by)
     serial = _indexes(endpoint, job.serial_by) if job.serial_by else ()
     prefix = f"{endpoint.name} ".encode()
+    limit = str(job.serial_limit).encode()
     fixed: Values = [endpoint.name.encode(), job.queue.encode(), str(job.priority).encode()]
 
     async def run(context: RequestContext) -> None:
@@ -37,11 +41,11 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
         name, queue, priority = fixed
         arguments = b'{"signature":' + orjson.dumps(signature) + b',"values":' + values + b"}"
         unique = None if chosen is None else _key(context, chosen)
-        one_at_a_time = prefix + _key(context, serial) if serial else None
+        limited = prefix + _key(context, serial) if serial else None
         trace = trace_of(context.protocol)
         traceparent = None if trace is None else trace.traceparent.encode()
         owner = owner_of(user).encode()
-        sent: Values = [name, arguments, queue, priority, unique, owner, claims, one_at_a_time, traceparent]
+        sent: Values = [name, arguments, queue, priority, unique, owner, claims, limited, traceparent, limit]
         async with database.transaction(call, context) as transaction:
             execution = await transaction.begin_with(call, sent)
             await transaction.commit()

@@ -43,6 +43,8 @@ class Job:
     """Trace context of the request that enqueued it (`traceparent`)."""
     interruptions: int = 0
     """Former attempts that the service has broken off."""
+    has_key: bool = False
+    """Its end may let another job with the same key run."""
     interruption: str | None = None
     """Reason of the service for which this attempt has ended or has to end."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)

@@ -39,7 +39,8 @@ MOST_REMOVED = 1000
 MOST_MESSAGE = 4000
 
 _TAKE = (
-    "select id::text, endpoint, attempts, arguments, bound, claims, trace, interruptions"
+    "select id::text, endpoint, attempts, arguments, bound, claims, trace, interruptions,"
+    " serial_key is not null"
     " from rowcall.take_jobs(%s::text[], %s::text[], %s)"
 )
 _TAKE_WITHIN = _TAKE.replace("take_jobs(", "take_jobs_within(").removesuffix(")") + ", %s::text[], %s::int[])"
@@ -72,6 +73,8 @@ class JobRunner:
         self._jobs = RunnableJobs({}, lambda _endpoint: ())
         self._schedules = Schedules(())
         self._running: dict[str, Job] = {}
+        self._more = False
+        """Further jobs may be due: there was no room for them when this worker looked last."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
 
@@ -91,6 +94,14 @@ class JobRunner:
     def drain(self) -> None:
         """Take no further jobs."""
         self._stopping = True
+
+    async def finish(self, seconds: float) -> None:
+        """Take no further jobs, and wait for those that run, as long as the configuration and `seconds` allow."""
+        self._stopping = True
+        loop = asyncio.get_running_loop()
+        end = loop.time() + min(seconds, self._options.shutdown)
+        while self._tasks and (left := end - loop.time()) > 0:
+            await asyncio.wait(self._tasks, timeout=left)
 
     async def stop(self) -> None:
         """Take no further jobs, cancel those that run, and give them back, so that other workers run them at once."""
@@ -124,13 +135,13 @@ class JobRunner:
                 tidied = loop.time()
                 await self._tidy()
             await self._schedules.enqueue_due(self._queue.query)
-            if self._running:
+            if self._more and self._running:
                 # Short jobs end in quick succession, and are replaced by one query.
                 await asyncio.sleep(GATHER)
             free = self._options.concurrency - len(self._running)
-            taken = await self._take(free) if free > 0 else 0
-            if taken == 0 or taken >= free:
-                await self._wait(min(TIDY if taken else min(TIDY, await self._next()), self._schedules.pause()))
+            self._more = free <= 0 or await self._take(free) >= free
+            pause = TIDY if self._more else min(TIDY, await self._next())
+            await self._wait(min(pause, self._schedules.pause()))
 
     async def _wait(self, seconds: float) -> None:
         """Wait for a notification, the end of a job or another schema snapshot, but not longer."""
@@ -147,8 +158,19 @@ class JobRunner:
             )
         else:
             rows = await self._queue.query(_TAKE, list(self._jobs.endpoints), queues, most)
-        for number, endpoint, attempt, arguments, bound, claims, trace, interruptions in rows:
-            job = Job(number, endpoint, attempt, arguments, bound, claims, lambda _message: None, trace, interruptions)
+        for number, endpoint, attempt, arguments, bound, claims, trace, interruptions, has_key in rows:
+            job = Job(
+                number,
+                endpoint,
+                attempt,
+                arguments,
+                bound,
+                claims,
+                lambda _message: None,
+                trace,
+                interruptions,
+                has_key,
+            )
             job.report = self._reporter(job)
             self._running[number] = job
             self._spawn(self._run_job(job))
@@ -209,7 +231,8 @@ class JobRunner:
             log.exception("job %s of %s", job.id, job.endpoint)
         finally:
             self._running.pop(job.id, None)
-            self._wake.set()
+            if self._more or job.has_key or self._options.limits:
+                self._wake.set()
 
     async def _attempt(self, job: Job) -> None:
         jobs = self._jobs

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from functools import partial
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.errors.problems import UnavailableError, unavailable
+from rowcall.core.errors.problems import UnavailableError
 from rowcall.service.database.call import Call, NoticeListener
 from rowcall.service.database.database import Database
 from rowcall.service.jobs.job import Job
@@ -14,34 +14,36 @@ from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Step
 
-_HOLD = "select rowcall.hold_job($1::uuid, $2::int)::text"
+_LOCK = "select rowcall.lock_job($1::uuid, $2::int)"
+_NOT_LOCKED = "its row cannot be locked: another worker has it, or it has ended"
+_REFUSALS = {"55000": _NOT_LOCKED, "55P03": _NOT_LOCKED}
 _FINISH = "select rowcall.finish_job($1::uuid, $2::int, $3, $4)"
 
 
 def run_in_job(endpoint: Endpoint, call: Call, services: Services) -> Step:
     """Return the step that runs the call of a job and marks the job as finished, both in one transaction."""
-    hold = own_call(f"{endpoint.name} job", _HOLD, 2, services)
-    finish = own_call(f"{endpoint.name} job", _FINISH, 4, services, binary=(3,))
+    lock = own_call(f"{endpoint.name} job", _LOCK, 2, services, reads=False)
+    finish = own_call(f"{endpoint.name} job", _FINISH, 4, services, binary=(3,), reads=False)
     content_type = (endpoint.options.content_type or endpoint.shape.content_type).encode()
     call.hear = _Progress.of
-    return partial(_run, services.database, call, hold, finish, content_type)
+    return partial(_run, services.database, call, lock, finish, content_type)
 
 
 def _run(
-    database: Database, call: Call, hold: Call, finish: Call, content_type: bytes, context: RequestContext
+    database: Database, call: Call, lock: Call, finish: Call, content_type: bytes, context: RequestContext
 ) -> Awaitable[None]:
-    return _run_for_job(database, call, hold, finish, content_type, context)
+    return _run_for_job(database, call, lock, finish, content_type, context)
 
 
 async def _run_for_job(
-    database: Database, call: Call, hold: Call, finish: Call, content_type: bytes, context: RequestContext
+    database: Database, call: Call, lock: Call, finish: Call, content_type: bytes, context: RequestContext
 ) -> None:
     """Run the call. If the service interrupts it, record the reason in the job; if its caller has cancelled it, set
     `abandoned`.
     """
     job: Job = context.scope.job
     try:
-        await _run_once(database, call, hold, finish, content_type, context)
+        await _run_once(database, call, lock, finish, content_type, context)
     except UnavailableError as error:
         job.interrupt(error.detail or error.title)
         raise
@@ -51,15 +53,12 @@ async def _run_for_job(
 
 
 async def _run_once(
-    database: Database, call: Call, hold: Call, finish: Call, content_type: bytes, context: RequestContext
+    database: Database, call: Call, lock: Call, finish: Call, content_type: bytes, context: RequestContext
 ) -> None:
     job: Job = context.scope.job
     names = [job.id.encode(), str(job.attempt).encode()]
     async with database.transaction(call, context) as transaction:
-        held = await transaction.begin_with(hold, list(names))
-        if held.body not in (b"t", b"true"):
-            raise unavailable("its row cannot be locked: another worker has it, or it has ended")
-        await transaction.call()
+        await transaction.begin_with_call(lock, list(names), _REFUSALS)
         execution = context.execution
         is_null = execution is None or execution.is_null
         body = None if execution is None or is_null else execution.body

@@ -259,6 +259,11 @@ class Application:
         self.events.offers = lambda stream: False
         self.events.end_streams(lambda stream: True)
 
+    async def finish_jobs(self, seconds: float) -> None:
+        """Wait for running jobs, at most so long."""
+        if self._jobs is not None:
+            await self._jobs.finish(seconds)
+
     async def _watch_readers(self, sessions: IntrospectedSessions) -> None:
         """End event streams whose session or API key was revoked; streams last longer than their sessions may."""
         while True:

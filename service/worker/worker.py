@@ -272,8 +272,10 @@ class Worker:
         self._application.end_streams()
         # granian waits for each client of HTTP/2 to confirm the end of its connection, and an idle client may not read.
         silent = asyncio.create_task(close_unused(self._listeners, LAST_SILENCE, self._unread, self._clients))
+        jobs = asyncio.create_task(self._application.finish_jobs(self._stop_within))
         all_ended = await asyncio.gather(*(server.stop(self._stop_within) for server in self._servers))
         silent.cancel()
+        await jobs
         if not all(all_ended):
             log.warning(
                 "%d requests did not finish within %g s and are cut off, with the responses that clients are still "

@@ -88,14 +88,27 @@ def test_no_connection_of_the_pool(start: Start, own_database: Database) -> None
     assert all(attempts == interruptions + 1 for _, attempts, interruptions in states)
 
 
-def test_a_worker_that_stops(start: Start, own_database: Database) -> None:
-    service = start()
-    enqueue(own_database, 3)
+def test_a_worker_that_stops_waits_for_its_jobs(start: Start, own_database: Database) -> None:
+    service = start(**{"Jobs:Concurrency": "1"})
+    enqueue(own_database, 1, 2)
+    runs(own_database)
+    assert service.stop() == 0
+    # The one that ran has ended, and the other one was not begun, unless the first had ended before the signal.
+    states = own_database.fetch(JOB)
+    assert ("done", 1, 0) in states
+    assert set(states) <= {("done", 1, 0), ("waiting", 0, 0)}
+    assert "has ended and is restarted" not in service.log
+
+
+def test_a_worker_that_stops_gives_back_jobs_that_last_too_long(start: Start, own_database: Database) -> None:
+    service = start(**{"Jobs:ShutdownTimeout": "100ms"})
+    enqueue(own_database, 60)
     runs(own_database)
     assert service.stop() == 0
     # It is given back at once, without the search for jobs of lost workers.
     assert own_database.fetch(JOB) == [("waiting", 1, 1)]
     assert own_database.value("select error from rowcall.job") == "its worker has stopped"
+    own_database.execute("update rowcall.job set arguments = '{\"seconds\": 0}'")
     start()
     assert ended(own_database) == [("done", 2, 1)]
 
@@ -137,8 +150,10 @@ def test_a_job_that_another_worker_has_just_looked_at(own_database: Database) ->
         taken = worker.execute("select id, attempts from rowcall.take_jobs(array['POST /x'], null, 1)").fetchone()
         worker.commit()
         other.execute("select from rowcall.job for update")
-        held = pool.submit(lambda: worker.execute("select rowcall.hold_job(%s, %s)", taken).fetchone())
+        held = pool.submit(lambda: worker.execute("select rowcall.lock_job(%s, %s)", taken).fetchone())
         waits = f"select wait_event_type = 'Lock' from pg_stat_activity where pid = {worker.info.backend_pid}"
         wait_until(lambda: own_database.value(waits), "the worker waits for the row")
         other.rollback()
-        assert held.result() == (True,)
+        assert held.result() is not None
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            worker.execute("select rowcall.lock_job(%s, %s + 1)", taken)

@@ -1,4 +1,4 @@
-"""Jobs one at a time for each key, lists of jobs, and their traces and audit entries."""
+"""Jobs of which some at a time run for each key, lists of jobs, and their traces and audit entries."""
 
 from __future__ import annotations
 
@@ -26,6 +26,18 @@ end $$;
 comment on function bill(text, int) is 'HTTP POST /bills
 user_context
 job serial by _customer retries 0';
+create function print(_customer text, _page int) returns int language plpgsql as $$
+begin
+  perform pg_sleep(0.03);
+  insert into work select _customer, _page, count(*) from rowcall.job
+  where state = 'running' and serial_key like '%"' || _customer || '"%';
+  return _page;
+end $$;
+comment on function print(text, int) is 'HTTP POST /prints
+job concurrency 3 per customer retries 0';
+create function wrong(_customer text) returns int language sql as 'select 1';
+comment on function wrong(text) is 'HTTP POST /wrong
+job concurrency 3 per client';
 create function broken() returns int language sql as $$ select 1 / (random() * 0)::int $$;
 comment on function broken() is 'HTTP POST /broken
 job queue other retries 1 backoff 50ms';
@@ -76,6 +88,45 @@ def test_jobs_with_the_same_key_run_one_at_a_time(service: Service, database: Da
     assert database.value("select max(running) from work") == 1
     order = "select customer, array_agg(w.number order by w.id) from work w group by customer"
     assert database.fetch(order + " order by customer") == [(name, list(range(8))) for name in ("ana", "ben", "cy")]
+
+
+def test_at_most_three_jobs_with_the_same_key_run_at_the_same_time(service: Service, database: Database) -> None:
+    database.execute("truncate work")
+    for page in range(20):
+        for customer in ("eve", "fay"):
+            assert service.post("/prints", json={"customer": customer, "page": page}).status_code == 202
+    all_ended(database)
+    totals = "select customer, count(*), max(running) <= 3 from work group by 1 order by 1"
+    assert database.fetch(totals) == [("eve", 20, True), ("fay", 20, True)]
+    assert database.fetch("select state from rowcall.job where endpoint = 'POST /prints' and state <> 'done'") == []
+
+
+def test_a_parameter_that_does_not_exist_leaves_the_endpoint_out(service: Service) -> None:
+    assert service.post("/wrong", json={"customer": "ana"}).status_code == 404
+    assert "POST /wrong: job names client, which is no parameter; the endpoint is left out" in service.log
+
+
+def test_workers_that_take_jobs_at_the_same_time_keep_to_the_limit_of_a_key(own_database: Database) -> None:
+    own_database.execute(install_sql())
+    take = "select arguments -> 0, serial_slot from rowcall.take_jobs(array['POST /x'], null, {}) order by serial_slot"
+    conninfo = own_database.conninfo
+    with psycopg.connect(conninfo) as one, psycopg.connect(conninfo) as other:
+        for number in range(5):
+            one.execute(
+                "select rowcall.enqueue('POST /x', jsonb_build_array(%s::int), _serial_key => 'k', _serial_limit => 3)",
+                (number,),
+            )
+            one.commit()
+        assert one.execute(take.format(2)).fetchall() == [(0, 1), (1, 2)]
+        # They are not committed yet, so they are waiting jobs here, whose slots stay free for them.
+        assert other.execute(take.format(9)).fetchall() == [(2, 3)]
+        other.commit()
+        one.commit()
+        assert one.execute(take.format(9)).fetchall() == []
+        one.execute("update rowcall.job set state = 'done' where arguments = '[1]'")
+        assert one.execute(take.format(9)).fetchall() == [(3, 2)]
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            one.execute("update rowcall.job set state = 'running' where arguments = '[4]'")
 
 
 def test_no_job_is_taken_before_one_with_its_key_that_another_worker_is_taking(own_database: Database) -> None:

@@ -57,6 +57,27 @@ def test_cancelled_work_has_ended(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("ending", [fail, finish])
+def test_cancelled_work_that_ends_in_another_way_does_not_begin_again(
+    ending: Callable[[], Awaitable[None]], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await ending()
+
+    async def keep() -> None:
+        background = Background()
+        background.keep("the work", work)
+        await asyncio.sleep(0)
+        background.cancel()
+        await until(lambda: not list(background))
+
+    run(keep())
+    assert caplog.records == []
+
+
 def test_error_of_what_is_started_once_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def begin() -> None:
         background = Background()

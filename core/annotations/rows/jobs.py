@@ -9,8 +9,9 @@ from rowcall.core.endpoint.capabilities import Job, Schedule
 from rowcall.core.jobs.schedule import ScheduleError, check_schedule
 from rowcall.core.text.interval import parse_interval
 
-_WORDS = ("queue", "retries", "backoff", "timeout", "priority", "unique", "serial")
+_WORDS = ("queue", "retries", "backoff", "timeout", "priority", "unique", "serial", "concurrency")
 MOST_RETRIES = 1_000_000
+MOST_AT_ONCE = 1_000_000
 
 
 def _job(draft: Draft, line: Line) -> None:
@@ -25,7 +26,10 @@ def _assign_job(draft: Draft, value: str) -> None:
         word = words.pop(0).lower()
         end = next((index for index, other in enumerate(words) if other.lower() in _WORDS), len(words))
         argument, words = words[:end], words[end:]
-        changes |= _change(word, argument)
+        change = _change(word, argument)
+        if "serial_by" in change and "serial_by" in changes:
+            raise BadValueError("'serial by' and 'concurrency' limit the same jobs: write one of them, once")
+        changes |= change
     timeout = changes.pop("timeout", None)
     if timeout is not None:
         draft.set(timeout=timeout)
@@ -44,14 +48,20 @@ def _change(word: str, words: list[str]) -> dict[str, object]:
         return {"unique_by": tuple(words[1:] if words[:1] == ["by"] else words)}
     if word == "serial" and words[:1] == ["by"] and words[1:]:
         return {"serial_by": tuple(words[1:])}
+    if word == "concurrency" and words[1:2] == ["per"] and words[2:] and _is_limit(words[0]):
+        return {"serial_by": tuple(words[2:]), "serial_limit": int(words[0])}
     seconds = parse_interval(argument) if word in ("backoff", "timeout") else None
     if seconds is not None:
         return {word: seconds}
     raise BadValueError(
         f"'{word} {argument}'".replace(" '", "'")
         + " is none of queue <name>, retries <number>, backoff <interval>, timeout <interval>, priority <number>, "
-        "unique by <parameter>, ..., serial by <parameter>, ..."
+        "unique by <parameter>, ..., serial by <parameter>, ..., concurrency <number> per <parameter>, ..."
     )
+
+
+def _is_limit(word: str) -> bool:
+    return word.isascii() and word.isdigit() and 0 < int(word) <= MOST_AT_ONCE
 
 
 _SCHEDULE = re.compile(
@@ -104,11 +114,11 @@ ANNOTATIONS = (
         name="job",
         aliases=("job",),
         syntax="job [queue <name>] [retries <number>] [backoff <interval>] [timeout <interval>] [priority <number>] "
-        "[unique by <parameter>] [serial by <parameter>]",
+        "[unique by <parameter>] [serial by <parameter> | concurrency <number> per <parameter>]",
         description="The endpoint answers 202 at once with the address of a job, and a worker of any host calls the "
         "routine with the validated arguments and the claims of the caller. Failed attempts are repeated after growing "
         "times. With `unique by`, there is one unfinished job for equal values; with `serial by`, jobs with equal "
-        "values run one after another.",
+        "values run one after another; with `concurrency 3 per`, three at a time.",
         apply=_job,
         assign=_assign_job,
     ),

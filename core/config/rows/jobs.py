@@ -16,4 +16,10 @@ ROWS: tuple[Key, ...] = (
     texts("Jobs:Roles", (), "Roles whose users may see and cancel the jobs of others."),
     interval("Jobs:Retention", "7 days", "Time after which finished jobs are removed."),
     interval("Jobs:LongestPause", "1 hour", "Longest time between two attempts of a job."),
+    interval(
+        "Jobs:ShutdownTimeout",
+        "10 seconds",
+        "Longest wait for running jobs when the service stops, at most ConnectionSettings:Pool:ShutdownTimeout. Others "
+        "are rolled back and wait again.",
+    ),
 )

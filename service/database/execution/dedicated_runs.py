@@ -294,6 +294,14 @@ class DedicatedRuns:
             raise
         return call.guarded[ALONE][mask] if ready else call.statement(mask)
 
+    async def statement_on(self, connection: Connection, call: Call, mask: int) -> tuple[Statement, list[Statement]]:
+        """Return the statement of the call for a connection that the caller holds, and the resets that it needs."""
+        statement = self._ready(call, mask, connection)
+        if statement is None:
+            ready = await self._guarded_statements.install_guards(call, mask, ALONE, connection)
+            statement = call.guarded[ALONE][mask] if ready else call.statement(mask)
+        return statement, self._resets(call, statement)
+
     def _resets(self, call: Call, statement: Statement) -> list[Statement]:
         """Return the statements that reset the session effects of this statement."""
         if self._pooler or statement.guarded or self._placement.trusts(call):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -24,7 +24,7 @@ from rowcall.core.errors.problems import Problem, unavailable
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, Loss, Statement
 from rowcall.service.database.call import Call, NoticeListener
-from rowcall.service.database.failures import Failures, level_of
+from rowcall.service.database.failures import Failures, guard_has_failed, level_of
 from rowcall.service.database.pools.dedicated import RESET_SECONDS, DedicatedPool
 from rowcall.service.database.preamble import Ahead, Values
 from rowcall.service.database.statements import settings_statement, statement_for
@@ -33,6 +33,10 @@ from rowcall.service.request_context.redaction import hide_values
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 
 log = logging.getLogger("rowcall.database")
+
+
+StatementOn = Callable[[Connection, Call, int], Awaitable[tuple[Statement, list[Statement]]]]
+"""Returns the statement of a call with a mask on a connection, and the resets behind it."""
 
 
 class Transaction:
@@ -47,8 +51,11 @@ class Transaction:
         *,
         seconds: float,
         resets: list[Statement],
+        statement_on: StatementOn | None = None,
     ) -> None:
-        """ahead: makes the statements of the preamble. seconds: time limit of the call."""
+        """ahead: makes the statements of the preamble. seconds: time limit of the call. resets: behind a transaction
+        of any commands. statement_on: for `begin_with_call`.
+        """
         self._pool = pool
         self._watchdog = watchdog
         self._failures = failures
@@ -57,6 +64,9 @@ class Transaction:
         self._ahead = ahead
         self._seconds = seconds
         self._resets = resets
+        self._statement_on = statement_on
+        self._refusals: Mapping[str, str] = {}
+        """Reasons why the service cannot run the call now, by the SQLSTATE of a statement in front of it."""
         self._begin, self._commit = "begin", "commit"
         self._roll_back_commands: tuple[str, ...] = ("rollback",)
         self._connection: Connection | None = None
@@ -105,13 +115,33 @@ class Transaction:
         execution.label = call.label
         return await self._finished(call, self._place(execution))
 
+    async def begin_with_call(self, first: Call, values: Values, refusals: Mapping[str, str]) -> None:
+        """Begin the transaction with a command of the service and the routine, in one segment. If the command fails,
+        the routine does not run. No other command may run in the transaction, except that of `commit`.
+
+        refusals: details of the `UnavailableError` for errors of the command, by their SQLSTATE. Raises: see `call`.
+        """
+        connection = await self._acquired()
+        self._refusals = refusals
+        statement = None
+        if self._statement_on is not None:
+            # The other commands are those of the service, so only the routine can have session effects.
+            statement, self._resets = await self._statement_on(connection, self._call, self._context.mask)
+        await self._run_call((*await self._opening(), (first.statement(0), values)), statement)
+
     async def _opening(self) -> Ahead:
         """Acquire the connection, and return the statements that begin the transaction on it."""
-        connection = self._pool.try_acquire() or await self._pool.acquire()
-        self._pool.hold(connection)
-        self._connection = connection
+        connection = await self._acquired()
         connection.owned = self._open = True
         return ((statement_for(self._begin, 0), []), *self._ahead())
+
+    async def _acquired(self) -> Connection:
+        """Return the connection, and acquire it before its first use."""
+        if self._connection is None:
+            connection = self._pool.try_acquire() or await self._pool.acquire()
+            self._pool.hold(connection)
+            self._connection = connection
+        return self._connection
 
     def send(self, call: Call, values: Values, before: Sequence[Values] = ()) -> Execution:
         """Submit a run of `call` behind those with the values of `before`, all in one segment. `finished` follows.
@@ -153,9 +183,9 @@ class Transaction:
         await self.begin()
         await self._run_call(())
 
-    async def _run_call(self, ahead: Ahead) -> None:
+    async def _run_call(self, ahead: Ahead, statement: Statement | None = None) -> None:
         call, context = self._call, self._context
-        execution = Execution(call.statement(context.mask), context.arguments, ahead or None)
+        execution = Execution(statement or call.statement(context.mask), context.arguments, ahead or None)
         execution.label = call.label
         execution.first_row_only = call.single
         context.execution = execution
@@ -231,6 +261,11 @@ class Transaction:
         self._failures.renew(call, self._context.mask if own else 0, execution)
         error = execution.error
         self.sqlstate = None if error is None else error.sqlstate
+        if self.sqlstate is not None and execution.failed_ahead and self.sqlstate in self._refusals:
+            return unavailable(self._refusals[self.sqlstate])
+        if guard_has_failed(execution):
+            call.trip(self._context.mask)
+            return unavailable("the routine has changed")
         if own or error is None or execution.loss != Loss.NOT_LOST:
             return self._failures.problem(call, self._context, execution)
         # If a command names an object that the database lacks, the command is wrong: it was not checked before.

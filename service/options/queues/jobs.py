@@ -21,6 +21,7 @@ def job_options(settings: Settings) -> JobOptions | None:
         roles=settings.texts("Jobs:Roles") or (),
         retention=settings.seconds("Jobs:Retention"),
         longest_pause=settings.seconds("Jobs:LongestPause"),
+        shutdown=settings.seconds("Jobs:ShutdownTimeout"),
     )
 
 

@@ -80,3 +80,13 @@ def test_payloads_fit_claims(payload: str, fits: bool) -> None:
     assert viewer.may_see(Event(payload, channel="news")) is fits
     assert not Viewer("", None, "news", (("depot", "depot"),)).may_see(Event(payload, channel="news"))
     assert not viewer.may_see(Event(payload))
+
+
+def test_events_of_a_tenant_are_for_its_viewers() -> None:
+    event = Publication(Audience.AUTHORIZE, (), False, ()).event("m", None, "")
+    of_red = event._replace(tenant="red")
+    red, blue, none = (Viewer("", MO, tenant=tenant) for tenant in ("red", "blue", ""))
+    assert [viewer.may_see(of_red) for viewer in (red, blue, none)] == [True, False, False]
+    assert all(viewer.may_see(event) for viewer in (red, blue, none))
+    assert not Viewer("", None, tenant="red").may_see(of_red)
+    assert len({viewer.key for viewer in (red, blue, none)}) == 3

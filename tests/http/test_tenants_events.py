@@ -1,0 +1,104 @@
+"""Events of tenants: a stream gets those of its own tenant, and those without one (events-16)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+
+import pytest
+
+from tests.harness.database import Database
+from tests.harness.events import EventStream
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.http.conftest import Serve
+
+SQL = """
+create function say(_text text) returns void language plpgsql as $$ begin raise info '%', _text; end $$;
+comment on function say(text) is 'HTTP POST /say
+tenant from header X-Tenant
+sse news
+sse_last_value';
+create function say_late(_text text) returns void language plpgsql as $$ begin raise info '%', _text; end $$;
+comment on function say_late(text) is 'HTTP POST /say-late
+tenant from claim org
+sse_publish
+sse_after_commit';
+create function of_user() returns void language sql as 'select';
+comment on function of_user() is 'HTTP GET /of-user
+tenant from claim org
+sse_subscribe news';
+create function say_to_all(_text text) returns void language plpgsql as $$ begin raise info '%', _text; end $$;
+comment on function say_to_all(text) is 'HTTP POST /say-to-all
+sse news';
+create function enter(_name text, _org text default null) returns table (status int, user_id text, org text)
+language sql as $$ select 200, _name, _org $$;
+comment on function enter(text, text) is 'HTTP POST /enter
+login';
+"""
+SETTINGS = {
+    "Auth:BearerTokenAuth": "true",
+    "Service:RequiresAuthorization": "false",
+    "Service:ServerSentEvents:Replay": "true",
+}
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, SQL, SETTINGS, workers=2)
+
+
+def say(service: Service, text: str, path: str = "/say", **headers: str) -> None:
+    # On one connection, and so by one worker, whose events stay in their order.
+    assert service.post(path, json={"text": text}, headers=headers).status_code == 204
+
+
+def signed_in(service: Service, name: str, org: str | None = None) -> dict[str, str]:
+    token = service.post("/enter", json={"name": name, "org": org}).json()["accessToken"]
+    return {"authorization": f"Bearer {token}"}
+
+
+def messages(stream: EventStream) -> list[str]:
+    stream.wait(lambda: "end" in stream.messages, "the last event")
+    return stream.messages
+
+
+def test_streams_of_all_workers_get_the_events_of_their_tenant_only(service: Service) -> None:
+    ana, ben = signed_in(service, "ana", "red"), signed_in(service, "ben", "blue")
+    with ExitStack() as opened:
+
+        def streams(path: str, headers: Mapping[str, str]) -> list[EventStream]:
+            return [opened.enter_context(EventStream(service, path, headers)) for _ in range(4)]
+
+        red = streams("/say/news", {"x-tenant": "red"}) + streams("/of-user/news", ana)
+        blue = streams("/say/news", {"x-tenant": "blue"}) + streams("/of-user/news", ben)
+        of_none = streams("/say-to-all/news", {}) + streams("/say-to-all/news", ana)
+        say(service, "1", **{"x-tenant": "red"})
+        say(service, "2", **{"x-tenant": "blue"})
+        say(service, "3", "/say-late", **ana)
+        say(service, "4", "/say-late", **ben)
+        say(service, "end", "/say-to-all")
+        for expected, group in ((["1", "3", "end"], red), (["2", "4", "end"], blue), (["end"], of_none)):
+            assert [messages(stream) for stream in group] == [expected] * len(group)
+
+
+def test_a_stream_continues_with_the_events_of_its_tenant(service: Service) -> None:
+    with EventStream(service, "/say-to-all/news") as stream:
+        say(service, "end", "/say-to-all")
+        messages(stream)
+        position = [line for line in stream.text.split("\n") if line.startswith("id: ")][-1].removeprefix("id: ")
+    say(service, "5", **{"x-tenant": "red"})
+    say(service, "6", **{"x-tenant": "blue"})
+    say(service, "7", **{"x-tenant": "blue"})
+    say(service, "end", "/say-to-all")
+    with EventStream(service, "/say/news", {"x-tenant": "blue", "last-event-id": position}) as stream:
+        assert messages(stream) == ["6", "7", "end"]
+    say(service, "8", **{"x-tenant": "red"})
+    with EventStream(service, "/say/news", {"x-tenant": "blue"}) as stream:
+        assert messages(stream) == ["end"]
+
+
+def test_a_stream_without_the_tenant_that_it_needs_is_refused(service: Service) -> None:
+    assert "X-Tenant has to name the tenant" in problem(service.get("/say/news"), 400)["detail"]
+    problem(service.get("/of-user/news"), 401)
+    problem(service.get("/of-user/news", headers=signed_in(service, "cy")), 403)
