@@ -18,12 +18,14 @@ from rowcall.service.console.actions.accounts import account_actions, sign_ins
 from rowcall.service.console.actions.actions import PATH as _ACTIONS
 from rowcall.service.console.actions.actions import Actions
 from rowcall.service.console.actions.cache import cache_actions
+from rowcall.service.console.actions.events import event_actions
 from rowcall.service.console.actions.queues import queue_actions
 from rowcall.service.console.actions.send_request import request_actions
 from rowcall.service.console.configuration import configuration
 from rowcall.service.console.database import Database
 from rowcall.service.console.diagnosis import diagnosis
 from rowcall.service.console.endpoints import endpoint, endpoints, named_endpoint
+from rowcall.service.console.events import Events
 from rowcall.service.console.load import Load
 from rowcall.service.console.plans import plan
 from rowcall.service.console.records import Reloads, log_entries
@@ -56,6 +58,8 @@ _JSON = "application/json"
 _MOST_STREAMS = 8
 """Most event streams at a time; each has a thread of the admin listener, which has 16."""
 _PREFIX = "/console/"
+_LIVE = ("live", "events/live", "log/live")
+"""Names of event streams."""
 
 Query = Mapping[str, str]
 
@@ -69,6 +73,7 @@ class Console:
         self._sessions = Sessions(options.link_expires, options.session_expires)
         self._gate = Gate(options, token, self._sessions, sources)
         self._load = Load(sources)
+        self._events = Events(sources)
         self._entries = sources.entries
         self._reloads = Reloads(sources)
         self._closing = threading.Event()
@@ -81,6 +86,7 @@ class Console:
         actions = (
             *cache_actions(sources),
             *queue_actions(sources, database),
+            *event_actions(sources),
             *account_actions(self._sessions, database),
             *request_actions(sources),
         )
@@ -96,6 +102,7 @@ class Console:
             "database": lambda _query: database.report(),
             "queues": lambda _query: database.queues(),
             "cache": lambda _query: self._load.cache(),
+            "events": lambda _query: self._events.report(),
             "schema": lambda _query: self._reloads.report(),
             "log": lambda query: log_entries(self._entries, query),
             "sessions": lambda query: sign_ins(self._sessions, sources.keys(), database, query),
@@ -146,7 +153,9 @@ class Console:
         if request.method != "GET":
             raise Problem(405, f"{request.path[:200]} answers GET and HEAD", headers=(("allow", "GET, HEAD"),))
         if request.path == API + "live":
-            return self._stream(self._overviews(request))
+            return self._stream(self._reports(request, self._load.overview))
+        if request.path == API + "events/live":
+            return self._stream(self._reports(request, self._events.report))
         if request.path == API + "log/live":
             return self._stream(self._log_events(request))
         source = self._data.get(request.path.removeprefix(API)) if request.path.startswith(API) else None
@@ -161,7 +170,7 @@ class Console:
         name = "sign-in.html" if name == "sign-in" else name
         body = self._files.get(name)
         if body is None:
-            paths = ", ".join(API + known for known in (*self._data, "live", "log/live"))
+            paths = ", ".join(API + known for known in (*self._data, *_LIVE))
             raise Problem(404, f"the console has {_PREFIX} and {paths}")
         return _response(200, body, _TYPES[name.rpartition(".")[2]])
 
@@ -185,9 +194,10 @@ class Console:
         """Return whether a stream goes on: the service runs, and the session of the request has not ended."""
         return not self._closing.is_set() and self._gate.holds(request)
 
-    def _overviews(self, request: MountRequest) -> Iterator[bytes]:
+    def _reports(self, request: MountRequest, report: Callable[[], object]) -> Iterator[bytes]:
+        """Yield a report as an event each second."""
         while self._goes_on(request):
-            yield _event(orjson.dumps(self._load.overview()))
+            yield _event(orjson.dumps(report()))
             self._closing.wait(1.0)
 
     def _log_events(self, request: MountRequest) -> Iterator[bytes]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rowcall.core.auth.token_families import Mark
     from rowcall.core.config import Settings
     from rowcall.core.protection.key_ring import KeyRing
+    from rowcall.service.events.activity import OpenStreams
     from rowcall.service.log.entry import Entry
     from rowcall.service.log.request_line import Seen
     from rowcall.service.options.worker import WorkerOptions
@@ -265,6 +266,37 @@ class Identified:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportStreams:
+    """Supervisor → worker: asks for the open event streams. number: of the question."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsReported:
+    """Worker → supervisor: the answer to `ReportStreams`."""
+
+    number: int
+    streams: OpenStreams
+
+
+@dataclass(frozen=True, slots=True)
+class EndStream:
+    """Supervisor → worker: end an event stream. number: of the question. stream: number of the stream."""
+
+    number: int
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEnded:
+    """Worker → supervisor: the answer to `EndStream`. found: whether there was such a stream."""
+
+    number: int
+    found: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileWanted:
     """Worker → supervisor: a signal has requested a profile of it."""
 
@@ -316,6 +348,10 @@ Message = (
     | Invalidated
     | Identify
     | Identified
+    | ReportStreams
+    | StreamsReported
+    | EndStream
+    | StreamEnded
     | ProfileWanted
     | TakeProfile
     | ProfileTaken

@@ -344,6 +344,10 @@ class Supervisor:
             self._questions.invalidate_tags,
             self._questions.invalidate_entry,
             self._questions.identify,
+            lambda: self._events.activity,
+            lambda: (self._channels.watched, self._channels.active),
+            self._questions.streams,
+            self._questions.end_stream,
         )
         self._console = Console(options.console, options.token, sources)
         return self._console

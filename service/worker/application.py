@@ -38,6 +38,7 @@ from rowcall.service.log.notices import NoticeLog
 from rowcall.service.metrics.meters import (
     counted,
     counting,
+    event_counter,
     refusal_counter,
     sign_in_counter,
     upstream_meters,
@@ -114,6 +115,8 @@ class Application:
         self._answers = CacheBackends(options.cache, self._host)
         self.events = Broadcaster(options.events)
         self._publish = counting(self.events.publish, options, self._host)
+        self.events.count_delivered = event_counter("delivered", options, self._host)
+        self.events.count_dropped = event_counter("dropped", options, self._host)
         self._refused = refusal_counter(options, self._host)
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unpublished_notices = UnpublishedNotices(options.events.level.value, log_notices)

@@ -33,6 +33,7 @@ from rowcall.service.sockets.unused_connections import Clients, close_unused
 from rowcall.service.supervisor.channel import (
     ActivateSnapshot,
     Channel,
+    EndStream,
     EventsArrived,
     EventsPublished,
     EventsSoFar,
@@ -51,6 +52,7 @@ from rowcall.service.supervisor.channel import (
     PrepareSnapshotChange,
     ProfileTaken,
     ProfileWanted,
+    ReportStreams,
     Sample,
     Sampled,
     Serving,
@@ -58,6 +60,8 @@ from rowcall.service.supervisor.channel import (
     Stale,
     Start,
     Stop,
+    StreamEnded,
+    StreamsReported,
     TakeProfile,
     TokenJudged,
     TokenUsed,
@@ -171,6 +175,11 @@ class Worker:
                 self._background.start(self._invalidate(message))
             elif isinstance(message, Identify):
                 self._background.start(self._identify(message))
+            elif isinstance(message, ReportStreams):
+                self._report_streams(message)
+            elif isinstance(message, EndStream):
+                found = self._application.events.end_stream(message.stream)
+                self._channel.send(StreamEnded(message.number, found))
             elif isinstance(message, Sample):
                 self._channel.send(Sampled(message.number, self._application.gauges()))
             elif isinstance(message, ActivateSnapshot):
@@ -203,6 +212,13 @@ class Worker:
         from rowcall.service.worker.operator import identified
 
         self._channel.send(await identified(message, self._application.user_sessions, self._identity_claims))
+
+    def _report_streams(self, message: ReportStreams) -> None:
+        # Imported here, as it is rarely used.
+        from rowcall.service.events.activity import open_streams
+
+        streams = open_streams(self._application.events, self._identity_claims)
+        self._channel.send(StreamsReported(message.number, streams))
 
     def _take(self, part: Part) -> SchemaSnapshot | None:
         """Store a part of a schema snapshot, and return the snapshot with its last part. An error is reported with

@@ -47,6 +47,7 @@ DATA = (
     "diagnosis",
     "database",
     "queues",
+    "events",
     "cache",
     "schema",
     "log",
@@ -83,7 +84,7 @@ def data(console: httpx.Client, name: str, **query: str) -> dict[str, object]:
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
 def test_anonymous_callers_get_nothing(service: Service, method: str) -> None:
     address, _ = console_link(service)
-    names = [f"api/{name}" for name in (*DATA, "live", "log/live", "unknown")]
+    names = [f"api/{name}" for name in (*DATA, "live", "events/live", "log/live", "unknown")]
     with console_client(address) as client:
         for name in ("", "index.html", "console.js", "unknown", *names):
             response = client.request(method, f"/console/{name}", headers=HEADER)

@@ -75,6 +75,7 @@ NAMES = (
     "run-schedule",
     "replay-webhooks",
     "retry-delivery",
+    "end-stream",
     "end-session",
     "revoke-tokens",
     "revoke-devices",

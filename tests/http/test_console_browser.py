@@ -54,6 +54,7 @@ PAGES = (
     "database",
     "cache",
     "queues",
+    "events",
     "sessions",
     "sessions?subject=%3Cb%3E",
     "configuration",

@@ -1,8 +1,9 @@
 // The pages of the console. The address after # names the page and its parameters.
 import { cache, queues, sessions } from "./actions.js";
 import { live, load } from "./api.js";
-import { bytes, card, chart, duration, el, moment, number, percent, shown, table } from "./dom.js";
+import { bytes, card, chart, duration, el, moment, number, percent, redraw, shown, table } from "./dom.js";
 import { endpoint, endpoints, link, traffic } from "./endpoints.js";
+import { events } from "./events.js";
 
 const content = document.getElementById("content");
 const state = document.getElementById("state");
@@ -39,7 +40,8 @@ function overview(content) {
       chart("Errors a second", history.map((one) => one.errorsPerSecond), number),
       chart("Waiting for a connection", history.map((one) => one.pools.reduce((sum, pool) => sum + pool.waiting, 0)), number),
     );
-    tables.replaceChildren(
+    redraw(
+      tables,
       table("Connection pools", [["Connection", (one) => one.connection], ["Pool", (one) => one.pool], ["Connections", (one) => number(one.connections), true], ["In flight", (one) => number(one.inFlight), true], ["Waiting", (one) => number(one.waiting), true]], now.pools),
       table("Processes", [["Process", (one) => one.name], ["Pid", (one) => one.pid, true], ["Memory", (one) => bytes(one.memoryBytes), true], ["Processor time", (one) => duration(one.processorSeconds), true], ["Open files", (one) => number(one.openFiles), true]], now.processes),
       table("Event streams", [["Path", (one) => one.path], ["Open", (one) => number(one.open), true]], now.streams),
@@ -113,7 +115,7 @@ function log(content, parameters, title = "Log", more = []) {
   let entries = [];
   let stop = () => {};
   const mark = (name) => (name === "Error" || name === "Fatal" ? "bad" : name === "Warning" ? "warn" : null);
-  const draw = () => result.replaceChildren(table("Entries, newest first", [["Time", (one) => moment(one.time)], ["Level", (one) => el("span", { class: mark(one.level) }, one.level)], ["Channel", (one) => one.channel], ["Message", (one) => (one.exception ? el("div", {}, one.message, el("pre", {}, one.exception)) : one.message)], ...more], entries));
+  const draw = () => redraw(result, table("Entries, newest first", [["Time", (one) => moment(one.time)], ["Level", (one) => el("span", { class: mark(one.level) }, one.level)], ["Channel", (one) => one.channel], ["Message", (one) => (one.exception ? el("div", {}, one.message, el("pre", {}, one.exception)) : one.message)], ...more], entries));
   const start = () => {
     stop();
     entries = [];
@@ -139,7 +141,7 @@ const slow = (content, parameters) => log(content, { channel: "rowcall.slow", ..
   return found ? el("a", { href: link({ method: found[1], path: found[2] }) }, `Plan of ${found[1]} ${found[2]}`) : "";
 }]]);
 
-const PAGES = { overview, endpoints, traffic, requests, slow, database, cache, queues, sessions, configuration, diagnosis, schema, log };
+const PAGES = { overview, endpoints, traffic, requests, slow, database, cache, queues, events: events(say), sessions, configuration, diagnosis, schema, log };
 let leave = () => {};
 let visit = 0;
 

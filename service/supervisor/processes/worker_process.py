@@ -18,6 +18,7 @@ from rowcall.service.sockets.listeners import Listener
 from rowcall.service.supervisor.channel import (
     ActivateSnapshot,
     Channel,
+    EndStream,
     Identified,
     Identify,
     Invalidated,
@@ -27,10 +28,13 @@ from rowcall.service.supervisor.channel import (
     PrepareSnapshot,
     PrepareSnapshotChange,
     ProfileTaken,
+    ReportStreams,
     Sample,
     Sampled,
     Serving,
     SnapshotPrepared,
+    StreamEnded,
+    StreamsReported,
     TakeProfile,
     WorkerEvent,
 )
@@ -44,10 +48,13 @@ INVALIDATE_WITHIN = 10.0
 """Seconds within which a worker must have invalidated cached responses."""
 IDENTIFY_WITHIN = 10.0
 """Seconds within which a worker must have authenticated a user, for which it may ask the database."""
+END_STREAM_WITHIN = 5.0
+"""Seconds within which a worker must have ended an event stream."""
 PREPARE_WITHIN = 60.0
 """Seconds that a worker may take to build a schema snapshot."""
 
-_Question = Sample | TakeProfile | InvalidateTags | InvalidateEntry | Identify
+_Question = Sample | TakeProfile | InvalidateTags | InvalidateEntry | Identify | ReportStreams | EndStream
+_Answer = Sampled | ProfileTaken | Invalidated | Identified | StreamsReported | StreamEnded
 Headers = tuple[tuple[str, str], ...]
 Gauges = list[tuple[str, Mapping[str, str], float]]
 
@@ -72,9 +79,7 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
     )
 
 
-def _result_of(
-    answer: Sampled | ProfileTaken | Invalidated | Identified,
-) -> Gauges | str | Invalidated | Identified:
+def _result_of(answer: _Answer) -> Gauges | str | _Answer:
     if isinstance(answer, Sampled):
         return answer.gauges
     return answer.text if isinstance(answer, ProfileTaken) else answer
@@ -153,6 +158,16 @@ class WorkerProcess:
         result: Identified | None = await self._reply_to(Identify(number, headers, address), IDENTIFY_WITHIN)
         return result
 
+    async def streams(self, number: int) -> StreamsReported | None:
+        """Return the open event streams of the worker; None without an answer."""
+        result: StreamsReported | None = await self._reply_to(ReportStreams(number), SAMPLE_WITHIN)
+        return result
+
+    async def end_stream(self, number: int, stream: int) -> StreamEnded | None:
+        """End an event stream of the worker; None without an answer."""
+        result: StreamEnded | None = await self._reply_to(EndStream(number, stream), END_STREAM_WITHIN)
+        return result
+
     async def _reply_to(self, question: _Question, seconds: float) -> Any:
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
         self.channel.send(question)
@@ -182,7 +197,7 @@ class WorkerProcess:
                 if isinstance(message, Logged):
                     self._remember_error(message.entries)
                     current_log().take(message.entries)
-                elif isinstance(message, Sampled | ProfileTaken | Invalidated | Identified):
+                elif isinstance(message, _Answer):
                     response = self._questions.get(message.number)
                     if response is not None and not response.done():
                         response.set_result(_result_of(message))
