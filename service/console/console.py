@@ -21,11 +21,12 @@ from rowcall.service.console.actions.cache import cache_actions
 from rowcall.service.console.actions.events import event_actions
 from rowcall.service.console.actions.queues import queue_actions
 from rowcall.service.console.actions.send_request import request_actions
+from rowcall.service.console.activity.events import Events
+from rowcall.service.console.activity.traces import trace, traces
 from rowcall.service.console.configuration import configuration
 from rowcall.service.console.database import Database
 from rowcall.service.console.diagnosis import diagnosis
 from rowcall.service.console.endpoints import endpoint, endpoints, named_endpoint
-from rowcall.service.console.events import Events
 from rowcall.service.console.load import Load
 from rowcall.service.console.plans import plan
 from rowcall.service.console.records import Reloads, log_entries
@@ -103,6 +104,8 @@ class Console:
             "queues": lambda _query: database.queues(),
             "cache": lambda _query: self._load.cache(),
             "events": lambda _query: self._events.report(),
+            "traces": lambda query: traces(sources, query),
+            "trace": lambda query: trace(sources, query),
             "schema": lambda _query: self._reloads.report(),
             "log": lambda query: log_entries(self._entries, query),
             "sessions": lambda query: sign_ins(self._sessions, sources.keys(), database, query),

@@ -17,6 +17,7 @@ from rowcall.service.log.recent import RecentEntries
 from rowcall.service.metrics.report import Gauge
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
+from rowcall.service.tracing.span_entry import SpanEntry
 
 _WITHIN = 15.0
 """Seconds within which work in the event loop has to end."""
@@ -57,6 +58,13 @@ class StreamsReport(Protocol):
     def streams(self) -> OpenStreams: ...
 
 
+class SpansReport(Protocol):
+    """Stored spans of a worker."""
+
+    @property
+    def spans(self) -> tuple[SpanEntry, ...]: ...
+
+
 class StreamEnd(Protocol):
     """The answer of a worker. found: whether there was such a stream."""
 
@@ -73,7 +81,8 @@ class Sources:
     these arguments. identify: returns which user of the service request headers authenticate, sent
     from an address; None without an answer. events: numbers of events. channels: those of PostgreSQL that streams
     need, and those on which the service listens. streams: the open event streams of each worker, by its process id,
-    None for one that does not answer. end_stream: ends the stream of a worker, by process id and number; None without
+    None for one that does not answer. spans: in the same way, the stored spans of a trace, or with None the first ones
+    of requests. end_stream: ends the stream of a worker, by process id and number; None without
     an answer.
     """
 
@@ -94,6 +103,7 @@ class Sources:
     events: Callable[[], HubActivity]
     channels: Callable[[], tuple[frozenset[str], frozenset[str]]]
     streams: Callable[[], Coroutine[Any, Any, Sequence[tuple[int, StreamsReport | None]]]]
+    spans: Callable[[str | None], Coroutine[Any, Any, Sequence[tuple[int, SpansReport | None]]]]
     end_stream: Callable[[int, int], Coroutine[Any, Any, StreamEnd | None]]
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:

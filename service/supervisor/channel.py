@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rowcall.service.options.worker import WorkerOptions
     from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, SnapshotChange
     from rowcall.service.sockets.listeners import Listener
+    from rowcall.service.tracing.span_entry import SpanEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,6 +282,24 @@ class StreamsReported:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportSpans:
+    """Supervisor → worker: asks for stored spans. number: of the question. trace: id of their trace; None: the first
+    spans of the last requests.
+    """
+
+    number: int
+    trace: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpansReported:
+    """Worker → supervisor: the answer to `ReportSpans`."""
+
+    number: int
+    spans: tuple[SpanEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class EndStream:
     """Supervisor → worker: end an event stream. number: of the question. stream: number of the stream."""
 
@@ -350,6 +369,8 @@ Message = (
     | Identified
     | ReportStreams
     | StreamsReported
+    | ReportSpans
+    | SpansReported
     | EndStream
     | StreamEnded
     | ProfileWanted

@@ -347,6 +347,7 @@ class Supervisor:
             lambda: self._events.activity,
             lambda: (self._channels.watched, self._channels.active),
             self._questions.streams,
+            self._questions.spans,
             self._questions.end_stream,
         )
         self._console = Console(options.console, options.token, sources)

@@ -58,7 +58,7 @@ from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, moved_endpoints
 from rowcall.service.sockets.unused_connections import Clients
 from rowcall.service.static.serving import StaticFiles
-from rowcall.service.tracing.request_tracing import outgoing_spans
+from rowcall.service.tracing.request_tracing import outgoing_spans, recent_spans
 from rowcall.service.uploads.orphaned_files import tidy
 from rowcall.service.worker.codecs import codecs_for, safe_codecs_for
 from rowcall.service.worker.failure_responses import FailureResponses, status_of
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from rowcall.service.http_client.client import Client
     from rowcall.service.jobs.runner import JobRunner
     from rowcall.service.postgrest.interface import PostgRestInterface
+    from rowcall.service.tracing.span_entry import SpanEntry
     from rowcall.service.webhooks.delivering import Deliveries
 
 log = logging.getLogger("rowcall")
@@ -192,6 +193,10 @@ class Application:
             result += () if runner is None else runner.gauges
         former = [(FORMER_GAUGES[name], labels, value) for name, labels, value in result if name in FORMER_GAUGES]
         return result + former
+
+    def spans(self, trace: str | None) -> tuple[SpanEntry, ...]:
+        """Return the stored spans of a trace; with None, the spans with which the last requests have begun."""
+        return recent_spans(trace, self._options.tracing, self._host)
 
     def set_stale_handler(self, callback: Callable[[], None]) -> None:
         """Set the callback for a statement that no longer fits the schema."""

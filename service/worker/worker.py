@@ -52,11 +52,13 @@ from rowcall.service.supervisor.channel import (
     PrepareSnapshotChange,
     ProfileTaken,
     ProfileWanted,
+    ReportSpans,
     ReportStreams,
     Sample,
     Sampled,
     Serving,
     SnapshotPrepared,
+    SpansReported,
     Stale,
     Start,
     Stop,
@@ -177,6 +179,8 @@ class Worker:
                 self._background.start(self._identify(message))
             elif isinstance(message, ReportStreams):
                 self._report_streams(message)
+            elif isinstance(message, ReportSpans):
+                self._channel.send(SpansReported(message.number, self._application.spans(message.trace)))
             elif isinstance(message, EndStream):
                 found = self._application.events.end_stream(message.stream)
                 self._channel.send(StreamEnded(message.number, found))

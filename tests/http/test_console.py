@@ -48,6 +48,8 @@ DATA = (
     "database",
     "queues",
     "events",
+    "traces",
+    "trace",
     "cache",
     "schema",
     "log",

@@ -1,4 +1,4 @@
-"""Events in the console: channels, open streams and numbers of all workers, live, and the end of a stream (issue 38)."""
+"""Events in the console: channels, open streams and numbers of all workers, and the end of a stream (issue 38)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 from tests.http.members import member_sql, with_cookie
-from tests.http.test_events_readers import flood, read_nothing
 from tests.http.test_events_readers import SQL as READERS
+from tests.http.test_events_readers import flood, read_nothing
 
 SQL = """
 create function heard() returns void language sql as '';

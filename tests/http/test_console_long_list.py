@@ -75,6 +75,9 @@ def _listening(
     async def no_gauges() -> list[list[Gauge] | None]:
         return []
 
+    async def no_spans(_trace: str | None) -> list[tuple[int, None]]:
+        return []
+
     async def no_streams() -> list[tuple[int, None]]:
         return []
 
@@ -102,6 +105,7 @@ def _listening(
         lambda: HubActivity(0, 0, {}, 0, 0),
         lambda: (frozenset(), frozenset()),
         no_streams,
+        no_spans,
         no_worker,
     )
     console = Console(admin.console, admin.token, sources)

@@ -4,6 +4,7 @@ import { live, load } from "./api.js";
 import { bytes, card, chart, duration, el, moment, number, percent, redraw, shown, table } from "./dom.js";
 import { endpoint, endpoints, link, traffic } from "./endpoints.js";
 import { events } from "./events.js";
+import { recentTraces, trace } from "./traces.js";
 
 const content = document.getElementById("content");
 const state = document.getElementById("state");
@@ -132,7 +133,16 @@ function log(content, parameters, title = "Log", more = []) {
   return () => stop();
 }
 
-const requests = (content, parameters) => log(content, { channel: "rowcall.http", ...parameters }, "Requests");
+async function requests(content, parameters) {
+  const traces = await recentTraces();
+  const trace = [["Trace", (one) => (one.properties.TraceId ? traces.link(one.properties.TraceId) : "")]];
+  const stop = log(content, { channel: "rowcall.http", ...parameters }, "Requests", traces.enabled ? trace : []);
+  content.append(traces.room);
+  return () => {
+    stop();
+    traces.stop();
+  };
+}
 
 // Slow requests, each with a link to its endpoint, where its plan can be asked for.
 const SLOW = /^slow request: (\S+) (\S+) /;
@@ -142,6 +152,7 @@ const slow = (content, parameters) => log(content, { channel: "rowcall.slow", ..
 }]]);
 
 const PAGES = { overview, endpoints, traffic, requests, slow, database, cache, queues, events: events(say), sessions, configuration, diagnosis, schema, log };
+const DETAILS = { endpoint, trace };
 let leave = () => {};
 let visit = 0;
 
@@ -152,7 +163,7 @@ async function show() {
   leave = () => {};
   say("");
   const [name, query] = (location.hash.slice(1) || "overview").split("?");
-  const page = name === "endpoint" ? endpoint : PAGES[name] ?? overview;
+  const page = DETAILS[name] ?? PAGES[name] ?? overview;
   for (const anchor of document.querySelectorAll("nav a")) {
     if (anchor.getAttribute("href") === `#${name}`) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");

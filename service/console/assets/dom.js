@@ -61,20 +61,22 @@ export function card(title, value, mark = null) {
 
 const SVG = "http://www.w3.org/2000/svg";
 
+// Creates an element of a drawing.
+export function svg(name, attributes, ...children) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
 // A line chart of the last values, oldest first; null is a gap.
 export function chart(title, values, format) {
   const numbers = values.filter((value) => value !== null);
   const most = Math.max(...numbers);
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("class", "chart");
-  svg.setAttribute("viewBox", "0 0 120 100");
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("role", "img");
   const last = numbers.length ? format(numbers[numbers.length - 1]) : "no values";
-  svg.setAttribute("aria-label", `${title}: ${last}, at most ${numbers.length ? format(most) : "–"}`);
-  const line = document.createElementNS(SVG, "polyline");
   const points = values.map((value, place) => (value === null ? null : `${120 - values.length + place},${98 - (most > 0 ? value / most : 0) * 94}`));
-  line.setAttribute("points", points.filter((point) => point !== null).join(" "));
-  svg.append(line);
-  return el("figure", {}, el("figcaption", {}, `${title}: ${last}`), svg);
+  const line = svg("polyline", { points: points.filter((point) => point !== null).join(" ") });
+  const label = `${title}: ${last}, at most ${numbers.length ? format(most) : "–"}`;
+  const drawing = svg("svg", { class: "chart", viewBox: "0 0 120 100", preserveAspectRatio: "none", role: "img", "aria-label": label }, line);
+  return el("figure", {}, el("figcaption", {}, `${title}: ${last}`), drawing);
 }

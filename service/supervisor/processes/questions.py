@@ -12,6 +12,7 @@ from rowcall.service.supervisor.channel import (
     Invalidated,
     InvalidateEntry,
     InvalidateTags,
+    SpansReported,
     StreamEnded,
     StreamsReported,
 )
@@ -56,6 +57,12 @@ class Questions:
         """Return the process id of each worker, and its open event streams."""
         workers, number = self._workers.running, self.number()
         reports = await asyncio.gather(*(worker.streams(number) for worker in workers))
+        return [(worker.process.pid, report) for worker, report in zip(workers, reports, strict=True)]
+
+    async def spans(self, trace: str | None) -> list[tuple[int, SpansReported | None]]:
+        """Return the process id of each worker, and its spans of a trace; with None, the first ones of its requests."""
+        workers, number = self._workers.running, self.number()
+        reports = await asyncio.gather(*(worker.spans(number, trace) for worker in workers))
         return [(worker.process.pid, report) for worker, report in zip(workers, reports, strict=True)]
 
     async def end_stream(self, pid: int, stream: int) -> StreamEnded | None:

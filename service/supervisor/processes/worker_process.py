@@ -28,11 +28,13 @@ from rowcall.service.supervisor.channel import (
     PrepareSnapshot,
     PrepareSnapshotChange,
     ProfileTaken,
+    ReportSpans,
     ReportStreams,
     Sample,
     Sampled,
     Serving,
     SnapshotPrepared,
+    SpansReported,
     StreamEnded,
     StreamsReported,
     TakeProfile,
@@ -53,8 +55,8 @@ END_STREAM_WITHIN = 5.0
 PREPARE_WITHIN = 60.0
 """Seconds that a worker may take to build a schema snapshot."""
 
-_Question = Sample | TakeProfile | InvalidateTags | InvalidateEntry | Identify | ReportStreams | EndStream
-_Answer = Sampled | ProfileTaken | Invalidated | Identified | StreamsReported | StreamEnded
+_Question = Sample | TakeProfile | InvalidateTags | InvalidateEntry | Identify | ReportStreams | ReportSpans | EndStream
+_Answer = Sampled | ProfileTaken | Invalidated | Identified | StreamsReported | SpansReported | StreamEnded
 Headers = tuple[tuple[str, str], ...]
 Gauges = list[tuple[str, Mapping[str, str], float]]
 
@@ -161,6 +163,11 @@ class WorkerProcess:
     async def streams(self, number: int) -> StreamsReported | None:
         """Return the open event streams of the worker; None without an answer."""
         result: StreamsReported | None = await self._reply_to(ReportStreams(number), SAMPLE_WITHIN)
+        return result
+
+    async def spans(self, number: int, trace: str | None) -> SpansReported | None:
+        """Return stored spans of the worker; None without an answer."""
+        result: SpansReported | None = await self._reply_to(ReportSpans(number, trace), SAMPLE_WITHIN)
         return result
 
     async def end_stream(self, number: int, stream: int) -> StreamEnded | None:
