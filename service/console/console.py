@@ -15,6 +15,7 @@ import orjson
 from rowcall.core.errors.problems import Problem
 from rowcall.service.console.access import API, SESSION, Gate
 from rowcall.service.console.actions.accounts import account_actions, sign_ins
+from rowcall.service.console.actions.action import Results
 from rowcall.service.console.actions.actions import PATH as _ACTIONS
 from rowcall.service.console.actions.actions import Actions
 from rowcall.service.console.actions.cache import cache_actions
@@ -95,7 +96,7 @@ class Console:
         self._data: Mapping[str, Callable[[Query], object]] = {
             "overview": lambda _query: self._load.overview(),
             "endpoints": lambda query: endpoints(sources.snapshot(), self._load, query),
-            "endpoint": lambda query: endpoint(sources.snapshot(), self._load, query, database),
+            "endpoint": lambda query: endpoint(sources, self._load, query, database),
             "plan": lambda query: plan(named_endpoint(sources.snapshot(), query)[0], sources),
             "traffic": lambda query: traffic_page(*self._load.last_hour(), query),
             "configuration": lambda query: configuration(sources.settings, query),
@@ -152,7 +153,10 @@ class Console:
         if request.path.startswith(_ACTIONS) and request.method == "POST":
             name = request.path.removeprefix(_ACTIONS)
             values = {**request.query, **_members(request.body())}
-            return _response(200, orjson.dumps(self._actions.run(name, values, operator, request.address)))
+            result = self._actions.run(name, values, operator, request.address)
+            if isinstance(result, dict):
+                return _response(200, orjson.dumps(result))
+            return self._stream(self._results(request, result))
         if request.method != "GET":
             raise Problem(405, f"{request.path[:200]} answers GET and HEAD", headers=(("allow", "GET, HEAD"),))
         if request.path == API + "live":
@@ -202,6 +206,18 @@ class Console:
         while self._goes_on(request):
             yield _event(orjson.dumps(report()))
             self._closing.wait(1.0)
+
+    def _results(self, request: MountRequest, results: Results) -> Iterator[bytes]:
+        """Yield each result of an action as an event, and a comment for an empty one."""
+        try:
+            for result in results:
+                if not self._goes_on(request):
+                    return
+                yield _event(orjson.dumps(result)) if result else b":\n\n"
+        finally:
+            close = getattr(results, "close", None)
+            if close is not None:
+                close()
 
     def _log_events(self, request: MountRequest) -> Iterator[bytes]:
         """Yield an event for each second with new entries, else a comment, which notices a client that is gone."""

@@ -8,7 +8,9 @@ from typing import Any, Protocol
 from rowcall.core.building.description import described
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
+from rowcall.core.events.stream_path import stream_path
 from rowcall.service.console.query import whole
+from rowcall.service.console.sources import Sources
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
 _PAGE = 100
@@ -54,10 +56,9 @@ def endpoints(snapshot: SchemaSnapshot, counts: Counts, query: Mapping[str, str]
     }
 
 
-def endpoint(
-    snapshot: SchemaSnapshot, counts: Counts, query: Mapping[str, str], definitions: Definitions
-) -> dict[str, Any]:
+def endpoint(sources: Sources, counts: Counts, query: Mapping[str, str], definitions: Definitions) -> dict[str, Any]:
     """Return the endpoint with this `method` and `path`. Raises `Problem` 404 if there is none."""
+    snapshot, options = sources.snapshot(), sources.options
     found = named_endpoint(snapshot, query)
     item = found[0]
     seconds, last_hour = counts.last_hour()
@@ -69,6 +70,9 @@ def endpoint(
         "sql": definitions.definition(item.routine.oid) if item.routine.source is None else None,
         "conditions": list(item.access.conditions),
         "description": described(item),
+        "stream": stream_path(item, options.events.level),
+        "signIn": [{"method": other.method, "path": other.path} for other in snapshot.endpoints if other.options.login],
+        "apiKeyHeader": None if options.auth.api_keys is None else options.auth.api_keys.header,
         "overloads": [other.routine.identity for other in found[1:]],
     }
 

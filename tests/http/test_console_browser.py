@@ -358,7 +358,7 @@ def test_an_endpoint_is_tried_by_a_form(own_database: Database, serve_once: Serv
         expect(page.locator("pre", has_text='"total": 7')).to_be_visible()
         expect(page.locator("pre", has_text='"note": "12"')).to_be_visible()
         visit(page, "endpoint?method=GET&path=/closed")
-        form.get_by_label("Authorization").fill("Bearer wrong")
+        page.get_by_label("Authorization").fill("Bearer wrong")
         form.get_by_role("button", name="Send").click()
         expect(page.locator("strong", has_text="401")).to_be_visible()
         page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())

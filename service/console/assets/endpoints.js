@@ -107,6 +107,7 @@ export async function endpoint(content, parameters) {
   if (traffic) {
     cards.push(card("Requests since the start", number(traffic.requests)), card("Errors", percent(traffic.requests ? traffic.errors / traffic.requests : null)), card("Mean", duration(traffic.meanSeconds)), card("p99", duration(traffic.p99Seconds)));
   }
+  const attempt = await tryIt(item);
   const hour = el("div");
   lastHour(hour, item);
   content.append(
@@ -122,9 +123,13 @@ export async function endpoint(content, parameters) {
     el("pre", {}, shown(item.sql ?? item.description.routine.definition)),
     el("h3", {}, "Plan"),
     explain(parameters),
-    await tryIt(item),
+    attempt.element,
   );
-  return repeatedly(async () => lastHour(hour, await load("endpoint", parameters)));
+  const stop = repeatedly(async () => lastHour(hour, await load("endpoint", parameters)));
+  return () => {
+    stop();
+    attempt.stop();
+  };
 }
 
 // A button that shows the plan of the statement, which is not run.
