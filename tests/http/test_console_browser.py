@@ -28,7 +28,8 @@ create function hostile(_value text) returns int language plpgsql as $$ begin
     raise exception '%', _value;
 end $$;
 comment on function hostile(text) is '{MARKUP.replace("'", "''")}
-HTTP GET /hostile';
+HTTP GET /hostile
+openapi tag wholesale';
 create function "<b>bold</b>"("<i>slanted</i>" int) returns table ("<u>column</u>" int) language sql as 'select 1';
 comment on function "<b>bold</b>"(int) is 'HTTP GET /bold';
 do $do$ begin
@@ -172,6 +173,12 @@ def test_only_visible_endpoints_are_elements(tab: Page) -> None:
     tab.locator(".list").evaluate("list => { list.scrollTop = list.scrollHeight }")
     expect(tab.locator(".list li[aria-posinset='1502']")).to_contain_text("/many/999")
     assert rows.count() < 100
+    tab.get_by_label("Group by").select_option("tag")
+    expect(tab.locator(".list h3")).to_have_text("without a tag (1,501)")
+    tab.locator(".list").evaluate("list => { list.scrollTop = list.scrollHeight }")
+    expect(tab.locator(".list h3")).to_have_text("wholesale (1)")
+    expect(tab.locator(".list li[aria-posinset='1504']")).to_contain_text("/hostile")
+    tab.get_by_label("Group by").select_option("")
     tab.get_by_label("Search").fill("many/777")
     expect(tab.get_by_text("1 endpoint", exact=True)).to_be_visible()
     expect(rows).to_have_count(1)
