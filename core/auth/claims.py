@@ -47,6 +47,10 @@ class IdentityClaims:
     user_name: str = "user_name"
     roles: str = "user_roles"
 
+    def name_of(self, user: User) -> str:
+        """Return the name of a user for operators: the name, or else the id."""
+        return user.first(self.user_name) or user.first(self.user_id) or "a user without a name"
+
 
 def grouped(claims: Iterable[Claim], roles: str) -> dict[str, Grouped]:
     """Return the values by type, in the order of first appearance (access-12).

@@ -22,8 +22,9 @@ from rowcall.core.documents.schemas import (
     result_schema,
     travels_as_json,
 )
-from rowcall.core.endpoint.capabilities import Document
+from rowcall.core.endpoint.capabilities import Document, NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
+from rowcall.core.events.stream_path import stream_path
 from rowcall.core.formats.table_formats import EXCEL, TableFormats, has_fixed_format, media_types
 from rowcall.core.queryable.description import query_parameters
 
@@ -60,6 +61,8 @@ class OpenApiOptions:
     prefix: str = ""
     tables: TableFormats = field(default_factory=TableFormats)
     """Formats that `table_format` may name."""
+    level: NoticeLevel = NoticeLevel.INFO
+    """Level of streams without one of their own."""
 
     @property
     def nulls(self) -> Nulls:
@@ -168,6 +171,8 @@ def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenA
         operation["requestBody"] = body
     operation["responses"] = _responses(endpoint, types, options)
     operation["security"] = _security(endpoint, options)
+    if (stream := stream_path(endpoint, options.level)) is not None:
+        operation["x-event-stream"] = stream
     return operation
 
 
@@ -176,7 +181,7 @@ def _either(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
     The result has the parameters, members and responses of both; a parameter is required if both require it.
     """
-    result = dict(first)
+    result = {**{name: other[name] for name in ("x-event-stream",) if name in other}, **first}
     listed = [[(each["in"], each["name"]) for each in taken.get("parameters", ())] for taken in (first, other)]
     parameters = {
         key: {**each, "required": key[0] == "path" or (each["required"] and all(key in names for names in listed))}

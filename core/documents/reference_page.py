@@ -34,10 +34,3 @@ def page_html(page: ReferencePage) -> str:
         f'<body><div id="reference" data-document="{html.escape(page.document)}"></div>'
         f'<script src="{path}/swagger-ui-bundle.js"></script><script src="{path}/start.js"></script></body></html>'
     )
-
-
-START = """\
-const place = document.getElementById("reference");
-SwaggerUIBundle({ url: place.dataset.document, domNode: place, deepLinking: true, tryItOutEnabled: true });
-"""
-"""The script that starts the viewer."""

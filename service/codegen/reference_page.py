@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
-from rowcall.core.documents.reference_page import FILES, START, ReferencePage, page_html
+from rowcall.core.documents.reference_page import FILES, ReferencePage, page_html
 from rowcall.core.endpoint.access import ANYONE, SIGNED_IN
 from rowcall.service.pipeline.fixed_route import FixedRoute, admission
 from rowcall.service.pipeline.services import Services
@@ -30,7 +31,7 @@ def reference_routes(page: ReferencePage, services: Services) -> Iterator[FixedR
     authenticate: tuple[Step, ...] = (services.auth.sessions.authenticate,) if schemes else ()
     ahead = (*authenticate, *admission(f"{page.path} is", access, schemes.challenge)) if page.closed else ()
     body = page_html(page).encode()
-    start = START.encode()
+    start = files(__package__).joinpath("assets", "reference.js").read_bytes()
     yield FixedRoute("GET", page.path, access, (*ahead, _content(body, "text/html; charset=utf-8")))
     yield FixedRoute("GET", f"{page.path}/start.js", access, (*ahead, _content(start, _TYPES[".js"])))
     for name in FILES:

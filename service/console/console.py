@@ -15,11 +15,15 @@ import orjson
 from rowcall.core.errors.problems import Problem
 from rowcall.service.console.access import API, SESSION, Gate
 from rowcall.service.console.actions.accounts import account_actions, sign_ins
+from rowcall.service.console.actions.action import Results
 from rowcall.service.console.actions.actions import PATH as _ACTIONS
 from rowcall.service.console.actions.actions import Actions
 from rowcall.service.console.actions.cache import cache_actions
+from rowcall.service.console.actions.events import event_actions
 from rowcall.service.console.actions.queues import queue_actions
 from rowcall.service.console.actions.send_request import request_actions
+from rowcall.service.console.activity.events import Events
+from rowcall.service.console.activity.traces import trace, traces
 from rowcall.service.console.configuration import configuration
 from rowcall.service.console.database import Database
 from rowcall.service.console.diagnosis import diagnosis
@@ -56,6 +60,8 @@ _JSON = "application/json"
 _MOST_STREAMS = 8
 """Most event streams at a time; each has a thread of the admin listener, which has 16."""
 _PREFIX = "/console/"
+_LIVE = ("live", "events/live", "log/live")
+"""Names of event streams."""
 
 Query = Mapping[str, str]
 
@@ -69,6 +75,7 @@ class Console:
         self._sessions = Sessions(options.link_expires, options.session_expires)
         self._gate = Gate(options, token, self._sessions, sources)
         self._load = Load(sources)
+        self._events = Events(sources)
         self._entries = sources.entries
         self._reloads = Reloads(sources)
         self._closing = threading.Event()
@@ -81,6 +88,7 @@ class Console:
         actions = (
             *cache_actions(sources),
             *queue_actions(sources, database),
+            *event_actions(sources),
             *account_actions(self._sessions, database),
             *request_actions(sources),
         )
@@ -88,7 +96,7 @@ class Console:
         self._data: Mapping[str, Callable[[Query], object]] = {
             "overview": lambda _query: self._load.overview(),
             "endpoints": lambda query: endpoints(sources.snapshot(), self._load, query),
-            "endpoint": lambda query: endpoint(sources.snapshot(), self._load, query, database),
+            "endpoint": lambda query: endpoint(sources, self._load, query, database),
             "plan": lambda query: plan(named_endpoint(sources.snapshot(), query)[0], sources),
             "traffic": lambda query: traffic_page(*self._load.last_hour(), query),
             "configuration": lambda query: configuration(sources.settings, query),
@@ -96,6 +104,9 @@ class Console:
             "database": lambda _query: database.report(),
             "queues": lambda _query: database.queues(),
             "cache": lambda _query: self._load.cache(),
+            "events": lambda _query: self._events.report(),
+            "traces": lambda query: traces(sources, query),
+            "trace": lambda query: trace(sources, query),
             "schema": lambda _query: self._reloads.report(),
             "log": lambda query: log_entries(self._entries, query),
             "sessions": lambda query: sign_ins(self._sessions, sources.keys(), database, query),
@@ -142,11 +153,16 @@ class Console:
         if request.path.startswith(_ACTIONS) and request.method == "POST":
             name = request.path.removeprefix(_ACTIONS)
             values = {**request.query, **_members(request.body())}
-            return _response(200, orjson.dumps(self._actions.run(name, values, operator, request.address)))
+            result = self._actions.run(name, values, operator, request.address)
+            if isinstance(result, dict):
+                return _response(200, orjson.dumps(result))
+            return self._stream(self._results(request, result))
         if request.method != "GET":
             raise Problem(405, f"{request.path[:200]} answers GET and HEAD", headers=(("allow", "GET, HEAD"),))
         if request.path == API + "live":
-            return self._stream(self._overviews(request))
+            return self._stream(self._reports(request, self._load.overview))
+        if request.path == API + "events/live":
+            return self._stream(self._reports(request, self._events.report))
         if request.path == API + "log/live":
             return self._stream(self._log_events(request))
         source = self._data.get(request.path.removeprefix(API)) if request.path.startswith(API) else None
@@ -161,7 +177,7 @@ class Console:
         name = "sign-in.html" if name == "sign-in" else name
         body = self._files.get(name)
         if body is None:
-            paths = ", ".join(API + known for known in (*self._data, "live", "log/live"))
+            paths = ", ".join(API + known for known in (*self._data, *_LIVE))
             raise Problem(404, f"the console has {_PREFIX} and {paths}")
         return _response(200, body, _TYPES[name.rpartition(".")[2]])
 
@@ -187,10 +203,23 @@ class Console:
         """Return whether a stream continues: the service is not stopping, and the session of the request is valid."""
         return not self._closing.is_set() and self._gate.holds(request)
 
-    def _overviews(self, request: MountRequest) -> Iterator[bytes]:
+    def _reports(self, request: MountRequest, report: Callable[[], object]) -> Iterator[bytes]:
+        """Yield a report as an event each second."""
         while self._goes_on(request):
-            yield _event(orjson.dumps(self._load.overview()))
+            yield _event(orjson.dumps(report()))
             self._closing.wait(1.0)
+
+    def _results(self, request: MountRequest, results: Results) -> Iterator[bytes]:
+        """Yield each result of an action as an event, and a comment for an empty one."""
+        try:
+            for result in results:
+                if not self._goes_on(request):
+                    return
+                yield _event(orjson.dumps(result)) if result else b":\n\n"
+        finally:
+            close = getattr(results, "close", None)
+            if close is not None:
+                close()
 
     def _log_events(self, request: MountRequest) -> Iterator[bytes]:
         """Yield an event for each second with new entries, else a comment, which notices a client that is gone."""

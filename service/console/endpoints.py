@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from rowcall.core.building.description import described
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
+from rowcall.core.events.stream_path import stream_path
 from rowcall.service.console.query import whole
+from rowcall.service.console.sources import Sources
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
 _PAGE = 100
 _MOST = 1000
+_GROUPINGS = ("", "schema", "tag")
 
 Traffic = Mapping[tuple[str, str], dict[str, Any]]
 
@@ -33,7 +37,9 @@ class Definitions(Protocol):
 
 def endpoints(snapshot: SchemaSnapshot, counts: Counts, query: Mapping[str, str]) -> dict[str, Any]:
     """Return a page of the endpoints whose method, path, routine or comment contain all words of `search`, in the order
-    of their paths; `schema` restricts them. Raises `Problem` 400 for an invalid `offset` or `limit`.
+    of their paths; `schema` restricts them. With `group` (schema, tag) they are in the order of groups, of which each
+    has its number of endpoints; one with several tags is in each of their groups. Raises `Problem` 400 for an invalid
+    `offset`, `limit` or `group`.
     """
     offset = whole(query, "offset", 0, 10_000_000)
     limit = whole(query, "limit", _PAGE, _MOST)
@@ -43,21 +49,22 @@ def endpoints(snapshot: SchemaSnapshot, counts: Counts, query: Mapping[str, str]
         item for item in snapshot.endpoints if (not schema or item.routine.schema == schema) and _matches(item, words)
     ]
     traffic, (seconds, last_hour) = counts.traffic(), counts.last_hour()
-    found.sort(key=lambda item: (item.path, item.method))
+    located = [(group, item) for item in found for group in _groups(item, query.get("group", ""))]
+    located.sort(key=lambda entry: (entry[0], entry[1].path, entry[1].method))
     return {
-        "total": len(found),
+        "total": len(located),
         "offset": offset,
-        "endpoints": [_summary(item, traffic, last_hour) for item in found[offset : offset + limit]],
+        "groups": [{"name": name, "count": count} for name, count in Counter(group for group, _ in located).items()],
+        "endpoints": [_summary(item, traffic, last_hour) for _, item in located[offset : offset + limit]],
         "lastHourSeconds": seconds,
         "schemas": sorted({item.routine.schema for item in snapshot.endpoints}),
         "leftOut": [str(reason) for reason in snapshot.left_out],
     }
 
 
-def endpoint(
-    snapshot: SchemaSnapshot, counts: Counts, query: Mapping[str, str], definitions: Definitions
-) -> dict[str, Any]:
+def endpoint(sources: Sources, counts: Counts, query: Mapping[str, str], definitions: Definitions) -> dict[str, Any]:
     """Return the endpoint with this `method` and `path`. Raises `Problem` 404 if there is none."""
+    snapshot, options = sources.snapshot(), sources.options
     found = named_endpoint(snapshot, query)
     item = found[0]
     seconds, last_hour = counts.last_hour()
@@ -69,6 +76,9 @@ def endpoint(
         "sql": definitions.definition(item.routine.oid) if item.routine.source is None else None,
         "conditions": list(item.access.conditions),
         "description": described(item),
+        "stream": stream_path(item, options.events.level),
+        "signIn": [{"method": other.method, "path": other.path} for other in snapshot.endpoints if other.options.login],
+        "apiKeyHeader": None if options.auth.api_keys is None else options.auth.api_keys.header,
         "overloads": [other.routine.identity for other in found[1:]],
     }
 
@@ -80,6 +90,17 @@ def named_endpoint(snapshot: SchemaSnapshot, query: Mapping[str, str]) -> list[E
     if not found:
         raise Problem(404, f"there is no endpoint {method[:20]} {path[:200]}; /console/api/endpoints lists them")
     return found
+
+
+def _groups(item: Endpoint, by: str) -> tuple[str, ...]:
+    """Return the groups of an endpoint; without grouping, one without a name. Raises `Problem` 400."""
+    if by not in _GROUPINGS:
+        raise Problem(400, f"group: {by[:50]!r} is none of schema, tag")
+    if by == "schema":
+        return (item.routine.schema,)
+    document = item.options.document
+    tags = () if document is None else document.tags
+    return (tags or ("",)) if by == "tag" else ("",)
 
 
 def _matches(item: Endpoint, words: list[str]) -> bool:

@@ -16,7 +16,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.service.console.query import whole
 from rowcall.service.console.sources import Sources
-from rowcall.service.log.entry import LEVELS, VERBOSE, level_name
+from rowcall.service.log.entry import LEVELS, VERBOSE, Entry, level_name
 from rowcall.service.log.recent import RecentEntries
 from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot, endpoints_by_name
 
@@ -130,11 +130,14 @@ def log_entries(entries: RecentEntries, query: Mapping[str, str]) -> dict[str, A
             "properties": dict(entry.properties),
         }
         for number, entry in newer
-        if entry.level >= level
-        and (not channel or entry.source == channel)
-        and word in f"{entry.message}\n{entry.exception or ''}".casefold()
+        if entry.level >= level and (not channel or entry.source == channel) and word in _text(entry)
     ]
     return {"last": newer[-1][0] if newer else after, "entries": found[-limit:] if limit else []}
+
+
+def _text(entry: Entry) -> str:
+    properties = "\n".join(str(value) for value in entry.properties.values())
+    return f"{entry.message}\n{entry.exception or ''}\n{properties}".casefold()
 
 
 def _level(name: str) -> int:

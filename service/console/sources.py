@@ -12,10 +12,12 @@ from rowcall.core.config import Settings
 from rowcall.core.errors.problems import Problem
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.database.connector import Connector
+from rowcall.service.events.activity import HubActivity, OpenStreams
 from rowcall.service.log.recent import RecentEntries
 from rowcall.service.metrics.report import Gauge
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
+from rowcall.service.tracing.span_entry import SpanEntry
 
 _WITHIN = 15.0
 """Seconds within which work in the event loop has to end."""
@@ -49,6 +51,27 @@ class Caller(Protocol):
     def expires(self) -> float: ...
 
 
+class StreamsReport(Protocol):
+    """The event streams of a worker."""
+
+    @property
+    def streams(self) -> OpenStreams: ...
+
+
+class SpansReport(Protocol):
+    """Stored spans of a worker."""
+
+    @property
+    def spans(self) -> tuple[SpanEntry, ...]: ...
+
+
+class StreamEnd(Protocol):
+    """The answer of a worker. found: whether there was such a stream."""
+
+    @property
+    def found(self) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Sources:
     """folder: the shared state of the host. sample: the gauges of each worker, None for one that does not answer.
@@ -56,7 +79,11 @@ class Sources:
     key ring. urls: of the public listeners. invalidate: makes a worker invalidate the cached responses with one of
     these tags; None without an answer. invalidate_entry: the same for the response of an endpoint to a request with
     these arguments. identify: returns which user of the service request headers authenticate, sent
-    from an address; None without an answer.
+    from an address; None without an answer. events: numbers of events. channels: those of PostgreSQL that streams
+    need, and those on which the service listens. streams: the open event streams of each worker, by its process id,
+    None for one that does not answer. spans: in the same way, the stored spans of a trace, or with None the first ones
+    of requests. end_stream: ends the stream of a worker, by process id and number; None without
+    an answer.
     """
 
     settings: Settings
@@ -73,6 +100,11 @@ class Sources:
     invalidate: Callable[[tuple[str, ...]], Coroutine[Any, Any, Invalidation | None]]
     invalidate_entry: Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, Invalidation | None]]
     identify: Callable[[tuple[tuple[str, str], ...], str], Coroutine[Any, Any, Caller | None]]
+    events: Callable[[], HubActivity]
+    channels: Callable[[], tuple[frozenset[str], frozenset[str]]]
+    streams: Callable[[], Coroutine[Any, Any, Sequence[tuple[int, StreamsReport | None]]]]
+    spans: Callable[[str | None], Coroutine[Any, Any, Sequence[tuple[int, SpansReport | None]]]]
+    end_stream: Callable[[int, int], Coroutine[Any, Any, StreamEnd | None]]
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run in the event loop and wait for the result. Must be called in a thread. Raises `Problem` 503 if it takes

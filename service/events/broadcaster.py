@@ -79,6 +79,10 @@ class Broadcaster:
         """Whether a stream still exists for its subscriber. Set by the worker. A stream that was requested before a
         change of the schema snapshot may begin after it.
         """
+        self.count_delivered: Callable[[int], None] = lambda count: None
+        """Called with the number of events for streams that may see them, once for each stream. Set by the worker."""
+        self.count_dropped: Callable[[int], None] = lambda count: None
+        """Called with the number of events that the full queues of slow readers drop. Set by the worker."""
         self._ending: dict[Stream, asyncio.TimerHandle] = {}
         self._count = 0
 
@@ -181,6 +185,17 @@ class Broadcaster:
         """Return the number of open streams by path."""
         return Counter(stream.path for stream in self._streams())
 
+    def open_streams(self) -> list[Stream]:
+        """Return the open streams, the oldest first."""
+        return sorted(self._streams(), key=lambda stream: stream.number)
+
+    def end_stream(self, number: int) -> bool:
+        """End the stream with this number. Return whether there was one."""
+        found = [stream for stream in self._streams() if stream.number == number]
+        for stream in found:
+            self._send_back(stream)
+        return bool(found)
+
     def end_streams(self, which: Callable[[Stream], bool]) -> None:
         for stream in self._streams():
             if which(stream):
@@ -227,6 +242,7 @@ class Broadcaster:
 
     def _send(self) -> None:
         groups, self._waiting = self._waiting, {}
+        self.count_delivered(sum(len(group.pending) * len(group.streams) for group in groups))
         self._send_on([(group, stream) for group in groups for stream in group.streams], _texts(groups), 0)
 
     def _send_on(

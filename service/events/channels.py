@@ -43,6 +43,8 @@ class ChannelListener:
         self._settled = asyncio.Event()
         """Set when it listens on the watched channels, or has failed to."""
         self._task: asyncio.Task[None] | None = None
+        self.active: frozenset[str] = frozenset()
+        """Channels on which it listens at the moment."""
 
     @property
     def watched(self) -> frozenset[str]:
@@ -77,6 +79,7 @@ class ChannelListener:
                     await self._listen(connection, again=attempt > 0)
                     attempt = 0
             except (psycopg.Error, OSError) as error:
+                self.active = frozenset()
                 names = ", ".join(sorted(self._watched))
                 log.warning("streams of %s: not listening, tried again: %s", names, str(error).strip())
                 self._settled.set()
@@ -85,16 +88,16 @@ class ChannelListener:
 
     async def _listen(self, connection: psycopg.AsyncConnection, *, again: bool) -> None:
         """Listen until no channel is watched any more."""
-        active: frozenset[str] = frozenset()
+        self.active = frozenset()
         while watched := self._watched:
             self._changed.clear()
-            for command, channels in (("listen {}", watched - active), ("unlisten {}", active - watched)):
+            for command, channels in (("listen {}", watched - self.active), ("unlisten {}", self.active - watched)):
                 for channel in sorted(channels):
                     await connection.execute(sql.SQL(command).format(sql.Identifier(channel)))
-            active = watched
+            self.active = watched
             if again:
                 again = False
-                log.info("listening again on %s; what was notified meanwhile is lost", ", ".join(sorted(active)))
+                log.info("listening again on %s; what was notified meanwhile is lost", ", ".join(sorted(watched)))
             if watched == self._watched:
                 self._settled.set()
             await self._hear_until_changed(connection)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
 from rowcall.core.events.event import Event
 from rowcall.service.background import Background
+from rowcall.service.events.activity import HubActivity
 from rowcall.service.events.batches import Batch, pack, unpack_events
 from rowcall.service.events.replay_buffer import ReplayBuffer
 from rowcall.service.options.capabilities.events import EventOptions
@@ -55,8 +57,15 @@ class EventHub:
         self._listening = secrets.token_hex(4)
         """Origin of the events that this host receives from PostgreSQL."""
         self._next_notified = 1
+        self._notified: Counter[str] = Counter()
+        self._received = 0
         self._workers: dict[object, Send] = {}
         self._unpublished: set[str] = set()
+
+    @property
+    def activity(self) -> HubActivity:
+        history = self._history
+        return HubActivity(self._next - 1, self._received, dict(self._notified), len(history), history.most)
 
     def want(self, worker: object, send: Send) -> bytes:
         """Pass events to `send` from now on. Return the replay buffer, or nothing if the worker has it already."""
@@ -114,6 +123,7 @@ class EventHub:
     def _receive(self, batch: Batch) -> None:
         fresh = self._fresh(batch)
         if fresh is not None:
+            self._received += len(fresh.events)
             self._hand_out(fresh)
 
     def _fresh(self, batch: Batch) -> Batch | None:
@@ -131,6 +141,7 @@ class EventHub:
         """Receive a notification of PostgreSQL. All other hosts receive it as well, so it is not sent to them."""
         batch = Batch(self._listening, self._next_notified, (Event(payload, channel=channel),))
         self._next_notified += 1
+        self._notified[channel] += 1
         self._hand_out(batch)
 
     def unpublished_notices(self, path: str, severity: str) -> None:

@@ -38,6 +38,9 @@ class ReplayBuffer:
         """Number of the last event of each origin that was removed."""
         self.position: dict[str, int] = {}
 
+    def __len__(self) -> int:
+        return len(self._events)
+
     def add(self, batch: Batch) -> list[str]:
         """Add events and return their ids."""
         ids = []

@@ -26,23 +26,26 @@ class SendQueue:
         self.dropped = 0
         """Number of events dropped since `take` last reported some."""
 
-    def add(self, texts: Iterable[bytes], *, bounded: bool) -> bool:
-        """Add events. Return False if the oldest ones were dropped.
+    def add(self, texts: Iterable[bytes], *, bounded: bool) -> int:
+        """Add events, and return how many of the oldest ones were dropped.
 
         bounded: False for a burst, which the reader had no time to read yet.
         """
         for text in texts:
             self._texts.append(text)
             self._size += len(text)
-        complete = True
+        dropped = 0
         while (bounded and len(self._texts) > self._most) or (self._size > MOST_BYTES and len(self._texts) > 1):
             self._size -= len(self._texts.popleft())
-            self.dropped += 1
-            complete = False
-        return complete
+            dropped += 1
+        self.dropped += dropped
+        return dropped
 
     def __bool__(self) -> bool:
         return bool(self._begun or self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts) + bool(self._begun)
 
     def take(self) -> bytes:
         """Return the next chunk to send."""

@@ -32,7 +32,8 @@ class Stream:
     """An open event stream.
 
     on_end(stream): called once, when nothing can be sent any more. on_slow(stream): called when events begin to wait
-    for the reader; `push` has to be called repeatedly from then on.
+    for the reader; `push` has to be called repeatedly from then on. on_dropped(count): called when events of a full
+    queue are dropped.
     """
 
     __slots__ = (
@@ -40,6 +41,7 @@ class Stream:
         "_connections",
         "_gone",
         "_held",
+        "_on_dropped",
         "_on_end",
         "_on_slow",
         "_options",
@@ -49,7 +51,9 @@ class Stream:
         "_taken",
         "_transport",
         "_unseen",
+        "began",
         "client",
+        "dropped",
         "group",
         "number",
         "path",
@@ -69,6 +73,7 @@ class Stream:
         options: EventOptions,
         on_end: Callable[[Stream], None],
         on_slow: Callable[[Stream], None],
+        on_dropped: Callable[[int], None],
         *,
         shares: bool = False,
     ) -> None:
@@ -80,10 +85,15 @@ class Stream:
         self.group: Any = None
         """Group of the stream, set by its sender (`service.events.broadcaster`)."""
         self.client = client
+        self.began = time.time()
+        """When it was opened, in seconds since 1970."""
+        self.dropped = 0
+        """Number of events that its reader has missed, because the queue was full."""
         self._connections = connections
         self._options = options
         self._on_end = on_end
         self._on_slow = on_slow
+        self._on_dropped = on_dropped
         self._backlog: SendQueue | None = None
         self._held = self._taken = 0.0
         self._progress: Progress | None = None
@@ -102,6 +112,11 @@ class Stream:
     @property
     def open(self) -> bool:
         return self._transport is not None
+
+    @property
+    def waiting(self) -> int:
+        """Number of events that wait for the reader."""
+        return 0 if self._backlog is None else len(self._backlog)
 
     def send(self, texts: Sequence[bytes], joined: bytes) -> None:
         """Send events. joined: the concatenation of `texts`."""
@@ -151,7 +166,12 @@ class Stream:
         if self._backlog is None:
             return
         bounded = time.monotonic() > self._held + LENIENT
-        if not self._backlog.add(texts, bounded=bounded) and self._options.ends_slow:
+        dropped = self._backlog.add(texts, bounded=bounded)
+        if not dropped:
+            return
+        self.dropped += dropped
+        self._on_dropped(dropped)
+        if self._options.ends_slow:
             self.cut()
 
     def push(self) -> bool:

@@ -84,6 +84,7 @@ class Subscription:
             self._options,
             broadcaster.remove,
             broadcaster.hold,
+            broadcaster.count_dropped,
             shares=not scope.http_version.startswith("1"),
         )
         # An id that cannot be read is not from this service: its client counts as new.

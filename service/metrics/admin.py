@@ -29,7 +29,8 @@ log = logging.getLogger("rowcall")
 
 _AT_ONCE = 16
 """Most simultaneous requests."""
-_LARGEST_BODY = 1_048_576
+_LARGEST_BODY = 16_777_216
+"""Bytes. Only operators get a body read."""
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITES = frozenset({"none", "same-origin"})
 _SECONDS = 10.0

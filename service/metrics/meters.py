@@ -103,6 +103,15 @@ def counting(does: Callable[[Something], None], options: WorkerOptions, host: Ho
     return count
 
 
+def event_counter(outcome: str, options: WorkerOptions, host: HostState) -> Callable[[int], None]:
+    """Return a function to call with a number of events that were `delivered` to streams, or `dropped`."""
+    segment = segment_of(options, host)
+    if segment is None:
+        return lambda _count: None
+    meter = segment.meter("worker", f"events {outcome}")
+    return lambda count: meter.add("rows", count)
+
+
 def sign_in_counter(options: WorkerOptions, host: HostState) -> Callable[[str], None]:
     """Return a function to call with the outcome of a sign-in that did not succeed."""
     segment = segment_of(options, host)

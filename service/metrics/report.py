@@ -105,11 +105,21 @@ def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:
     events = Family("rowcall_events_published", "counter", "Events that requests of this host have published.")
     if row := rows.get("events"):
         events.add(row.numbers["rows"])
+    delivered, dropped = (
+        Family(f"rowcall_events_{outcome}", "counter", text)
+        for outcome, text in (
+            ("delivered", "Events for open streams, counted for each stream that may see them."),
+            ("dropped", "Events that the full queues of slow readers have dropped."),
+        )
+    )
+    for family in (delivered, dropped):
+        if row := rows.get(f"events {family.name.rpartition('_')[2]}"):
+            family.add(row.numbers["rows"])
     sign_ins = Family("rowcall_sign_ins", "counter", "Sign-ins that failed, were refused, or locked further ones.")
     for outcome in OUTCOMES:
         if row := rows.get(f"sign-ins {outcome}"):
             sign_ins.add(row.numbers["rows"], outcome=outcome)
-    return unrouted, events, sign_ins
+    return unrouted, events, delivered, dropped, sign_ins
 
 
 def gauges(worker_samples: Iterable[Sequence[Gauge]]) -> Iterable[Family]:

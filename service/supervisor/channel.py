@@ -19,11 +19,13 @@ if TYPE_CHECKING:
     from rowcall.core.auth.token_families import Mark
     from rowcall.core.config import Settings
     from rowcall.core.protection.key_ring import KeyRing
+    from rowcall.service.events.activity import OpenStreams
     from rowcall.service.log.entry import Entry
     from rowcall.service.log.request_line import RequestRecord
     from rowcall.service.options.worker import WorkerOptions
     from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, SnapshotChange
     from rowcall.service.sockets.listeners import Listener
+    from rowcall.service.tracing.span_entry import SpanEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +282,55 @@ class IdentityReply:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamsRequest:
+    """Supervisor → worker: asks for the open event streams. number: of the question."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsReply:
+    """Worker → supervisor: the answer to `StreamsRequest`."""
+
+    number: int
+    streams: OpenStreams
+
+
+@dataclass(frozen=True, slots=True)
+class SpansRequest:
+    """Supervisor → worker: asks for stored spans. number: of the question. trace: id of their trace; None: the first
+    spans of the last requests.
+    """
+
+    number: int
+    trace: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SpansReply:
+    """Worker → supervisor: the answer to `SpansRequest`."""
+
+    number: int
+    spans: tuple[SpanEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndStream:
+    """Supervisor → worker: end an event stream. number: of the question. stream: number of the stream."""
+
+    number: int
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndStreamReply:
+    """Worker → supervisor: the answer to `EndStream`. found: whether there was such a stream."""
+
+    number: int
+    found: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ProfileRequest:
     """Worker → supervisor: take a profile of this worker. It has received SIGUSR1."""
 
@@ -331,6 +382,12 @@ Message = (
     | InvalidationReply
     | Identify
     | IdentityReply
+    | StreamsRequest
+    | StreamsReply
+    | SpansRequest
+    | SpansReply
+    | EndStream
+    | EndStreamReply
     | ProfileRequest
     | TakeProfile
     | ProfileReply

@@ -6,6 +6,7 @@ import logging
 
 from rowcall.service.background import Background
 from rowcall.service.database.connector import Connector
+from rowcall.service.events.activity import HubActivity
 from rowcall.service.events.channels import ChannelListener
 from rowcall.service.events.cross_host.transport_choice import transport_for
 from rowcall.service.events.hub import EventHub
@@ -32,6 +33,16 @@ class EventRouting:
         self._channels = ChannelListener(connector, self._hub.notified)
         self._between_hosts = Background()
         """Runs until the last worker has ended: requests that finish meanwhile publish events too."""
+
+    @property
+    def activity(self) -> HubActivity:
+        """Numbers of events of this host."""
+        return self._hub.activity
+
+    @property
+    def channels(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The notification channels to listen to, and those of them to which the server has confirmed it."""
+        return self._channels.watched, self._channels.active
 
     async def connect_hosts(self) -> None:
         """Connect to the other hosts, if configured."""

@@ -122,6 +122,7 @@ class Supervisor:
                 self._workers,
                 Questions(self._workers),
                 self._connector,
+                self._events,
                 keys=lambda: self._keeper.ring,
                 urls=lambda: self._listeners.urls,
             )

@@ -18,6 +18,7 @@ from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.tracing.decision import UnsampledTrace, is_sampled
 
 if TYPE_CHECKING:
+    from rowcall.service.tracing.span_entry import SpanEntry
     from rowcall.service.tracing.spans import OutgoingSpan, Tracing
 
 
@@ -125,6 +126,14 @@ def outgoing_spans(options: TracingOptions | None, host: HostState) -> Callable[
         if options is None
         else lambda trace, method, host_name: _tracing(options, host).outgoing(trace, method, host_name)
     )
+
+
+def recent_spans(trace: str | None, options: TracingOptions | None, host: HostState) -> tuple[SpanEntry, ...]:
+    """Return the stored spans of a trace; with None, the spans with which the last requests have begun."""
+    recent = None if options is None else _tracing(options, host).recent
+    if recent is None:
+        return ()
+    return recent.roots() if trace is None else recent.of(trace)
 
 
 def _tracing(options: TracingOptions, host: HostState) -> Tracing:

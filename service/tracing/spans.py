@@ -23,6 +23,7 @@ from rowcall.service.options.server.tracing import TracingOptions
 from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 from rowcall.service.request_context.trace import NAMES, TracedProtocol
+from rowcall.service.tracing.recent_spans import RecentSpans
 
 LAST_SENDING = 3.0
 """Seconds for the last export when the service stops."""
@@ -45,6 +46,9 @@ class Tracing:
             timeout=10,
         )
         self._provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=options.delay * 1000))
+        self.recent = RecentSpans(options.stored) if options.stored else None
+        if self.recent is not None:
+            self._provider.add_span_processor(self.recent)
         self.tracer = self._provider.get_tracer("rowcall")
 
     def outgoing(self, traceparent: str, method: str, authority: str) -> OutgoingSpan:

@@ -33,6 +33,7 @@ from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.log.notices import NoticeLog
 from rowcall.service.metrics.meters import (
     counting,
+    event_counter,
     refusal_counter,
     sign_in_counter,
     upstream_meters,
@@ -51,6 +52,7 @@ from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.sockets.unused_connections import Clients
 from rowcall.service.static.serving import StaticFiles
+from rowcall.service.tracing.request_tracing import recent_spans
 from rowcall.service.uploads.orphaned_files import tidy
 from rowcall.service.worker.background_work import BackgroundWork
 from rowcall.service.worker.codecs import codecs_for
@@ -61,6 +63,7 @@ from rowcall.service.worker.table_building import TableBuilder
 
 if TYPE_CHECKING:
     from rowcall.service.http_client.client import Client
+    from rowcall.service.tracing.span_entry import SpanEntry
 
 log = logging.getLogger("rowcall")
 
@@ -102,6 +105,8 @@ class Application:
         self._answers = CacheBackends(options.cache, self._host)
         self.events = Broadcaster(options.events)
         publish = counting(self.events.publish, options, self._host)
+        self.events.count_delivered = event_counter("delivered", options, self._host)
+        self.events.count_dropped = event_counter("dropped", options, self._host)
         self._refused = refusal_counter(options, self._host)
         log_notices = None if options.notices is None else NoticeLog(options.notices)
         self.unpublished_notices = UnpublishedNotices(options.events.level.value, log_notices)
@@ -174,6 +179,10 @@ class Application:
         result += self._work.gauges()
         former = [(FORMER_GAUGES[name], labels, value) for name, labels, value in result if name in FORMER_GAUGES]
         return result + former
+
+    def spans(self, trace: str | None) -> tuple[SpanEntry, ...]:
+        """Return the stored spans of a trace; with None, the spans with which the last requests have begun."""
+        return recent_spans(trace, self._options.tracing, self._host)
 
     def set_stale_handler(self, callback: Callable[[], None]) -> None:
         """Set the callback for a statement that no longer fits the schema."""
@@ -261,8 +270,7 @@ class Application:
 
     async def finish_jobs(self, seconds: float) -> None:
         """Wait for running jobs, at most so long."""
-        if self._jobs is not None:
-            await self._jobs.finish(seconds)
+        await self._work.finish_jobs(seconds)
 
     async def _watch_readers(self, sessions: IntrospectedSessions) -> None:
         """End event streams whose session or API key was revoked; streams last longer than their sessions may."""

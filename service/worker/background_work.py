@@ -77,6 +77,11 @@ class BackgroundWork:
         if self._jobs is not None:
             self._jobs.drain()
 
+    async def finish_jobs(self, seconds: float) -> None:
+        """Wait for running jobs, at most so long."""
+        if self._jobs is not None:
+            await self._jobs.finish(seconds)
+
     async def stop(self) -> None:
         if self._jobs is not None:
             await self._jobs.stop()

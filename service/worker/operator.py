@@ -26,5 +26,4 @@ async def identified(question: Identify, sessions: Sessions, claims: IdentityCla
     user = context.user
     if user is None or user.impersonates:
         return IdentityReply(question.number)
-    name = user.first(claims.user_name) or user.first(claims.user_id) or "a user without a name"
-    return IdentityReply(question.number, name, user.roles, user.expires)
+    return IdentityReply(question.number, claims.name_of(user), user.roles, user.expires)

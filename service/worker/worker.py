@@ -37,6 +37,8 @@ from rowcall.service.supervisor.channel import (
     ActivateSnapshot,
     Channel,
     DeliveredEvents,
+    EndStream,
+    EndStreamReply,
     EventSubscription,
     GaugesReply,
     GaugesRequest,
@@ -57,9 +59,13 @@ from rowcall.service.supervisor.channel import (
     ReplayedEvents,
     SnapshotActivated,
     SnapshotPrepared,
+    SpansReply,
+    SpansRequest,
     Stale,
     Start,
     Stop,
+    StreamsReply,
+    StreamsRequest,
     TakeProfile,
     TokenUseReply,
     TokenUseRequest,
@@ -175,6 +181,13 @@ class Worker:
                 self._background.start(self._invalidate(message))
             elif isinstance(message, Identify):
                 self._background.start(self._identify(message))
+            elif isinstance(message, StreamsRequest):
+                self._report_streams(message)
+            elif isinstance(message, SpansRequest):
+                self._channel.send(SpansReply(message.number, self._application.spans(message.trace)))
+            elif isinstance(message, EndStream):
+                found = self._application.events.end_stream(message.stream)
+                self._channel.send(EndStreamReply(message.number, found))
             elif isinstance(message, GaugesRequest):
                 self._channel.send(GaugesReply(message.number, self._application.gauges()))
             elif isinstance(message, ActivateSnapshot):
@@ -207,6 +220,13 @@ class Worker:
         from rowcall.service.worker.operator import identified
 
         self._channel.send(await identified(message, self._application.user_sessions, self._identity_claims))
+
+    def _report_streams(self, message: StreamsRequest) -> None:
+        # Imported here, as it is rarely used.
+        from rowcall.service.events.activity import open_streams
+
+        streams = open_streams(self._application.events, self._identity_claims)
+        self._channel.send(StreamsReply(message.number, streams))
 
     def _take(self, part: Part) -> SchemaSnapshot | None:
         """Store a part of a schema snapshot, and return the snapshot with its last part. An error is reported with

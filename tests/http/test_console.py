@@ -24,6 +24,7 @@ comment on function item(int) is 'Finds an item.
 HTTP GET /items/{_id}';
 create function kept() returns text language sql stable as $$ select 'kept' $$;
 comment on function kept() is 'HTTP GET /kept
+openapi tag Shop, Gifts
 cached';
 create function wrong() returns int language sql as $$ select 1 / 0 $$;
 comment on function wrong() is 'HTTP GET /wrong';
@@ -47,6 +48,9 @@ DATA = (
     "diagnosis",
     "database",
     "queues",
+    "events",
+    "traces",
+    "trace",
     "cache",
     "schema",
     "log",
@@ -83,7 +87,7 @@ def data(console: httpx.Client, name: str, **query: str) -> dict[str, object]:
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
 def test_anonymous_callers_get_nothing(service: Service, method: str) -> None:
     address, _ = console_link(service)
-    names = [f"api/{name}" for name in (*DATA, "live", "log/live", "unknown")]
+    names = [f"api/{name}" for name in (*DATA, "live", "events/live", "log/live", "unknown")]
     with console_client(address) as client:
         for name in ("", "index.html", "console.js", "unknown", *names):
             response = client.request(method, f"/console/{name}", headers=HEADER)
@@ -198,6 +202,19 @@ def test_the_overview_is_sent_live(console: httpx.Client) -> None:
 def test_requests_without_a_body_occupy_no_stream(console: httpx.Client) -> None:
     for _ in range(20):
         assert console.head("/console/api/live").status_code == 200
+
+
+def test_endpoints_are_grouped(console: httpx.Client) -> None:
+    by_tag = data(console, "endpoints", group="tag")
+    assert by_tag["groups"] == [{"name": "", "count": 3}, {"name": "Gifts", "count": 1}, {"name": "Shop", "count": 1}]
+    listed = by_tag["endpoints"]
+    assert isinstance(listed, list)
+    assert [item["path"] for item in listed] == ["/items/{_id}", "/own", "/wrong", "/kept", "/kept"]
+    assert data(console, "endpoints", group="schema")["groups"] == [{"name": "public", "count": 4}]
+    page = data(console, "endpoints", group="tag", offset="3", limit="1")["endpoints"]
+    assert isinstance(page, list)
+    assert [item["path"] for item in page] == ["/kept"]
+    problem(console.get("/console/api/endpoints", params={"group": "path"}), 400)
 
 
 def test_endpoints_are_searched_and_paged(console: httpx.Client) -> None:

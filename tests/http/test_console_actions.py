@@ -75,10 +75,12 @@ NAMES = (
     "run-schedule",
     "replay-webhooks",
     "retry-delivery",
+    "end-stream",
     "end-session",
     "revoke-tokens",
     "revoke-devices",
     "send-request",
+    "open-stream",
 )
 RECORDS = "select count(*) from call where scheme = 'console'"
 """Workers write those of requests later."""
@@ -446,7 +448,7 @@ def test_bodies_are_checked(service: Service, console: httpx.Client) -> None:
     problem(console.post(path, json={"method": "GET", "path": 1}), 400)
     address, _ = console_link(service)
     connection = HTTPConnection(address.removeprefix("http://"), timeout=60)
-    announced = {"content-length": "1048577", "authorization": console.headers["authorization"]}
+    announced = {"content-length": "16777217", "authorization": console.headers["authorization"]}
     connection.request("POST", path, headers=announced)
     assert connection.getresponse().status == 413
     connection.close()

@@ -28,7 +28,8 @@ create function hostile(_value text) returns int language plpgsql as $$ begin
     raise exception '%', _value;
 end $$;
 comment on function hostile(text) is '{MARKUP.replace("'", "''")}
-HTTP GET /hostile';
+HTTP GET /hostile
+openapi tag wholesale';
 create function "<b>bold</b>"("<i>slanted</i>" int) returns table ("<u>column</u>" int) language sql as 'select 1';
 comment on function "<b>bold</b>"(int) is 'HTTP GET /bold';
 do $do$ begin
@@ -54,6 +55,7 @@ PAGES = (
     "database",
     "cache",
     "queues",
+    "events",
     "sessions",
     "sessions?subject=%3Cb%3E",
     "configuration",
@@ -171,6 +173,12 @@ def test_only_visible_endpoints_are_elements(tab: Page) -> None:
     tab.locator(".list").evaluate("list => { list.scrollTop = list.scrollHeight }")
     expect(tab.locator(".list li[aria-posinset='1502']")).to_contain_text("/many/999")
     assert rows.count() < 100
+    tab.get_by_label("Group by").select_option("tag")
+    expect(tab.locator(".list h3")).to_have_text("without a tag (1,501)")
+    tab.locator(".list").evaluate("list => { list.scrollTop = list.scrollHeight }")
+    expect(tab.locator(".list h3")).to_have_text("wholesale (1)")
+    expect(tab.locator(".list li[aria-posinset='1504']")).to_contain_text("/hostile")
+    tab.get_by_label("Group by").select_option("")
     tab.get_by_label("Search").fill("many/777")
     expect(tab.get_by_text("1 endpoint", exact=True)).to_be_visible()
     expect(rows).to_have_count(1)
@@ -357,7 +365,7 @@ def test_an_endpoint_is_tried_by_a_form(own_database: Database, serve_once: Serv
         expect(page.locator("pre", has_text='"total": 7')).to_be_visible()
         expect(page.locator("pre", has_text='"note": "12"')).to_be_visible()
         visit(page, "endpoint?method=GET&path=/closed")
-        form.get_by_label("Authorization").fill("Bearer wrong")
+        page.get_by_label("Authorization").fill("Bearer wrong")
         form.get_by_role("button", name="Send").click()
         expect(page.locator("strong", has_text="401")).to_be_visible()
         page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())

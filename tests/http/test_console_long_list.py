@@ -18,6 +18,7 @@ from rowcall.service.command.serve import connections
 from rowcall.service.console.console import Console
 from rowcall.service.console.sources import Sources
 from rowcall.service.database.connector import Connector
+from rowcall.service.events.activity import HubActivity
 from rowcall.service.log.recent import RecentEntries
 from rowcall.service.metrics.admin import AdminListener
 from rowcall.service.metrics.report import Gauge
@@ -74,6 +75,12 @@ def _listening(
     async def no_gauges() -> list[list[Gauge] | None]:
         return []
 
+    async def no_spans(_trace: str | None) -> list[tuple[int, None]]:
+        return []
+
+    async def no_streams() -> list[tuple[int, None]]:
+        return []
+
     async def no_worker(*_arguments: object) -> None:
         return None
 
@@ -94,6 +101,11 @@ def _listening(
         lambda: [],
         no_worker,
         no_worker,
+        no_worker,
+        lambda: HubActivity(0, 0, {}, 0, 0),
+        lambda: (frozenset(), frozenset()),
+        no_streams,
+        no_spans,
         no_worker,
     )
     console = Console(admin.console, admin.token, sources)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from rowcall.core.config import assemble
 from rowcall.core.config.tree import Section
@@ -25,9 +25,28 @@ allow_anonymous';
 create function sign_in() returns table (user_id int) language sql as 'select 41';
 comment on function sign_in() is 'HTTP POST /sign-in
 login';
+create function enter() returns table (scheme text, user_id int) language sql as $$ select 'BearerToken', 41 $$;
+comment on function enter() is 'HTTP POST /enter
+login';
+create function own() returns text language sql stable as $$ select 'only mine' $$;
+comment on function own() is 'HTTP GET /own
+authorize';
+create function import_lines(_meta json default null) returns json language sql as 'select _meta';
+comment on function import_lines(json) is 'HTTP POST /import
+allow_anonymous
+upload
+param _meta is upload metadata';
+create function publish(_text text) returns text language plpgsql as
+    $$begin raise info '%', _text; return 'published'; end$$;
+comment on function publish(text) is 'HTTP POST /publish
+authorize
+sse news';
 """
 SETTINGS = {
     "Auth:CookieAuth": "true",
+    "Auth:BearerTokenAuth": "true",
+    "Service:ServerSentEvents:AuthorizeOnConnect": "true",
+    "Service:UploadOptions:Enabled": "true",
     "Docs:Enabled": "true",
     "Service:OpenApiOptions:Enabled": "true",
     "Service:OpenApiOptions:FileName": "",
@@ -101,3 +120,56 @@ def test_an_endpoint_is_tried_out_in_the_browser(service: Service, tab: Page) ->
     tab.click("text=Execute")
     expect(tab.locator(".live-responses-table")).to_contain_text("Hello Ana")
     assert violations == []
+
+
+def operation(tab: Page, name: str) -> Locator:
+    """Open an operation of the page, and return its element."""
+    block = tab.locator(".opblock", has=tab.locator(f"[data-path='{name}']"))
+    block.locator(".opblock-summary-control").click()
+    return block
+
+
+@needs_browser
+@pytest.mark.slow
+def test_files_sign_in_and_events_in_the_browser(service: Service, tab: Page) -> None:
+    violations: list[str] = []
+    tab.on("console", lambda message: violations.append(message.text) if "Content Security" in message.text else None)
+    tab.on("pageerror", lambda error: violations.append(str(error)))
+    tab.goto(f"{service.url}/docs")
+    block = operation(tab, "/import")
+    block.locator("input[type=file]").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"abc"})
+    block.locator(".execute").click()
+    expect(block.locator(".live-responses-table")).to_contain_text('"fileName": "a.txt"')
+
+    publish = operation(tab, "/publish")
+    publish.get_by_role("button", name="Open the stream").click()
+    expect(publish.get_by_text("status 401")).to_be_visible()
+
+    # The token of the response is used from now on.
+    block = operation(tab, "/enter")
+    block.locator(".execute").click()
+    expect(block.locator(".live-responses-table")).to_contain_text("accessToken")
+    own = operation(tab, "/own")
+    own.locator(".execute").click()
+    expect(own.locator(".live-responses-table")).to_contain_text("only mine")
+    publish.get_by_role("button", name="Open the stream").click()
+    events = publish.get_by_role("log", name="Events")
+    expect(events).to_contain_text("connected")
+    publish.locator("textarea").fill('{"text": "<b>live</b>"}')
+    publish.locator(".execute").click()
+    expect(events).to_contain_text("data: <b>live</b>")
+    publish.get_by_role("button", name="Close the stream").click()
+    expect(publish.get_by_role("button", name="Open the stream")).to_be_visible()
+    assert violations == []
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_session_by_cookie_is_that_of_the_browser(service: Service, tab: Page) -> None:
+    tab.goto(f"{service.url}/docs")
+    block = operation(tab, "/sign-in")
+    block.locator(".execute").click()
+    expect(block.locator(".live-responses-table")).to_contain_text("200")
+    own = operation(tab, "/own")
+    own.locator(".execute").click()
+    expect(own.locator(".live-responses-table")).to_contain_text("only mine")

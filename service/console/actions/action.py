@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +13,19 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 Values = Mapping[str, str]
 Result = dict[str, Any]
+Results = Iterator[Result]
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """run: called in a thread with the parameters; returns the members of the response. Raises `Problem`. longest: most
+    """run: called in a thread with the parameters; returns the members of the response, or an iterator of results that
+    are sent as events, of which an empty one only notices a client that is gone. Raises `Problem`. longest: most
     characters of a parameter.
     """
 
     name: str
     meaning: str
-    run: Callable[[Values], Result]
+    run: Callable[[Values], Result | Results]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     longest: int = 2000

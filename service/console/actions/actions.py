@@ -13,7 +13,7 @@ import psycopg
 
 from rowcall.core.auth.commands import numbered
 from rowcall.core.errors.problems import Problem
-from rowcall.service.console.actions.action import Action, Values
+from rowcall.service.console.actions.action import Action, Result, Results, Values
 from rowcall.service.console.sources import Sources
 from rowcall.service.options.capabilities.audit_trail import AuditTrailOptions
 
@@ -47,7 +47,7 @@ class Actions:
             ],
         }
 
-    def run(self, name: str, values: Values, operator: str, address: str) -> dict[str, Any]:
+    def run(self, name: str, values: Values, operator: str, address: str) -> Result | Results:
         """Run an action for an operator, and record it, whatever its result. Raises `Problem`: 403 if actions are not
         allowed, 404 for an unknown one, and those of the action.
         """
@@ -60,7 +60,7 @@ class Actions:
         self._record(name, operator, address, began, 200)
         return result
 
-    def _run(self, name: str, values: Values) -> dict[str, Any]:
+    def _run(self, name: str, values: Values) -> Result | Results:
         if not self._allowed:
             raise Problem(403, "the console is read-only: Console:AllowActions permits actions")
         action = self._actions.get(name)

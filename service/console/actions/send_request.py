@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import codecs
+import contextlib
 import http.client
+import queue
 import re
 import socket
 import ssl
+import threading
 import time
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from rowcall.core.errors.problems import Problem
-from rowcall.service.console.actions.action import Action, Result, Values
+from rowcall.service.console.actions.action import Action, Result, Results, Values
 from rowcall.service.console.sources import Sources
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "QUERY", "OPTIONS")
@@ -24,55 +30,168 @@ _WITHIN = 10.0
 _LARGEST = 262_144
 """Bytes of a body that are shown."""
 _PIECE = 16_384
-LARGEST_BODY = 500_000
-"""Characters of a body that is sent."""
+_LONGEST = 15_000_000
+"""Characters of a parameter; a body in base64 has the largest ones."""
+_IDLE = 1.0
+"""Seconds after which a stream without data notices a client that is gone."""
+
+_CREDENTIALS = ("authorization", "cookie", "apiKey")
+_OPTIONAL = ("body", "bodyBase64", "contentType", *_CREDENTIALS)
 
 
 def request_actions(sources: Sources) -> Iterator[Action]:
-    """Yield the action."""
+    """Yield the actions."""
+    meaning = (
+        "Sends a request to this service. body is JSON unless contentType says otherwise, or bodyBase64; "
+        "authorization, cookie and apiKey are headers."
+    )
+    yield Action("send-request", meaning, partial(_send, sources), ("method", "path"), _OPTIONAL, _LONGEST)
+    meaning = "Opens an event stream of this service, and sends on what arrives as server-sent events."
+    yield Action("open-stream", meaning, partial(_open_stream, sources), ("path",), _CREDENTIALS, _LONGEST)
 
-    def send(values: Values) -> Result:
-        return _send(sources, values)
 
-    meaning = "Sends a request to this service; body is JSON, and authorization the header of that name."
-    yield Action("send-request", meaning, send, ("method", "path"), ("body", "authorization"), LARGEST_BODY)
+class _Request(NamedTuple):
+    """A valid request. url: of the listener."""
+
+    url: str
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+
+def _request(sources: Sources, values: Values, method: str) -> _Request:
+    """Return the request of an action. Raises `Problem`: 400 for an invalid one, 503 without a listener."""
+    if method not in _METHODS:
+        raise Problem(400, f"method: {method[:20]!r} is none of {', '.join(_METHODS)}")
+    if not _TARGET.fullmatch(values["path"]):
+        raise Problem(400, "path: it begins with a slash, and has no blanks or characters that must be encoded")
+    body = _body(values)
+    headers = {"user-agent": "rowcall console", **dict(_credentials(sources, values))}
+    if body is not None:
+        headers["content-type"] = _header("contentType", values.get("contentType") or "application/json")
+    url = next(iter(sources.urls()), None)
+    if url is None:
+        raise Problem(503, "the service does not listen yet", headers=(("retry-after", "1"),))
+    return _Request(url, method, values["path"], headers, body)
+
+
+def _body(values: Values) -> bytes | None:
+    """Return the body, None if there is none. Raises `Problem` 400."""
+    if not values.get("bodyBase64"):
+        return values["body"].encode() if values.get("body") else None
+    if values.get("body"):
+        raise Problem(400, "body and bodyBase64 exclude each other")
+    try:
+        return base64.b64decode(values["bodyBase64"], validate=True)
+    except ValueError:
+        raise Problem(400, "bodyBase64: it is no base64") from None
+
+
+def _credentials(sources: Sources, values: Values) -> Iterator[tuple[str, str]]:
+    """Yield the headers with credentials. Raises `Problem` 400."""
+    api_keys = sources.options.auth.api_keys
+    if values.get("apiKey") and api_keys is None:
+        raise Problem(400, "apiKey: this service has no API keys")
+    names = {"apiKey": "" if api_keys is None else api_keys.header.lower()}
+    for name in _CREDENTIALS:
+        if values.get(name):
+            yield names.get(name, name), _header(name, values[name])
+
+
+def _header(name: str, value: str) -> str:
+    if not _HEADER.fullmatch(value):
+        raise Problem(400, f"{name}: a header has no control characters")
+    return value
 
 
 def _send(sources: Sources, values: Values) -> Result:
     """Raises `Problem`: 400 for an invalid request, 502 without a response."""
-    method, target, authorization = values["method"], values["path"], values.get("authorization", "")
-    if method not in _METHODS:
-        raise Problem(400, f"method: {method[:20]!r} is none of {', '.join(_METHODS)}")
-    if not _TARGET.fullmatch(target):
-        raise Problem(400, "path: it begins with a slash, and has no blanks or characters that must be encoded")
-    if not _HEADER.fullmatch(authorization):
-        raise Problem(400, "authorization: a header has no control characters")
-    headers = {"user-agent": "rowcall console"}
-    if authorization:
-        headers["authorization"] = authorization
-    body = values.get("body")
-    if body:
-        headers["content-type"] = "application/json"
-    url = next(iter(sources.urls()), None)
-    if url is None:
-        raise Problem(503, "the service does not listen yet", headers=(("retry-after", "1"),))
+    request = _request(sources, values, values["method"])
     began = time.monotonic()
-    connection = _connection(url)
+    connection = _connection(request.url)
     try:
-        connection.request(method, target, body.encode() if body else None, headers)
+        connection.request(request.method, request.target, request.body, request.headers)
         response = connection.getresponse()
         content, complete = _read(response, connection.sock, began + _WITHIN)
     except (OSError, http.client.HTTPException) as error:
-        raise Problem(502, f"{url} has not responded: {error or type(error).__name__}") from None
+        raise Problem(502, f"{request.url} has not responded: {error or type(error).__name__}") from None
     finally:
         connection.close()
     return {
-        "status": response.status,
-        "headers": [[name.lower(), value] for name, value in response.getheaders()],
+        **_head(response),
         "body": content.decode(errors="replace"),
         "complete": complete,
         "milliseconds": round((time.monotonic() - began) * 1000, 3),
     }
+
+
+def _head(response: http.client.HTTPResponse) -> Result:
+    headers = [[name.lower(), value] for name, value in response.getheaders()]
+    return {"status": response.status, "headers": headers}
+
+
+def _open_stream(sources: Sources, values: Values) -> Results:
+    """Raises `Problem` 400 for an invalid request."""
+    return _parts(_request(sources, values, "GET"))
+
+
+def _parts(request: _Request) -> Results:
+    """Yield the head of the response, then the text that arrives, and an empty result for each second without any. The
+    last result of a stream that cannot be opened has its reason in `error`.
+    """
+    arrived: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
+    connection = _connection(request.url)
+    opened: list[socket.socket] = []
+    closed = threading.Event()
+    reader = threading.Thread(target=_read_on, args=(request, connection, opened, closed, arrived.put), daemon=True)
+    reader.start()
+    try:
+        while True:
+            try:
+                part = arrived.get(timeout=_IDLE)
+            except queue.Empty:
+                yield {}
+                continue
+            if part is None:
+                return
+            yield part
+    finally:
+        # Ends the thread that reads, whether or not it is connected yet.
+        closed.set()
+        for opened_socket in opened:
+            with contextlib.suppress(OSError):
+                opened_socket.shutdown(socket.SHUT_RDWR)
+
+
+def _read_on(
+    request: _Request,
+    connection: http.client.HTTPConnection,
+    opened: list[socket.socket],
+    closed: threading.Event,
+    put: Callable[[Result | None], None],
+) -> None:
+    """Read the response until its end, in a thread of its own.
+
+    opened: gets the socket. closed: nobody reads the results any more.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    try:
+        connection.request(request.method, request.target, None, request.headers)
+        connected = connection.sock
+        opened.append(connected)
+        if closed.is_set():
+            return
+        response = connection.getresponse()
+        put(_head(response))
+        connected.settimeout(None)
+        while data := response.read1(_PIECE):
+            put({"text": decoder.decode(data)})
+    except (OSError, http.client.HTTPException) as error:
+        put({"error": f"{request.url}: {error or type(error).__name__}"})
+    finally:
+        connection.close()
+        put(None)
 
 
 def _connection(url: str) -> http.client.HTTPConnection:

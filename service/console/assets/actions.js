@@ -4,7 +4,7 @@ import { card, duration, el, moment, number, percent, table } from "./dom.js";
 
 // Returns whether actions are allowed, and the function that makes the button of an action, or "" if that is not possible.
 // After success, `again` runs.
-async function buttons(again) {
+export async function buttons(again) {
   const { actions, allowed } = await load("actions");
   const names = new Set(actions.map((one) => one.name));
   const button = (label, name, values, question) => {
@@ -18,6 +18,7 @@ async function buttons(again) {
       try {
         const answer = await act(name, chosen);
         await again();
+        button.disabled = false;
         result.textContent = `${label}: ${Object.entries(answer).map(([key, value]) => `${key} ${value}`).join(", ")}`;
       } catch (error) {
         result.textContent = error.message;

@@ -32,3 +32,26 @@ export function live(name, parameters, take, state) {
   });
   return () => source.close();
 }
+
+// Runs an action whose results arrive as events, and calls `take` with each until it ends or the returned function is
+// called. `ended` gets the error, if there is one.
+export function follow(name, parameters, take, ended) {
+  const controller = new AbortController();
+  const body = JSON.stringify(Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== "")));
+  const headers = { "content-type": "application/json", "x-rowcall-console": "1" };
+  const read = async () => {
+    const response = await fetch(`/console/api/actions/${name}`, { method: "POST", headers, body, signal: controller.signal });
+    if (!response.ok) throw new Error((await response.json()).detail);
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      const lines = (rest + part.value).split("\n");
+      rest = lines.pop();
+      for (const line of lines) if (line.startsWith("data: ")) take(JSON.parse(line.slice(6)));
+    }
+  };
+  read().then(() => ended(null), (error) => {
+    if (!controller.signal.aborted) ended(error);
+  });
+  return () => controller.abort();
+}

@@ -1,8 +1,10 @@
 // The pages of the console. The address after # names the page and its parameters.
 import { cache, queues, sessions } from "./actions.js";
 import { live, load } from "./api.js";
-import { bytes, card, chart, duration, el, moment, number, percent, shown, table } from "./dom.js";
+import { bytes, card, chart, duration, el, moment, number, percent, redraw, shown, table } from "./dom.js";
 import { endpoint, endpoints, link, traffic } from "./endpoints.js";
+import { events } from "./events.js";
+import { recentTraces, trace } from "./traces.js";
 
 const content = document.getElementById("content");
 const state = document.getElementById("state");
@@ -39,7 +41,8 @@ function overview(content) {
       chart("Errors a second", history.map((one) => one.errorsPerSecond), number),
       chart("Waiting for a connection", history.map((one) => one.pools.reduce((sum, pool) => sum + pool.waiting, 0)), number),
     );
-    tables.replaceChildren(
+    redraw(
+      tables,
       table("Connection pools", [["Connection", (one) => one.connection], ["Pool", (one) => one.pool], ["Connections", (one) => number(one.connections), true], ["In flight", (one) => number(one.inFlight), true], ["Waiting", (one) => number(one.waiting), true]], now.pools),
       table("Processes", [["Process", (one) => one.name], ["Pid", (one) => one.pid, true], ["Memory", (one) => bytes(one.memoryBytes), true], ["Processor time", (one) => duration(one.processorSeconds), true], ["Open files", (one) => number(one.openFiles), true]], now.processes),
       table("Event streams", [["Path", (one) => one.path], ["Open", (one) => number(one.open), true]], now.streams),
@@ -113,7 +116,7 @@ function log(content, parameters, title = "Log", more = []) {
   let entries = [];
   let stop = () => {};
   const mark = (name) => (name === "Error" || name === "Fatal" ? "bad" : name === "Warning" ? "warn" : null);
-  const draw = () => result.replaceChildren(table("Entries, newest first", [["Time", (one) => moment(one.time)], ["Level", (one) => el("span", { class: mark(one.level) }, one.level)], ["Channel", (one) => one.channel], ["Message", (one) => (one.exception ? el("div", {}, one.message, el("pre", {}, one.exception)) : one.message)], ...more], entries));
+  const draw = () => redraw(result, table("Entries, newest first", [["Time", (one) => moment(one.time)], ["Level", (one) => el("span", { class: mark(one.level) }, one.level)], ["Channel", (one) => one.channel], ["Message", (one) => (one.exception ? el("div", {}, one.message, el("pre", {}, one.exception)) : one.message)], ...more], entries));
   const start = () => {
     stop();
     entries = [];
@@ -130,7 +133,16 @@ function log(content, parameters, title = "Log", more = []) {
   return () => stop();
 }
 
-const requests = (content, parameters) => log(content, { channel: "rowcall.http", ...parameters }, "Requests");
+async function requests(content, parameters) {
+  const traces = await recentTraces();
+  const trace = [["Trace", (one) => (one.properties.TraceId ? traces.link(one.properties.TraceId) : "")]];
+  const stop = log(content, { channel: "rowcall.http", ...parameters }, "Requests", traces.enabled ? trace : []);
+  content.append(traces.room);
+  return () => {
+    stop();
+    traces.stop();
+  };
+}
 
 // Slow requests, each with a link to its endpoint, where its plan can be asked for.
 const SLOW = /^slow request: (\S+) (\S+) /;
@@ -139,7 +151,8 @@ const slow = (content, parameters) => log(content, { channel: "rowcall.slow", ..
   return found ? el("a", { href: link({ method: found[1], path: found[2] }) }, `Plan of ${found[1]} ${found[2]}`) : "";
 }]]);
 
-const PAGES = { overview, endpoints, traffic, requests, slow, database, cache, queues, sessions, configuration, diagnosis, schema, log };
+const PAGES = { overview, endpoints, traffic, requests, slow, database, cache, queues, events: events(say), sessions, configuration, diagnosis, schema, log };
+const DETAILS = { endpoint, trace };
 let leave = () => {};
 let visit = 0;
 
@@ -150,7 +163,7 @@ async function show() {
   leave = () => {};
   say("");
   const [name, query] = (location.hash.slice(1) || "overview").split("?");
-  const page = name === "endpoint" ? endpoint : PAGES[name] ?? overview;
+  const page = DETAILS[name] ?? PAGES[name] ?? overview;
   for (const anchor of document.querySelectorAll("nav a")) {
     if (anchor.getAttribute("href") === `#${name}`) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");

@@ -40,26 +40,43 @@ export function table(title, columns, rows) {
   return el("section", {}, heading, scroll);
 }
 
+const FOCUSABLE = "a, button, input, select, textarea, [tabindex]";
+const named = (element) => element.getAttribute("aria-label") ?? element.textContent;
+
+// Replaces the children of an element again and again, and keeps the focus and how far regions are scrolled.
+export function redraw(room, ...children) {
+  const focusable = [...room.querySelectorAll(FOCUSABLE)];
+  const focused = focusable.indexOf(document.activeElement);
+  const scrolled = new Map(focusable.filter((one) => one.scrollLeft).map((one) => [named(one), one.scrollLeft]));
+  room.replaceChildren(...children);
+  if (focused < 0 && !scrolled.size) return;
+  const now = [...room.querySelectorAll(FOCUSABLE)];
+  for (const one of now) if (scrolled.has(named(one))) one.scrollLeft = scrolled.get(named(one));
+  if (focused >= 0 && now[focused] && named(now[focused]) === named(focusable[focused])) now[focused].focus({ preventScroll: true });
+}
+
 export function card(title, value, mark = null) {
   return el("div", {}, el("dt", {}, title), el("dd", { class: mark }, value));
 }
 
 const SVG = "http://www.w3.org/2000/svg";
 
+// Creates an element of a drawing.
+export function svg(name, attributes, ...children) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
 // A line chart of the last values, oldest first; null is a gap.
 export function chart(title, values, format) {
   const numbers = values.filter((value) => value !== null);
-  const most = Math.max(...numbers, Number.MIN_VALUE);
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("class", "chart");
-  svg.setAttribute("viewBox", "0 0 120 100");
-  svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("role", "img");
+  const most = Math.max(...numbers);
   const last = numbers.length ? format(numbers[numbers.length - 1]) : "no values";
-  svg.setAttribute("aria-label", `${title}: ${last}, at most ${numbers.length ? format(most) : "–"}`);
-  const line = document.createElementNS(SVG, "polyline");
-  const points = values.map((value, place) => (value === null ? null : `${120 - values.length + place},${98 - (value / most) * 94}`));
-  line.setAttribute("points", points.filter((point) => point !== null).join(" "));
-  svg.append(line);
-  return el("figure", {}, el("figcaption", {}, `${title}: ${last}`), svg);
+  const points = values.map((value, place) => (value === null ? null : `${120 - values.length + place},${98 - (most > 0 ? value / most : 0) * 94}`));
+  const line = svg("polyline", { points: points.filter((point) => point !== null).join(" ") });
+  const label = `${title}: ${last}, at most ${numbers.length ? format(most) : "–"}`;
+  const drawing = svg("svg", { class: "chart", viewBox: "0 0 120 100", preserveAspectRatio: "none", role: "img", "aria-label": label }, line);
+  return el("figure", {}, el("figcaption", {}, `${title}: ${last}`), drawing);
 }

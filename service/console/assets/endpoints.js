@@ -11,25 +11,31 @@ export async function endpoints(content) {
   const rowHeight = 3.25 * parseFloat(getComputedStyle(document.documentElement).fontSize);
   const search = el("input", { type: "search", id: "search" });
   const schema = el("select", { id: "schema" }, el("option", { value: "" }, "all"));
+  const grouping = el("select", {}, [["", "nothing"], ["schema", "schema"], ["tag", "tag"]].map(([value, label]) => el("option", { value }, label)));
   const count = el("p", { role: "status", class: "soft" });
   const rows = el("ul");
   const list = el("div", { class: "list", tabindex: "0", role: "region", "aria-label": "Endpoints" }, rows);
   const left = el("div");
   let pages = new Map();
   let total = 0;
+  let rowCount = 0;
+  let groups = [];
   let generation = 0;
 
   async function page(place) {
     if (pages.has(place)) return;
     pages.set(place, null);
     const mine = generation;
-    const result = await load("endpoints", { search: search.value, schema: schema.value, offset: place * PAGE, limit: PAGE });
+    const result = await load("endpoints", { search: search.value, schema: schema.value, group: grouping.value, offset: place * PAGE, limit: PAGE });
     if (mine !== generation) return;
     pages.set(place, result.endpoints);
     if (place === 0) {
       total = result.total;
       count.textContent = `${number(total)} endpoint${total === 1 ? "" : "s"}`;
-      rows.style.height = `${total * rowHeight}px`;
+      groups = grouping.value ? result.groups : [];
+      rowCount = total + groups.length;
+      for (let place = 0, start = 0; place < groups.length; start += groups[place].count + 1, place += 1) groups[place].row = start;
+      rows.style.height = `${rowCount * rowHeight}px`;
       if (schema.options.length === 1) schema.append(...result.schemas.map((name) => el("option", { value: name }, name)));
       left.replaceChildren(table("Left out", [["Reason", (reason) => reason]], result.leftOut));
     }
@@ -38,28 +44,40 @@ export async function endpoints(content) {
 
   function draw() {
     const first = Math.max(0, Math.floor(list.scrollTop / rowHeight) - 5);
-    const end = Math.min(total, Math.ceil((list.scrollTop + list.clientHeight) / rowHeight) + 5);
+    const end = Math.min(rowCount, Math.ceil((list.scrollTop + list.clientHeight) / rowHeight) + 5);
     const focused = rows.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     const visible = [];
     for (let place = first; place < end; place += 1) {
-      const known = pages.get(Math.floor(place / PAGE));
-      if (!known) {
-        page(Math.floor(place / PAGE));
+      const group = groups.findLastIndex((one) => one.row <= place);
+      if (group >= 0 && groups[group].row === place) {
+        visible.push(header(groups[group], place));
         continue;
       }
-      const item = known[place % PAGE];
+      const index = place - group - 1;
+      const known = pages.get(Math.floor(index / PAGE));
+      if (!known) {
+        page(Math.floor(index / PAGE));
+        continue;
+      }
+      const item = known[index % PAGE];
       if (item) visible.push(row(item, place));
     }
     rows.replaceChildren(...visible);
     if (focused !== null) [...rows.querySelectorAll("a")].find((anchor) => anchor.getAttribute("href") === focused)?.focus({ preventScroll: true });
   }
 
+  function at(place, content) {
+    const element = el("li", { "aria-setsize": rowCount, "aria-posinset": place + 1 }, content);
+    element.style.top = `${place * rowHeight}px`;
+    return element;
+  }
+
+  const header = (group, place) => at(place, el("h3", {}, `${group.name || "without a tag"} (${number(group.count)})`));
+
   function row(item, place) {
     const requests = item.traffic ? `${number(item.traffic.requests)} requests` : "";
     const anchor = el("a", { href: link(item) }, el("span", {}, item.method), el("span", {}, item.path), el("span", {}, requests), el("span", { class: "soft" }, `${item.routine} · ${item.access}`));
-    const element = el("li", { "aria-setsize": total, "aria-posinset": place + 1 }, anchor);
-    element.style.top = `${place * rowHeight}px`;
-    return element;
+    return at(place, anchor);
   }
 
   function start() {
@@ -71,8 +89,9 @@ export async function endpoints(content) {
 
   search.addEventListener("input", start);
   schema.addEventListener("change", start);
+  grouping.addEventListener("change", start);
   list.addEventListener("scroll", () => requestAnimationFrame(draw));
-  const filter = el("form", { class: "filter", submit: (event) => event.preventDefault() }, el("label", {}, "Search", search), el("label", {}, "Schema", schema));
+  const filter = el("form", { class: "filter", submit: (event) => event.preventDefault() }, el("label", {}, "Search", search), el("label", {}, "Schema", schema), el("label", {}, "Group by", grouping));
   content.append(el("h2", {}, "Endpoints"), filter, count, list, left);
   await start();
 }
@@ -107,6 +126,7 @@ export async function endpoint(content, parameters) {
   if (traffic) {
     cards.push(card("Requests since the start", number(traffic.requests)), card("Errors", percent(traffic.requests ? traffic.errors / traffic.requests : null)), card("Mean", duration(traffic.meanSeconds)), card("p99", duration(traffic.p99Seconds)));
   }
+  const attempt = await tryIt(item);
   const hour = el("div");
   lastHour(hour, item);
   content.append(
@@ -122,9 +142,13 @@ export async function endpoint(content, parameters) {
     el("pre", {}, shown(item.sql ?? item.description.routine.definition)),
     el("h3", {}, "Plan"),
     explain(parameters),
-    await tryIt(item),
+    attempt.element,
   );
-  return repeatedly(async () => lastHour(hour, await load("endpoint", parameters)));
+  const stop = repeatedly(async () => lastHour(hour, await load("endpoint", parameters)));
+  return () => {
+    stop();
+    attempt.stop();
+  };
 }
 
 // A button that shows the plan of the statement, which is not run.

@@ -14,6 +14,7 @@ from rowcall.core.config import Settings
 from rowcall.core.documents.http_files import HttpFileOptions
 from rowcall.core.documents.openapi import VERSIONS, OpenApi, OpenApiOptions, similar_to
 from rowcall.core.documents.reference_page import ReferencePage
+from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.tables import table_formats
 from rowcall.service.startup_error import StartupError
@@ -75,6 +76,7 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
         camel=settings.flag("Service:CamelCaseNames"),
         claims=auth_options(settings).mapping,
         tables=table_formats(settings),
+        level=NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper()),
     )
 
 

@@ -11,6 +11,7 @@ from rowcall.core.config import Settings
 from rowcall.service.startup_error import StartupError
 
 _P = "Tracing:"
+_STORED = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class TracingOptions:
     """Set application_name to the trace, so that PostgreSQL shows it."""
     delay: float
     """Seconds for which spans are collected before they are sent."""
+    stored: int = 0
+    """Number of spans that a worker stores for the console; 0 without it."""
 
 
 def tracing_options(settings: Settings) -> TracingOptions | None:
@@ -56,6 +59,7 @@ def tracing_options(settings: Settings) -> TracingOptions | None:
         settings.flag(_P + "TrustCallers"),
         names,
         max(0.05, settings.seconds(_P + "Interval")),
+        _STORED if settings.flag("Console:Enabled") else 0,
     )
 
 

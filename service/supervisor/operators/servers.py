@@ -23,6 +23,7 @@ from rowcall.service.options.server.metrics import admin_options, profiling_opti
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot
 from rowcall.service.startup_error import StartupError
+from rowcall.service.supervisor.event_routing import EventRouting
 from rowcall.service.supervisor.operators.profiling import Profiler, ProfileTarget
 from rowcall.service.supervisor.processes.questions import Questions
 from rowcall.service.supervisor.processes.workers import Workers
@@ -52,6 +53,7 @@ class Shown:
     workers: Workers
     questions: Questions
     connector: Connector
+    events: EventRouting
     keys: Callable[[], KeyRing]
     urls: Callable[[], Sequence[str]]
 
@@ -159,6 +161,11 @@ class OperatorServers:
             shown.questions.invalidate_tags,
             shown.questions.invalidate_entry,
             shown.questions.identify,
+            lambda: shown.events.activity,
+            lambda: shown.events.channels,
+            shown.questions.streams,
+            shown.questions.spans,
+            shown.questions.end_stream,
         )
         self._console = Console(options.console, options.token, sources)
         return self._console

@@ -7,7 +7,15 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from rowcall.service.supervisor.channel import IdentityReply, InvalidateEntry, InvalidateTags, InvalidationReply
+from rowcall.service.supervisor.channel import (
+    EndStreamReply,
+    IdentityReply,
+    InvalidateEntry,
+    InvalidateTags,
+    InvalidationReply,
+    SpansReply,
+    StreamsReply,
+)
 from rowcall.service.supervisor.processes.worker_process import SAMPLE_WITHIN, Gauges, Headers
 from rowcall.service.supervisor.processes.workers import Workers
 
@@ -47,3 +55,20 @@ class Questions:
         """Return which user request headers authenticate, sent from an address."""
         worker = self._workers.any_serving()
         return None if worker is None else await worker.identify(self.number(), headers, address)
+
+    async def streams(self) -> list[tuple[int, StreamsReply | None]]:
+        """Return the process id of each worker, and its open event streams."""
+        workers, number = self._workers.running, self.number()
+        reports = await asyncio.gather(*(worker.streams(number) for worker in workers))
+        return [(worker.process.pid, report) for worker, report in zip(workers, reports, strict=True)]
+
+    async def spans(self, trace: str | None) -> list[tuple[int, SpansReply | None]]:
+        """Return the process id of each worker, and its spans of a trace; with None, the first ones of its requests."""
+        workers, number = self._workers.running, self.number()
+        reports = await asyncio.gather(*(worker.spans(number, trace) for worker in workers))
+        return [(worker.process.pid, report) for worker, report in zip(workers, reports, strict=True)]
+
+    async def end_stream(self, pid: int, stream: int) -> EndStreamReply | None:
+        """End an event stream of the worker with this process id; None without such a worker or an answer."""
+        worker = next((item for item in self._workers.running if item.process.pid == pid), None)
+        return None if worker is None else await worker.end_stream(self.number(), stream)

@@ -18,6 +18,8 @@ from rowcall.service.sockets.listeners import Listener
 from rowcall.service.supervisor.channel import (
     ActivateSnapshot,
     Channel,
+    EndStream,
+    EndStreamReply,
     GaugesReply,
     GaugesRequest,
     Identify,
@@ -31,6 +33,10 @@ from rowcall.service.supervisor.channel import (
     ProfileReply,
     SnapshotActivated,
     SnapshotPrepared,
+    SpansReply,
+    SpansRequest,
+    StreamsReply,
+    StreamsRequest,
     TakeProfile,
     WorkerEvent,
 )
@@ -44,10 +50,22 @@ INVALIDATE_WITHIN = 10.0
 """Seconds within which a worker must have invalidated cached responses."""
 IDENTIFY_WITHIN = 10.0
 """Seconds within which a worker must have authenticated a user, for which it may ask the database."""
+END_STREAM_WITHIN = 5.0
+"""Seconds within which a worker must have ended an event stream."""
 PREPARE_WITHIN = 60.0
 """Seconds that a worker may take to build a schema snapshot."""
 
-_Question = GaugesRequest | TakeProfile | InvalidateTags | InvalidateEntry | Identify
+_Question = (
+    GaugesRequest
+    | TakeProfile
+    | InvalidateTags
+    | InvalidateEntry
+    | Identify
+    | StreamsRequest
+    | SpansRequest
+    | EndStream
+)
+_Answer = GaugesReply | ProfileReply | InvalidationReply | IdentityReply | StreamsReply | SpansReply | EndStreamReply
 Headers = tuple[tuple[str, str], ...]
 Gauges = list[tuple[str, Mapping[str, str], float]]
 
@@ -72,9 +90,7 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
     )
 
 
-def _result_of(
-    answer: GaugesReply | ProfileReply | InvalidationReply | IdentityReply,
-) -> Gauges | str | InvalidationReply | IdentityReply:
+def _result_of(answer: _Answer) -> Gauges | str | _Answer:
     if isinstance(answer, GaugesReply):
         return answer.gauges
     return answer.text if isinstance(answer, ProfileReply) else answer
@@ -153,6 +169,21 @@ class WorkerProcess:
         result: IdentityReply | None = await self._reply_to(Identify(number, headers, address), IDENTIFY_WITHIN)
         return result
 
+    async def streams(self, number: int) -> StreamsReply | None:
+        """Return the open event streams of the worker; None without an answer."""
+        result: StreamsReply | None = await self._reply_to(StreamsRequest(number), SAMPLE_WITHIN)
+        return result
+
+    async def spans(self, number: int, trace: str | None) -> SpansReply | None:
+        """Return stored spans of the worker; None without an answer."""
+        result: SpansReply | None = await self._reply_to(SpansRequest(number, trace), SAMPLE_WITHIN)
+        return result
+
+    async def end_stream(self, number: int, stream: int) -> EndStreamReply | None:
+        """End an event stream of the worker; None without an answer."""
+        result: EndStreamReply | None = await self._reply_to(EndStream(number, stream), END_STREAM_WITHIN)
+        return result
+
     async def _reply_to(self, question: _Question, seconds: float) -> Any:
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
         self.channel.send(question)
@@ -182,7 +213,7 @@ class WorkerProcess:
                 if isinstance(message, LogEntries):
                     self._remember_error(message.entries)
                     current_log().take(message.entries)
-                elif isinstance(message, GaugesReply | ProfileReply | InvalidationReply | IdentityReply):
+                elif isinstance(message, _Answer):
                     response = self._questions.get(message.number)
                     if response is not None and not response.done():
                         response.set_result(_result_of(message))

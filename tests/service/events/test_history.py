@@ -87,7 +87,7 @@ def test_batches_travel() -> None:
 @given(st.lists(st.binary(min_size=1, max_size=3 * PIECE), max_size=5))
 def test_a_backlog_gives_everything_in_pieces(texts: list[bytes]) -> None:
     backlog = SendQueue(10)
-    assert backlog.add(texts, bounded=True)
+    assert backlog.add(texts, bounded=True) == 0
     pieces = []
     while backlog:
         pieces.append(backlog.take())
@@ -99,7 +99,7 @@ def test_a_full_backlog_drops_the_oldest_and_says_so_but_not_what_has_begun() ->
     backlog = SendQueue(2)
     backlog.add([b"a" * (PIECE + 1)], bounded=True)
     assert backlog.take() == b"a" * PIECE
-    assert not backlog.add([b"b\n", b"c\n", b"d\n", b"e\n"], bounded=True)
+    assert backlog.add([b"b\n", b"c\n", b"d\n", b"e\n"], bounded=True) == 2
     assert backlog.take() == b"a"
     assert backlog.take() == b'event: gap\ndata: {"missed":2}\n\nd\n'
     assert backlog.take() == b"e\n"

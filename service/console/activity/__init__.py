@@ -1,0 +1,1 @@
+"""What the workers do at the moment: their event streams and the traces of their requests."""

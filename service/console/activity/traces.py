@@ -1,0 +1,106 @@
+"""Traces of the last requests: the spans that the workers have stored, while both tracing and the console are on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rowcall.core.errors.problems import Problem
+from rowcall.service.console.query import whole
+from rowcall.service.console.sources import Sources
+from rowcall.service.tracing.span_entry import SpanEntry
+
+_TRACE = re.compile(r"[0-9a-f]{32}")
+_PAGE = 50
+_MOST = 200
+
+Located = tuple[str, SpanEntry]
+"""A span with the name of the process that has recorded it."""
+
+
+def traces(sources: Sources, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the last requests that were traced, newest first. Raises `Problem` 400 for an invalid `limit`."""
+    limit = whole(query, "limit", _PAGE, _MOST)
+    roots = [] if sources.options.tracing is None else _spans(sources, None)
+    roots.sort(key=lambda item: -item[1].begins)
+    return {
+        "enabled": sources.options.tracing is not None,
+        "traces": [{"trace": span.trace, **_described(worker, span, span.begins)} for worker, span in roots[:limit]],
+    }
+
+
+def trace(sources: Sources, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the stored spans of the trace `id`, each below the one that it is part of. Raises `Problem`: 400 for an
+    invalid id, 404 if none is stored.
+    """
+    name = query.get("id", "")
+    if not _TRACE.fullmatch(name):
+        raise Problem(400, f"id: {name[:50]!r} is no trace id of 32 hexadecimal digits")
+    spans = [] if sources.options.tracing is None else _spans(sources, name)
+    if not spans:
+        raise Problem(404, "no span of this trace is stored: it was not sampled, or newer ones have replaced it")
+    first = min(span.begins for _, span in spans)
+    last = max(span.ends for _, span in spans)
+    return {
+        "trace": name,
+        "began": first / 1e9,
+        "seconds": (last - first) / 1e9,
+        "spans": [
+            {**_described(worker, span, first), "depth": depth, "endpoint": _endpoint(sources, span)}
+            for depth, (worker, span) in _nested(spans)
+        ],
+    }
+
+
+def _spans(sources: Sources, name: str | None) -> list[Located]:
+    """Return the spans of a trace, of all workers; without a name, the first span of each request."""
+    workers = {pid: f"worker {number}" for number, pid in enumerate(sources.workers()) if pid is not None}
+    return [
+        (workers.get(pid, f"process {pid}"), span)
+        for pid, answer in sources.run(sources.spans(name))
+        if answer is not None
+        for span in answer.spans
+    ]
+
+
+def _described(worker: str, span: SpanEntry, zero: int) -> dict[str, Any]:
+    """Return the members of a span. zero: from which its offset counts, in nanoseconds since 1970."""
+    return {
+        "span": span.id,
+        "name": span.name,
+        "kind": span.kind,
+        "worker": worker,
+        "began": span.begins / 1e9,
+        "offsetSeconds": (span.begins - zero) / 1e9,
+        "seconds": (span.ends - span.begins) / 1e9,
+        "failed": span.failed,
+        "attributes": span.attributes,
+    }
+
+
+def _endpoint(sources: Sources, span: SpanEntry) -> dict[str, str] | None:
+    """Return method and path of the endpoint whose request the span is; None if it is none."""
+    if not span.root:
+        return None
+    name = (span.attributes.get("http.request.method"), span.attributes.get("http.route"))
+    for item in sources.snapshot().endpoints:
+        if (item.method, item.path) == name:
+            return {"method": item.method, "path": item.path}
+    return None
+
+
+def _nested(spans: Sequence[Located]) -> list[tuple[int, Located]]:
+    """Return the spans with their depth, each behind the one that it is part of, in the order of their beginnings."""
+    known = {span.id for _, span in spans}
+    below: dict[str | None, list[Located]] = {}
+    for item in sorted(spans, key=lambda item: (item[1].begins, -item[1].ends)):
+        parent = item[1].parent
+        below.setdefault(parent if parent in known else None, []).append(item)
+    result: list[tuple[int, Located]] = []
+    waiting = [(0, item) for item in reversed(below.get(None, []))]
+    while waiting:
+        depth, item = waiting.pop()
+        result.append((depth, item))
+        waiting += [(depth + 1, child) for child in reversed(below.get(item[1].id, []))]
+    return result

@@ -1,0 +1,72 @@
+"""What operators see of the events: numbers of a host, and the open streams of a worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rowcall.core.auth.claims import IdentityClaims
+    from rowcall.service.events.broadcaster import Broadcaster
+
+_MOST_STREAMS = 300
+"""Most streams of a worker that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class HubActivity:
+    """Numbers of events since the start. published: by requests of this host. received: from other hosts. notified: by
+    PostgreSQL, by channel. stored: in the replay buffer, which has room for `most`.
+    """
+
+    published: int
+    received: int
+    notified: dict[str, int]
+    stored: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class StreamEntry:
+    """An open event stream. number: among those of its worker. user: name of the user, None for an anonymous caller.
+    address: of the client. began: in seconds since 1970. waiting, dropped: events that its reader has not taken yet,
+    and has missed.
+    """
+
+    number: int
+    path: str
+    channel: str
+    user: str | None
+    address: str
+    began: float
+    waiting: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStreams:
+    """The open event streams of a worker. count: of all. streams: the oldest ones."""
+
+    count: int
+    streams: tuple[StreamEntry, ...]
+
+
+def open_streams(events: Broadcaster, claims: IdentityClaims) -> OpenStreams:
+    """Return the open event streams of this worker."""
+    streams = events.open_streams()
+    return OpenStreams(
+        len(streams),
+        tuple(
+            StreamEntry(
+                stream.number,
+                stream.path,
+                stream.viewer.channel,
+                None if stream.viewer.user is None else claims.name_of(stream.viewer.user),
+                stream.client,
+                stream.began,
+                stream.waiting,
+                stream.dropped,
+            )
+            for stream in streams[:_MOST_STREAMS]
+        ),
+    )

@@ -1,0 +1,232 @@
+"""Requests from the console: files, credentials of users, and event streams, as JSON and in the page (issue 38)."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.harness.browser import TIMEOUT, browser, needs_browser
+from tests.harness.console import console_client, console_link, operator
+from tests.harness.database import Database
+from tests.harness.expect import problem
+from tests.harness.service import Service
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+from tests.http.members import member_sql
+
+SQL = """
+create function import_lines(_note text default null, _meta json default null) returns json language sql as
+    $$ select json_build_object('note', _note, 'files', _meta) $$;
+comment on function import_lines(text, json) is 'HTTP POST /import
+allow_anonymous
+upload
+param _meta is upload metadata';
+create function publish(_text text) returns text language plpgsql as
+    $$begin raise info '%', _text; return 'published'; end$$;
+comment on function publish(text) is E'HTTP POST /publish\\nallow_anonymous\\nsse news';
+create function change() returns text language sql as $$ select 'changed' $$;
+comment on function change() is E'HTTP POST /change\\nauthorize';
+"""
+TOKEN = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"
+SETTINGS = {
+    "Console:Enabled": "true",
+    "Console:AllowActions": "true",
+    "Console:Url": "http://127.0.0.1:0",
+    "Admin:BearerToken": TOKEN,
+    "Auth:CookieAuth": "true",
+    "Auth:BearerTokenAuth": "true",
+    "Service:UploadOptions:Enabled": "true",
+}
+BOUNDARY = "x-boundary"
+FILE = (
+    f"--{BOUNDARY}\r\ncontent-disposition: form-data; name=file; filename=letters.txt\r\n"
+    f"content-type: text/plain\r\n\r\nabcdefg\r\n--{BOUNDARY}--\r\n"
+)
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve) -> Service:
+    return serve(database, member_sql() + SQL, SETTINGS, workers=2)
+
+
+@pytest.fixture(scope="module")
+def console(service: Service) -> Iterator[httpx.Client]:
+    with operator(service, TOKEN) as client:
+        yield client
+
+
+def sent(console: httpx.Client, **values: str) -> dict[str, Any]:
+    response = console.post("/console/api/actions/send-request", json=values)
+    assert response.status_code == 200, response.text
+    result: dict[str, Any] = response.json()
+    return result
+
+
+def refused(console: httpx.Client, **values: str) -> str:
+    response = console.post("/console/api/actions/send-request", json={"method": "POST", "path": "/change", **values})
+    detail: str = problem(response, 400)["detail"]
+    return detail
+
+
+def test_files_are_sent(console: httpx.Client) -> None:
+    body = base64.b64encode(FILE.encode()).decode()
+    content_type = f"multipart/form-data; boundary={BOUNDARY}"
+    response = sent(console, method="POST", path="/import?note=x", bodyBase64=body, contentType=content_type)
+    assert response["status"] == 200, response
+    result = json.loads(response["body"])
+    assert (result["note"], result["files"][0]["fileName"], result["files"][0]["size"]) == ("x", "letters.txt", 7)
+
+
+def test_credentials_of_a_sign_in_are_sent(console: httpx.Client) -> None:
+    assert sent(console, method="POST", path="/change")["status"] == 401
+    signed_in = sent(console, method="POST", path="/api/let-in", body='{"nick": "kiri"}')
+    (cookie,) = (value for name, value in signed_in["headers"] if name == "set-cookie")
+    response = sent(console, method="POST", path="/change", cookie=cookie.partition(";")[0])
+    assert (response["status"], response["body"]) == (200, "changed")
+    by_token = sent(console, method="POST", path="/api/let-in", body='{"nick": "kiri", "scheme": "BearerToken"}')
+    token = json.loads(by_token["body"])["accessToken"]
+    assert sent(console, method="POST", path="/change", authorization=f"Bearer {token}")["status"] == 200
+
+
+@pytest.mark.attack
+def test_invalid_contents_and_headers_are_refused(console: httpx.Client) -> None:
+    assert "base64" in refused(console, bodyBase64="no base64!")
+    assert "exclude" in refused(console, bodyBase64="eA==", body="{}")
+    assert "no API keys" in refused(console, apiKey="x")
+    for name in ("cookie", "authorization"):
+        assert "control characters" in refused(console, **{name: "a\r\nx: y"})
+    assert "control characters" in refused(console, body="{}", contentType="a\r\nx: y")
+
+
+def test_api_keys_are_sent(own_database: Database, serve_once: Serve) -> None:
+    sql = """
+    create function find_key(_digest text) returns table (user_id int) language sql as
+        $$ select 41 where _digest = encode(sha256('right'), 'hex') $$;
+    create function own() returns text language sql as $$ select 'mine' $$;
+    comment on function own() is E'HTTP GET /own\\nauthorize';
+    """
+    settings = {
+        **SETTINGS,
+        "Auth:ApiKey:Enabled": "true",
+        "Auth:ApiKey:Header": "X-Shop-Key",
+        "Auth:ApiKey:Command": "select * from find_key($1)",
+    }
+    service = serve_once(own_database, sql, settings)
+    with operator(service, TOKEN) as client:
+        assert sent(client, method="GET", path="/own", apiKey="wrong")["status"] == 401
+        assert sent(client, method="GET", path="/own", apiKey="right")["body"] == "mine"
+        item = client.get("/console/api/endpoint", params={"method": "GET", "path": "/own"}).json()
+        assert item["apiKeyHeader"] == "x-shop-key"
+
+
+def test_an_event_stream_is_sent_on(service: Service, console: httpx.Client) -> None:
+    path = "/console/api/actions/open-stream"
+    with console.stream("POST", path, json={"path": "/publish/news"}) as response:
+        assert response.headers["content-type"] == "text/event-stream"
+        parts = (json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: "))
+        assert next(parts)["status"] == 200
+        assert "connected" in next(parts)["text"]
+        service.post("/publish", json={"text": "Grüße"})
+        assert "data: Grüße" in next(parts)["text"]
+    wait_until(lambda: not console.get("/console/api/events").json()["streams"], "the stream ends with its reader")
+
+
+def test_a_stream_that_is_refused_ends_with_the_response(console: httpx.Client) -> None:
+    with console.stream("POST", "/console/api/actions/open-stream", json={"path": "/nothing"}) as response:
+        parts = [json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: ")]
+    assert parts[0]["status"] == 404
+    assert "Not Found" in parts[1]["text"]
+    problem(console.post("/console/api/actions/open-stream", json={"path": "//x y"}), 400)
+
+
+@pytest.mark.attack
+def test_streams_are_opened_by_pages_of_the_console_only(service: Service) -> None:
+    address, _ = console_link(service)
+    with console_client(address, TOKEN) as client:
+        client.post("/console/api/session")
+        del client.headers["authorization"]
+        problem(client.post("/console/api/actions/open-stream", json={"path": "/publish/news"}), 403)
+
+
+def test_an_endpoint_has_what_its_forms_need(console: httpx.Client) -> None:
+    item = console.get("/console/api/endpoint", params={"method": "POST", "path": "/publish"}).json()
+    assert item["stream"] == "/publish/news"
+    assert {"method": "POST", "path": "/api/let-in"} in item["signIn"]
+    assert item["apiKeyHeader"] is None
+    item = console.get("/console/api/endpoint", params={"method": "POST", "path": "/import"}).json()
+    assert (item["stream"], item["description"]["upload"]) == (None, True)
+
+
+# --- the page ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tab(service: Service) -> Iterator[Page]:
+    address, _ = console_link(service)
+    with browser() as opened:
+        page = opened.new_page()
+        page.set_default_timeout(TIMEOUT)
+        mistakes: list[str] = []
+        page.on("pageerror", lambda error: mistakes.append(str(error)))
+        page.on("console", lambda line: mistakes.append(line.text) if line.type == "error" else None)
+        page.goto(f"{address}/console/sign-in#{TOKEN}")
+        page.wait_for_url(f"{address}/console/")
+        yield page
+        assert mistakes == []
+
+
+def visit(page: Page, method: str, path: str) -> None:
+    page.evaluate("name => { location.hash = name }", f"endpoint?method={method}&path={path}")
+    expect(page.locator("h2")).to_have_text(f"{method} {path}")
+
+
+@needs_browser
+@pytest.mark.slow
+def test_files_sign_in_and_events_in_the_page(service: Service, tab: Page) -> None:
+    form = tab.get_by_role("form", name="Try it")
+    visit(tab, "POST", "/import")
+    form.get_by_label("Files").set_input_files({"name": "letters.txt", "mimeType": "text/plain", "buffer": b"abcdefg"})
+    form.get_by_label("note").fill("a note")
+    form.get_by_role("button", name="Send").click()
+    expect(tab.locator("pre", has_text='"fileName": "letters.txt"')).to_contain_text('"note": "a note"')
+
+    visit(tab, "POST", "/change")
+    form.get_by_role("button", name="Send").click()
+    expect(tab.locator("strong", has_text="401")).to_be_visible()
+    tab.get_by_text("Sign in by POST /api/let-in").click()
+    sign_in = tab.get_by_role("form", name="Sign in by POST /api/let-in")
+    sign_in.get_by_label("nick").fill("kiri")
+    sign_in.get_by_role("button", name="Sign in").click()
+    expect(tab.get_by_text("Signed in: requests are sent")).to_be_visible()
+    form.get_by_role("button", name="Send").click()
+    expect(tab.locator("pre", has_text="changed")).to_be_visible()
+
+    # The session stays for the forms of other endpoints, until it is forgotten.
+    visit(tab, "GET", "/api/who")
+    form.get_by_role("button", name="Send").click()
+    expect(tab.locator("pre", has_text='"userName": "kiri"')).to_be_visible()
+    tab.get_by_role("button", name="Forget").click()
+    form.get_by_role("button", name="Send").click()
+    expect(tab.locator("strong", has_text="401")).to_be_visible()
+
+    visit(tab, "POST", "/publish")
+    tab.get_by_role("button", name="Open the stream").click()
+    events = tab.get_by_role("log", name="Events")
+    expect(events).to_contain_text("connected")
+    form.get_by_label("text").fill("<b>live</b>")
+    form.get_by_role("button", name="Send").click()
+    expect(events).to_contain_text("data: <b>live</b>")
+    expect(tab.locator("main b")).to_have_count(0)
+    tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
+    for colours in ("light", "dark"):
+        tab.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+        assert tab.evaluate("async () => (await axe.run()).violations.map(item => item.id)") == []
+    tab.get_by_role("button", name="Close the stream").click()
+    expect(tab.get_by_role("button", name="Open the stream")).to_be_visible()
