@@ -220,7 +220,7 @@ class Http2Connection(asyncio.Protocol):
             stream.answer.add(event.data)
         elif isinstance(event, h2.events.TrailersReceived):
             stream.answer.trailers = [(str(name), str(value)) for name, value in event.headers][:MAX_FIELDS]
-        elif isinstance(event, h2.events.EndStreamReply):
+        elif isinstance(event, h2.events.StreamEnded):
             self._end(stream, None)
         elif isinstance(event, h2.events.StreamReset):
             refused = event.error_code == h2.errors.ErrorCodes.REFUSED_STREAM

@@ -74,7 +74,7 @@ class _Peer(asyncio.Protocol):
             elif isinstance(event, h2.events.WindowUpdated):
                 for waiting in list(self._left):
                     self._go_on(waiting)
-            if isinstance(event, h2.events.EndStreamReply):
+            if isinstance(event, h2.events.StreamEnded):
                 headers, body = self._requests.pop(stream)
                 self._server.reactions[headers[":path"].partition("?")[0]](self, stream, headers, bytes(body))
         self.flush()

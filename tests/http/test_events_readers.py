@@ -10,7 +10,7 @@ from types import TracebackType
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import DataReceived, EndStreamReply
+from h2.events import DataReceived, StreamEnded
 from h2.exceptions import StreamClosedError
 from h2.settings import SettingCodes
 
@@ -138,7 +138,7 @@ class TwoStreams:
         try:
             data = self._socket.recv(1 << 20)
             for event in self._connection.receive_data(data):
-                if isinstance(event, EndStreamReply):
+                if isinstance(event, StreamEnded):
                     return False
                 if isinstance(event, DataReceived):
                     self._taken[event.stream_id] += len(event.data)

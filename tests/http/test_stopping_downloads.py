@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import EndStreamReply
+from h2.events import StreamEnded
 
 from tests.harness.database import Database
 from tests.harness.routines import routines
@@ -122,6 +122,6 @@ def test_a_silent_client_of_http2_delays_no_stop(own_database: Database, serve_o
         ended = False
         while not ended:
             events = protocol.receive_data(connection.recv(65_536))
-            ended = any(isinstance(event, EndStreamReply) for event in events)
+            ended = any(isinstance(event, StreamEnded) for event in events)
         assert service.stop() == 0
     assert "did not finish" not in service.log

@@ -8,7 +8,7 @@ import pytest
 from h2.config import H2Configuration
 from h2.connection import H2Connection
 from h2.errors import ErrorCodes
-from h2.events import DataReceived, Event, EndStreamReply, StreamReset
+from h2.events import DataReceived, Event, StreamEnded, StreamReset
 from h2.settings import SettingCodes
 
 from tests.harness.database import Database
@@ -49,7 +49,7 @@ class Client:
 
     def body(self, stream: int) -> bytes:
         """Of an answer that is complete."""
-        while not any(isinstance(event, EndStreamReply) and event.stream_id == stream for event in self.events):
+        while not any(isinstance(event, StreamEnded) and event.stream_id == stream for event in self.events):
             self.receive()
         data = (event for event in self.events if isinstance(event, DataReceived) and event.stream_id == stream)
         return b"".join(event.data for event in data)

@@ -8,7 +8,7 @@ const AGAIN = 5000;
 
 const status = (span) => el("span", { class: span.failed ? "bad" : null }, shown(span.attributes["http.response.status_code"]));
 
-// Returns an element with the last traced requests, the function that tells whether the spans of a trace are stored, and
+// Returns an element with the last traced requests, the function that returns whether the spans of a trace are stored, and
 // one that ends its updates. It is empty if tracing is off.
 export async function recentTraces() {
   const room = el("div");
