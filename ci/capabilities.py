@@ -17,7 +17,8 @@ from types import ModuleType
 
 from rowcall.core.annotations import GROUPS
 from rowcall.core.config import table
-from rowcall.core.config.keys import Key
+from rowcall.core.sections.declaration import keys_of
+from rowcall.core.sections.keys import Key
 from rowcall.service.handler.step_order import STEPS
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +30,7 @@ NAMES = {
     "access": "auth",
     "antiforgery": "auth",
     "auth_external": "auth",
-    "auth_lockout": "auth",
+    "lockout": "auth",
     "auth_passkeys": "auth",
     "auth_passwords": "auth",
     "auth_second_factor": "auth",
@@ -80,7 +81,12 @@ def capability_of(name: str) -> str:
 
 
 def config_modules() -> dict[str, tuple[Key, ...]]:
-    return {name: item.ROWS for name, item in vars(table).items() if isinstance(item, ModuleType)}
+    return {name: item.ROWS for name, item in vars(table).items() if isinstance(item, ModuleType)} | {
+        cls.__module__.split(".")[-1]
+        if cls.__module__.endswith(("lockout", "console"))
+        else cls.__module__.split(".")[2]: keys_of(cls)
+        for cls in table.SECTIONS
+    }
 
 
 @cache

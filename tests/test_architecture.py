@@ -69,7 +69,7 @@ def _cython_imports(text: str) -> Iterator[str]:
 
 ORDER = {
     "core": (
-        "text data errors catalogue outgoing endpoint",
+        "text data sections errors catalogue outgoing endpoint",
         "http binding tables formats protection auth accounts events operations cache limits uploads downloads "
         "postgrest batch jobs webhooks",
         "annotations sqlfile queryable building codegen documents testing",

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rowcall.core.config.keys import Key, KeyType
+from rowcall.core.accounts.lockout import LockoutOptions
 from rowcall.core.config.rows import (
     antiforgery,
     application,
     audit_trail,
     auth,
     auth_external,
-    auth_lockout,
     auth_passkeys,
     auth_passwords,
     auth_second_factor,
@@ -24,7 +23,6 @@ from rowcall.core.config.rows import (
     cache,
     client_code,
     connections,
-    console,
     cors,
     crud,
     dart_client_code,
@@ -40,7 +38,6 @@ from rowcall.core.config.rows import (
     http_client,
     http_files,
     http_server,
-    jobs,
     log,
     mail,
     mcp,
@@ -68,7 +65,11 @@ from rowcall.core.config.rows import (
     watch,
     webhooks,
 )
+from rowcall.core.jobs.options import JobOptions
+from rowcall.core.operations.console import ConsoleOptions
 from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS
+from rowcall.core.sections.declaration import keys_of
+from rowcall.core.sections.keys import Key, KeyType
 
 KEYS: tuple[Key, ...] = (
     *application.ROWS,
@@ -80,7 +81,7 @@ KEYS: tuple[Key, ...] = (
     *thread_pool.ROWS,
     *auth.ROWS,
     *auth_external.ROWS,
-    *auth_lockout.ROWS,
+    *keys_of(LockoutOptions),
     *auth_passkeys.ROWS,
     *auth_passwords.ROWS,
     *auth_second_factor.ROWS,
@@ -94,7 +95,7 @@ KEYS: tuple[Key, ...] = (
     *health_checks.ROWS,
     *stats.ROWS,
     *metrics.ROWS,
-    *console.ROWS,
+    *keys_of(ConsoleOptions),
     *tracing.ROWS,
     *test_runner.ROWS,
     *watch.ROWS,
@@ -104,7 +105,7 @@ KEYS: tuple[Key, ...] = (
     *errors.ROWS,
     *service.ROWS,
     *batch.ROWS,
-    *jobs.ROWS,
+    *keys_of(JobOptions),
     *webhooks.ROWS,
     *mail.ROWS,
     *migrations.ROWS,
@@ -129,6 +130,9 @@ KEYS: tuple[Key, ...] = (
     *sql_files.ROWS,
     *postgrest.ROWS,
 )
+
+SECTIONS: tuple[type, ...] = (LockoutOptions, ConsoleOptions, JobOptions)
+"""Classes that declare sections."""
 
 ALIASES: Mapping[str, str] = {"kestrel": "HttpServer", "npgsqlrest": "Service"}
 """Alternative names of top-level sections (case-folded) and their canonical names."""

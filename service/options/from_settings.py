@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from rowcall.core.accounts.lockout import LockoutOptions
 from rowcall.core.annotations.declaration import BadValueError
 from rowcall.core.annotations.rows.tenancy import tenant_from
 from rowcall.core.auth.options import LONGEST_SESSION
@@ -23,6 +24,7 @@ from rowcall.core.config import Settings
 from rowcall.core.endpoint.capabilities import Tenant
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.errors.refusals import ABSENT_STATUSES, Refusals
+from rowcall.core.jobs.options import JobOptions
 from rowcall.core.uploads.options import Folder
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
@@ -49,7 +51,6 @@ from rowcall.service.options.capabilities.uploads import FolderCheck, download_o
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
-from rowcall.service.options.queues.jobs import job_options
 from rowcall.service.options.queues.mail import mail_options
 from rowcall.service.options.queues.webhooks import delivery_options
 from rowcall.service.options.server.deadlines import deadline_options
@@ -60,7 +61,6 @@ from rowcall.service.options.server.postgrest import postgrest_options
 from rowcall.service.options.server.replicas import replica_options
 from rowcall.service.options.server.slow_requests import slow_request_options
 from rowcall.service.options.server.tracing import tracing_options
-from rowcall.service.options.sign_in.lockout import lockout_options
 from rowcall.service.options.sign_in.passwords import password_rules
 from rowcall.service.options.sign_in.warnings import configuration_warnings
 from rowcall.service.options.tables import export_options, table_formats
@@ -257,7 +257,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         tables=table_formats(settings),
         uploads=uploads,
         exports=export_options(settings),
-        lockout=lockout_options(settings),
+        lockout=settings.read_enabled(LockoutOptions),
         passwords=password_rules(settings),
         mail=mail_options(settings),
         sends_mail=settings.flag("Mail:Enabled"),
@@ -299,7 +299,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         outbound=outbound_options(settings),
         deadlines=deadline_options(settings),
         batch=batch_options(settings),
-        jobs=job_options(settings),
+        jobs=settings.read_enabled(JobOptions),
         webhook_secrets={name.lower(): secret or "" for name, secret in settings.text_map("Webhooks:Secrets").items()},
         deliveries=delivery_options(settings),
         webhook_lifetime=settings.seconds("Webhooks:Lifetime"),

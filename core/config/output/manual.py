@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from rowcall.core.config.keys import Key, KeyType
 from rowcall.core.config.table import KEYS
+from rowcall.core.sections.keys import Key, KeyType
 
 _HEAD = """\
 # Configuration keys

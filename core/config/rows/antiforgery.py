@@ -1,6 +1,6 @@
 """Keys of antiforgery tokens, which tie a form to the page that contains it."""
 
-from rowcall.core.config.keys import Key, flag, section, text
+from rowcall.core.sections.keys import Key, flag, section, text
 
 ROWS: tuple[Key, ...] = (
     section("Antiforgery", "Antiforgery tokens, which requests of forms and cookie sessions need to change data."),

@@ -1,6 +1,6 @@
 """Keys of the application's name, its addresses, and the loading of configuration."""
 
-from rowcall.core.config.keys import Key, choice, flag, section, text
+from rowcall.core.sections.keys import Key, choice, flag, section, text
 
 ROWS: tuple[Key, ...] = (
     text(

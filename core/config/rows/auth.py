@@ -1,7 +1,7 @@
 """Keys of authentication schemes: cookies, opaque bearer tokens, JWTs, and named schemes of each kind (sign-in-1,
 sign-in-2)."""
 
-from rowcall.core.config.keys import Key, choice, flag, interval, object_map, only_for, section, text, texts
+from rowcall.core.sections.keys import Key, choice, flag, interval, object_map, only_for, section, text, texts
 
 _P = "Auth:"
 _S = "Auth:Schemes:<name>:"

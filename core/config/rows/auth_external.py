@@ -1,6 +1,6 @@
 """Keys of sign-in with an identity provider (OAuth 2)."""
 
-from rowcall.core.config.keys import Key, flag, section, text
+from rowcall.core.sections.keys import Key, flag, section, text
 
 _P = "Auth:External:"
 _ONE = "Auth:External:<provider>:"

@@ -1,6 +1,6 @@
 """Keys of sign-in with passkeys (WebAuthn)."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, section, text, texts
+from rowcall.core.sections.keys import Key, choice, flag, integer, section, text, texts
 
 _P = "Auth:PasskeyAuth:"
 _COMPLETE = "$1,$2,$3,$4,$5,$6,$7,$8"

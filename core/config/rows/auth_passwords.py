@@ -1,6 +1,6 @@
 """Keys of the rules for new passwords."""
 
-from rowcall.core.config.keys import Key, integer, section, text, texts
+from rowcall.core.sections.keys import Key, integer, section, text, texts
 
 _P = "Auth:Passwords:"
 

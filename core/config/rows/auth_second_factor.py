@@ -1,6 +1,6 @@
 """Keys of the second factor."""
 
-from rowcall.core.config.keys import Key, flag, integer, interval, section, text
+from rowcall.core.sections.keys import Key, flag, integer, interval, section, text
 
 _P = "Auth:SecondFactor:"
 

@@ -2,7 +2,7 @@
 
 from rowcall.core.auth.argon2_hash import LEAST_MEMORY
 from rowcall.core.auth.password_hash import ITERATIONS
-from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text, text_map, texts
+from rowcall.core.sections.keys import Key, choice, flag, integer, interval, section, text, text_map, texts
 
 _P = "Service:AuthenticationOptions:"
 _B = _P + "BasicAuth:"

@@ -1,6 +1,6 @@
 """Keys of batches: several requests in one."""
 
-from rowcall.core.config.keys import Key, flag, integer, interval, section, text
+from rowcall.core.sections.keys import Key, flag, integer, interval, section, text
 
 ROWS: tuple[Key, ...] = (
     section("Batch", "Several requests in one, in one transaction or independent of each other."),

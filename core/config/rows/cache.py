@@ -1,6 +1,6 @@
 """Keys of cached responses (caching-1 to caching-7)."""
 
-from rowcall.core.config.keys import (
+from rowcall.core.sections.keys import (
     Key,
     KeyType,
     choice,

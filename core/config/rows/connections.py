@@ -1,6 +1,6 @@
 """Keys of databases: connection strings, opening of connections, and connection pools."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, interval, numbers, section, text, text_map, texts
+from rowcall.core.sections.keys import Key, choice, flag, integer, interval, numbers, section, text, text_map, texts
 
 _ROLES = "Any Primary Standby PreferPrimary PreferStandby ReadWrite ReadOnly"
 

@@ -1,6 +1,6 @@
 """Keys of CORS: which origins may call."""
 
-from rowcall.core.config.keys import Key, flag, integer, section, texts
+from rowcall.core.sections.keys import Key, flag, integer, section, texts
 
 ROWS: tuple[Key, ...] = (
     section("Cors", "Calls from pages of other origins."),

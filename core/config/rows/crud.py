@@ -1,6 +1,6 @@
 """Keys of tables and views as endpoints. Filters that are not set have the values of those in `Service`."""
 
-from rowcall.core.config.keys import Key, choice, flag, section, text, texts
+from rowcall.core.sections.keys import Key, choice, flag, section, text, texts
 
 _P = "Service:CrudSource:"
 

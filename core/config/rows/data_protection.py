@@ -1,6 +1,6 @@
 """Keys of the key ring for cookies, opaque tokens, antiforgery tokens and encrypted values (protection-1)."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, section, text
+from rowcall.core.sections.keys import Key, choice, flag, integer, section, text
 
 _P = "DataProtection:"
 

@@ -1,6 +1,6 @@
 """Keys of deadlines: how long the client waits for a response."""
 
-from rowcall.core.config.keys import Key, interval, section, texts
+from rowcall.core.sections.keys import Key, interval, section, texts
 
 _P = "Service:Deadlines:"
 

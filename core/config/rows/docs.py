@@ -1,6 +1,6 @@
 """Keys of the API reference."""
 
-from rowcall.core.config.keys import Key, flag, section, text
+from rowcall.core.sections.keys import Key, flag, section, text
 
 ROWS: tuple[Key, ...] = (
     section("Docs", "A page with the API reference of the endpoints, from their OpenAPI document, with try-it."),

@@ -1,6 +1,6 @@
 """Keys of downloads: files that rows of routines name."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text, texts
+from rowcall.core.sections.keys import Key, choice, flag, integer, interval, section, text, texts
 
 ROWS: tuple[Key, ...] = (
     section("Downloads", "Files that endpoints with `download` send."),

@@ -1,6 +1,6 @@
 """Keys of error handling: responses to database errors, and retries of commands."""
 
-from rowcall.core.config.keys import Key, KeyType, flag, integer, numbers, object_map, section, text, texts
+from rowcall.core.sections.keys import Key, KeyType, flag, integer, numbers, object_map, section, text, texts
 
 _RETRYABLE = (
     "40001 40P01 08000 08003 08006 08001 08004 08007 08P01 53000 53100 53200 53300 53400 "

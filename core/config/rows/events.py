@@ -1,6 +1,6 @@
 """Keys of server-sent events: streams, replay, and transport between hosts."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text
+from rowcall.core.sections.keys import Key, choice, flag, integer, interval, section, text
 
 _P = "Service:ServerSentEvents:"
 

@@ -1,6 +1,6 @@
 """Keys of exports: results in other formats, if a request asks for them."""
 
-from rowcall.core.config.keys import Key, flag, section, text, texts
+from rowcall.core.sections.keys import Key, flag, section, text, texts
 
 ROWS: tuple[Key, ...] = (
     section("Exports", "Rows of JSON endpoints as CSV, JSON lines, spreadsheets or Parquet, if requests ask for them."),

@@ -1,6 +1,6 @@
 """Keys of forwarded headers, with which a reverse proxy describes the client (server-6 to server-8, server-10)."""
 
-from rowcall.core.config.keys import Key, flag, integer, section, texts
+from rowcall.core.sections.keys import Key, flag, integer, section, texts
 
 ROWS: tuple[Key, ...] = (
     section("ForwardedHeaders", "Headers with which a reverse proxy describes the client."),

@@ -1,6 +1,6 @@
 """Keys of health endpoints (operations-3 to operations-5)."""
 
-from rowcall.core.config.keys import Key, choice, flag, interval, section, text
+from rowcall.core.sections.keys import Key, choice, flag, interval, section, text
 
 _P = "HealthChecks:"
 

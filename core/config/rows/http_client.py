@@ -1,6 +1,6 @@
 """Keys of outgoing requests: HTTP types, and the HTTP client."""
 
-from rowcall.core.config.keys import Key, flag, integer, interval, section, text, texts
+from rowcall.core.sections.keys import Key, flag, integer, interval, section, text, texts
 
 _P = "Service:HttpClientOptions:"
 

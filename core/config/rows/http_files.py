@@ -1,6 +1,6 @@
 """Keys of files with example requests (`.http`)."""
 
-from rowcall.core.config.keys import Key, choice, flag, section, text
+from rowcall.core.sections.keys import Key, choice, flag, section, text
 
 _P = "Service:HttpFileOptions:"
 

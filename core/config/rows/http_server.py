@@ -1,6 +1,6 @@
 """Keys of the HTTP server. Names follow the established system; each row explains the meaning in this service."""
 
-from rowcall.core.config.keys import Key, KeyType, choice, flag, integer, interval, section, text, texts
+from rowcall.core.sections.keys import Key, KeyType, choice, flag, integer, interval, section, text, texts
 
 _ENDPOINT = "HttpServer:Endpoints:<name>:"
 _CERTIFICATE = _ENDPOINT + "Certificate:"

@@ -1,6 +1,6 @@
 """Keys of logging: content, levels and targets."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text, text_map
+from rowcall.core.sections.keys import Key, choice, flag, integer, interval, section, text, text_map
 
 LEVELS = "Verbose Debug Information Warning Error Fatal"
 

@@ -1,6 +1,6 @@
 """Keys of mail."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text
+from rowcall.core.sections.keys import Key, choice, flag, integer, interval, section, text
 
 ROWS: tuple[Key, ...] = (
     section("Mail", "Mail of endpoints with `send_mail`, and of `rowcall.send_mail` in SQL."),

@@ -1,6 +1,6 @@
 """Keys of endpoints as tools of language models (Model Context Protocol)."""
 
-from rowcall.core.config.keys import Key, flag, section, text, texts
+from rowcall.core.sections.keys import Key, flag, section, text, texts
 
 _P = "Service:McpOptions:"
 _AUTH = _P + "Authorization:"

@@ -1,6 +1,6 @@
 """Keys of metrics and of the admin listener that serves them; public listeners never do (issue 22)."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, section, text
+from rowcall.core.sections.keys import Key, choice, flag, integer, section, text
 
 _A = "Admin:"
 _M = "Metrics:"

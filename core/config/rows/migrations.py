@@ -1,6 +1,6 @@
 """Key of migrations."""
 
-from rowcall.core.config.keys import Key, section, text
+from rowcall.core.sections.keys import Key, section, text
 
 ROWS: tuple[Key, ...] = (
     section("Migrations", "Numbered SQL files that `rowcall --migrate` runs, each once."),

@@ -1,6 +1,6 @@
 """Keys of the OpenAPI document."""
 
-from rowcall.core.config.keys import Key, choice, flag, objects, section, text, texts
+from rowcall.core.sections.keys import Key, choice, flag, objects, section, text, texts
 
 _P = "Service:OpenApiOptions:"
 _SERVER = _P + "Servers:[]:"

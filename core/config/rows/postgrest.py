@@ -1,7 +1,7 @@
 """Keys of PostgREST's interface; the declarations are in `core.postgrest.configuration.keys`."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, section, text, text_map
 from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS, ConfigurationKey
+from rowcall.core.sections.keys import Key, choice, flag, integer, section, text, text_map
 
 _P = "PostgRest:"
 

@@ -1,6 +1,6 @@
 """Keys of proxying: endpoints that forward requests to another server."""
 
-from rowcall.core.config.keys import Key, flag, integer, section, text, texts
+from rowcall.core.sections.keys import Key, flag, integer, section, text, texts
 
 _P = "Service:ProxyOptions:"
 

@@ -1,6 +1,6 @@
 """Keys of client code in Python."""
 
-from rowcall.core.config.keys import Key, choice, flag, section, text, text_map, texts
+from rowcall.core.sections.keys import Key, choice, flag, section, text, text_map, texts
 
 _P = "Service:PythonClientCodeGen:"
 

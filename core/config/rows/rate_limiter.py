@@ -1,6 +1,6 @@
 """Keys of rate limiting."""
 
-from rowcall.core.config.keys import (
+from rowcall.core.sections.keys import (
     Key,
     KeyType,
     choice,

@@ -1,6 +1,6 @@
 """Keys of replicas of the main database."""
 
-from rowcall.core.config.keys import Key, choice, flag, interval, section, text, texts
+from rowcall.core.sections.keys import Key, choice, flag, interval, section, text, texts
 
 _P = "ConnectionSettings:Replicas:"
 

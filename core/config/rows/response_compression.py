@@ -1,6 +1,6 @@
 """Keys of response compression."""
 
-from rowcall.core.config.keys import Key, choice, flag, section, texts
+from rowcall.core.sections.keys import Key, choice, flag, section, texts
 
 _TYPES = (
     "text/plain",

@@ -1,6 +1,6 @@
 """Keys of security headers (browsers-1, browsers-2)."""
 
-from rowcall.core.config.keys import Key, flag, section, text
+from rowcall.core.sections.keys import Key, flag, section, text
 
 _P = "SecurityHeaders:"
 

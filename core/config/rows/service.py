@@ -1,6 +1,6 @@
 """Keys of the service: which routines become endpoints, their names, and the form of requests and responses."""
 
-from rowcall.core.config.keys import (
+from rowcall.core.sections.keys import (
     Key,
     choice,
     flag,

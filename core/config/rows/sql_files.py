@@ -1,6 +1,6 @@
 """Keys of SQL files as endpoints."""
 
-from rowcall.core.config.keys import Key, choice, flag, section, text
+from rowcall.core.sections.keys import Key, choice, flag, section, text
 
 _P = "Service:SqlFileSource:"
 

@@ -1,6 +1,6 @@
 """Keys of HTTPS. Certificates are configured in the HTTP server section."""
 
-from rowcall.core.config.keys import Key, flag, integer, section
+from rowcall.core.sections.keys import Key, flag, integer, section
 
 ROWS: tuple[Key, ...] = (
     section(

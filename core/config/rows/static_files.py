@@ -1,6 +1,6 @@
 """Keys of static files and of the placeholders in them."""
 
-from rowcall.core.config.keys import Key, flag, names, section, text, texts
+from rowcall.core.sections.keys import Key, flag, names, section, text, texts
 
 _P = "StaticFiles:"
 _PARSE = "StaticFiles:ParseContentOptions:"

@@ -1,6 +1,6 @@
 """Keys of database statistics as endpoints (operations-6 to operations-8)."""
 
-from rowcall.core.config.keys import Key, choice, flag, interval, section, text, texts
+from rowcall.core.sections.keys import Key, choice, flag, interval, section, text, texts
 
 _P = "Stats:"
 

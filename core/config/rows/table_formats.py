@@ -1,7 +1,7 @@
 """Keys of results as HTML tables and as spreadsheets (formats-1 to formats-6)."""
 
-from rowcall.core.config.keys import Key, flag, section, text
 from rowcall.core.formats.table_formats import STYLE
+from rowcall.core.sections.keys import Key, flag, section, text
 
 _OPTIONS = "Service:TableFormatOptions:"
 

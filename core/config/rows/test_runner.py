@@ -1,6 +1,6 @@
 """Keys of the runner of SQL tests."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, interval, object_map, section, steps, text
+from rowcall.core.sections.keys import Key, choice, flag, integer, interval, object_map, section, steps, text
 
 _P = "TestRunner:"
 _TABLE = "TestRunner:ResponseTempTable:"

@@ -1,7 +1,7 @@
 """Keys of a worker's threads. Parallelism comes from worker processes (`HttpServer:Workers`); in the established system
 it comes from threads."""
 
-from rowcall.core.config.keys import Key, integer, section
+from rowcall.core.sections.keys import Key, integer, section
 
 ROWS: tuple[Key, ...] = (
     section("ThreadPool", "Threads of each worker; `HttpServer:Workers` sets the number of processes."),

@@ -1,6 +1,6 @@
 """Keys of tracing with OpenTelemetry spans (issue 22)."""
 
-from rowcall.core.config.keys import Key, flag, interval, section, text, text_map
+from rowcall.core.sections.keys import Key, flag, interval, section, text, text_map
 
 _P = "Tracing:"
 

@@ -1,6 +1,6 @@
 """Keys of uploads and their handlers (uploads-1 to uploads-4)."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, interval, section, text, text_map
+from rowcall.core.sections.keys import Key, choice, flag, integer, interval, section, text, text_map
 from rowcall.core.uploads.encodings import ENCODINGS, UTF8
 
 _P = "Service:UploadOptions:"

@@ -1,6 +1,6 @@
 """Keys of validation rules for parameter values."""
 
-from rowcall.core.config.keys import Key, choice, flag, integer, object_map, section, text
+from rowcall.core.sections.keys import Key, choice, flag, integer, object_map, section, text
 
 _RULE = "ValidationOptions:Rules:<name>:"
 

@@ -1,6 +1,6 @@
 """Keys of watching: restart if files or the database change."""
 
-from rowcall.core.config.keys import Key, flag, interval, section
+from rowcall.core.sections.keys import Key, flag, interval, section
 
 ROWS: tuple[Key, ...] = (
     section("Watch", "Applying changes while serving, for development."),

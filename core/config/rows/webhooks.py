@@ -1,6 +1,6 @@
 """Keys of webhooks, received and sent."""
 
-from rowcall.core.config.keys import Key, flag, integer, interval, section, text, text_map, texts
+from rowcall.core.sections.keys import Key, flag, integer, interval, section, text, text_map, texts
 
 _ONE = "Webhooks:Subscribers:<subscriber>:"
 

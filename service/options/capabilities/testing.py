@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.config import Settings
-from rowcall.core.config.keys import JsonValue
 from rowcall.core.config.settings import BOOLEANS
+from rowcall.core.sections.keys import JsonValue
 from rowcall.core.testing.header import words
 from rowcall.core.testing.request import is_table_name
 from rowcall.core.text.interval import parse_interval
