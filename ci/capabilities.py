@@ -30,30 +30,27 @@ NAMES = {
     "access": "auth",
     "antiforgery": "auth",
     "auth_external": "auth",
-    "lockout": "auth",
+    "accounts.lockout": "auth",
     "auth_passkeys": "auth",
-    "auth_passwords": "auth",
-    "auth_second_factor": "auth",
     "authentication_options": "auth",
     "caching": "cache",
+    "http.compression": "response_compression",
     "client_code": "codegen",
     "connections": "database",
     "crud": "tables",
     "dart_client_code": "codegen",
     "data_protection": "protection",
-    "docs": "codegen",
     "documents": "codegen",
     "handler": "execution",
     "health_checks": "operations",
     "http_files": "codegen",
     "identity": "auth",
-    "mail": "accounts",
     "openapi": "codegen",
-    "proxy": "outgoing",
     "proxying": "outgoing",
-    "http_client": "outgoing",
     "python_client_code": "codegen",
+    "accounts.password_rules": "auth",
     "querying": "queryable",
+    "documents.reference_page": "codegen",
     "rate_limiter": "limits",
     "replicas": "database",
     "sql_files": "sqlfiles",
@@ -77,16 +74,19 @@ class Capability:
 
 
 def capability_of(name: str) -> str:
-    return NAMES.get(name, name)
+    return NAMES.get(name, name.rpartition(".")[2])
 
 
 def config_modules() -> dict[str, tuple[Key, ...]]:
-    return {name: item.ROWS for name, item in vars(table).items() if isinstance(item, ModuleType)} | {
-        cls.__module__.split(".")[-1]
-        if cls.__module__.endswith(("lockout", "console"))
-        else cls.__module__.split(".")[2]: keys_of(cls)
-        for cls in table.SECTIONS
-    }
+    """Return the keys by module of their sections: `core.accounts.lockout` is `accounts.lockout`, `core.accounts.options`
+    is `accounts`.
+    """
+    modules = {name: item.ROWS for name, item in vars(table).items() if isinstance(item, ModuleType)}
+    for section in table.SECTIONS:
+        *_, folder, module = section.__module__.split(".")
+        name = {"options": folder}.get(module, module if folder == "sections" else f"{folder}.{module}")
+        modules[name] = (*modules.get(name, ()), *keys_of(section))
+    return modules
 
 
 @cache
@@ -137,7 +137,7 @@ def sections() -> Iterator[tuple[str, str]]:
     for module, keys in modules.items():
         for section in (_section(key.path.split(":"), owners) for key in keys):
             shared = len(owners.get(section, ())) > 1
-            if section not in seen and (not shared or module == section.lower()):
+            if section not in seen and (not shared or module.rpartition(".")[2] == section.lower()):
                 seen.add(section)
                 yield module, section
 

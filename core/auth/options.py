@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 
 from rowcall.core.auth.argon2_hash import Argon2
 from rowcall.core.auth.claims import IdentityClaims
+from rowcall.core.auth.cookies import cookie_name
 from rowcall.core.auth.external.options import ExternalOptions
 from rowcall.core.auth.password_hash import ITERATIONS
 from rowcall.core.auth.schemes import Schemes
+from rowcall.core.sections.declaration import choice, flag, integer, interval, section, text, text_map
+from rowcall.core.sections.values import filled, or_empty, path_like
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +62,25 @@ class ClaimMapping:
     address_key: str | None = "request.ip_address"
 
 
-@dataclass(frozen=True, slots=True)
+@section("Service:AuthenticationOptions:BasicAuth", "User name and password with each request.")
 class BasicOptions:
     """HTTP Basic for every endpoint, and the defaults of endpoints with their own HTTP Basic (access-6 to access-9)."""
 
-    enabled: bool = False
-    realm: str | None = None
-    users: Mapping[str, str] = field(default_factory=dict, repr=False)
-    hashed: bool = True
-    """Stored passwords are hashes."""
-    tls: str = "Required"
-    """`Required`, `Warning` or `Ignore`."""
-    command: str | None = None
+    enabled: bool = flag("Enabled", False, "Require HTTP Basic on all endpoints.")
+    realm: str | None = text("Realm", None, "Realm that the browser shows. null: a built-in name.")
+    users: Mapping[str, str] = text_map(
+        "Users", {}, "User names and their passwords or hashes.", secret=True, convert=filled
+    )
+    tls: str = choice(
+        "SslRequirement",
+        "Required Warning Ignore",
+        "Required",
+        "Without Ssl:Enabled: do not start, start with a warning, or start without one.",
+    )
+    hashed: bool = flag(
+        "UseDefaultPasswordHasher", True, "Whether passwords in Users are hashes, as `rowcall --hash` prints them."
+    )
+    command: str | None = text("ChallengeCommand", None, "Query that checks name and password and returns claims.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,48 +101,100 @@ class DatabaseRoles:
     """Role of anonymous callers; None: they are refused."""
 
 
-@dataclass(frozen=True, slots=True)
+def _key_header(text: str) -> str:
+    header = cookie_name(text).lower()
+    if header in ("", "authorization", "cookie"):
+        raise ValueError(f"{header!r} cannot hold keys")
+    return header
+
+
+@section("Auth:ApiKey", "API keys, which programs send with each request.")
 class ApiKeys:
     """Options of API keys. header: its name in lower case. seconds: for which a result of the command is cached."""
 
-    header: str
-    command: str
-    seconds: float
+    enabled: bool = flag("Enabled", False, "Accept API keys.")
+    header: str = text("Header", "X-Api-Key", "Request header with the API key.", convert=_key_header)
+    command: str = text(
+        "Command",
+        "select * from api_key($1)",
+        "Query that finds the user of a key: $1 SHA-256 of the key in hex, $2 address of the client. Returns a "
+        "login row.",
+    )
+    seconds: float = interval(
+        "CacheDuration", "10 seconds", "How long the result is cached. 0: the query runs for each request."
+    )
 
 
-@dataclass(frozen=True, slots=True)
+@section("Auth")
 class SessionCheck:
     """Introspection of sessions. claim: with the session id. seconds: for which a result is cached."""
 
-    claim: str
-    command: str
-    seconds: float
+    command: str = text(
+        "SessionCheckCommand",
+        None,
+        "Query that returns whether a session is still valid (boolean): $1 session id, $2 user id. null: no check.",
+        convert=or_empty,
+    )
+    claim: str = text(
+        "SessionClaimType", "session_id", "Claim with the id of the session; a session without it is not checked."
+    )
+    seconds: float = interval(
+        "SessionCheckInterval", "10 seconds", "How long the result is cached. 0: the query runs for each request."
+    )
 
 
 LONGEST_SESSION = 65_536
 """Most characters of a token, or of a cookie with all of its chunks, that is read."""
 
 
-@dataclass(frozen=True, slots=True)
+def _second_factor_path(text: str) -> str | None:
+    return path_like("/api/second-factor")(text.rstrip("/"))
+
+
+@section("Auth:SecondFactor", "Second factor: one-time codes of an authenticator app, recovery codes, passkeys.")
 class SecondFactorOptions:
     """Options of the second factor. Times in seconds."""
 
-    path: str = "/api/second-factor"
-    issuer: str = ""
-    """Name of the application that an authenticator app shows."""
-    pending: float = 300.0
-    """Time from the first factor to the second."""
-    drift: int = 1
-    """Steps of 30 seconds by which the clock of an authenticator app may be early or late."""
-    recovery_codes: int = 10
-    attempts: int = 5
-    """Wrong codes in a row after which further ones have to wait."""
-    remember: float | None = None
-    """Time for which a device is remembered; None: devices are not remembered."""
-    cookie: str = "rowcall-device"
-    enrol_within: float | None = None
-    """Longest time since the sign-in of a user who sets up a second factor; None: no limit."""
-    rate_limiter: str | None = None
+    enabled: bool = flag("Enabled", False, "Ask users who have set up a second factor for it at every login.")
+    path: str = text(
+        "Path",
+        "/api/second-factor",
+        "Path of the endpoints with which users set up and prove a second factor.",
+        convert=_second_factor_path,
+    )
+    issuer: str = text(
+        "Issuer",
+        None,
+        "Name of the application that an authenticator app shows. null: ApplicationName.",
+        convert=or_empty,
+    )
+    pending: float = interval("Pending", "5 minutes", "Time from the first factor to the second.")
+    drift: int = integer(
+        "Drift", 1, "Steps of 30 seconds by which the clock of a phone may be early or late.", maximum=10
+    )
+    recovery_codes: int = integer("RecoveryCodes", 10, "Number of recovery codes of a user.", minimum=1, maximum=100)
+    attempts: int = integer(
+        "Attempts",
+        5,
+        "Wrong codes in a row after which a user has to wait: a second, and twice as long after each further "
+        "one, up to an hour.",
+        minimum=1,
+        maximum=20,
+    )
+    remember: float | None = interval(
+        "RememberDevice",
+        None,
+        "Time for which a browser need not prove the second factor again, if its user wishes so. null: never.",
+    )
+    cookie: str = text(
+        "DeviceCookie", "rowcall-device", "Name of the cookie that remembers a browser.", convert=cookie_name
+    )
+    enrol_within: float | None = interval(
+        "EnrolWithin",
+        None,
+        "Longest time since the sign-in of a user who sets up, replaces or removes a second factor. null: no limit.",
+    )
+    rate_limiter: str | None = text("RateLimiterPolicy", None, "Rate limit of all these paths.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,12 +56,13 @@ class Settings:
     def read(self, kind: type[T], *names: str, **others: Any) -> T:
         """Return the object of a section, which has a value for each of its fields.
 
-        names: of the user, for each `<name>` in the path of the section. others: values of fields that are not keys.
+        names: of the user, for each `<name>` in the path of the section. others: values of fields that are not read.
         """
         declared = declared_section(kind)
         values = {
             field: converted(declaration, path, getattr(self, declaration.reader)(path))
             for field, declaration in declared.fields.items()
+            if field not in others
             for path in [_named(declaration.key.path, names)]
         }
         parts = {field: self.read(part, *names) for field, part in declared.parts.items() if field not in others}

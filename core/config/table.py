@@ -9,67 +9,66 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.accounts.lockout import LockoutOptions
+from rowcall.core.accounts.options import MailOptions
+from rowcall.core.accounts.password_rules import PasswordRules
+from rowcall.core.auth.options import SecondFactorOptions
+from rowcall.core.batch.options import BatchOptions
+from rowcall.core.cache.options import CacheOptions
 from rowcall.core.config.rows import (
     antiforgery,
     application,
-    audit_trail,
     auth,
     auth_external,
     auth_passkeys,
-    auth_passwords,
-    auth_second_factor,
     authentication_options,
-    batch,
-    cache,
     client_code,
     connections,
-    cors,
     crud,
     dart_client_code,
     data_protection,
-    deadlines,
-    docs,
-    downloads,
     errors,
-    events,
-    exports,
-    forwarded_headers,
     health_checks,
-    http_client,
     http_files,
     http_server,
     log,
-    mail,
     mcp,
     metrics,
     migrations,
     openapi,
     postgrest,
-    proxy,
     python_client_code,
     rate_limiter,
     replicas,
-    response_compression,
     security_headers,
     service,
     sql_files,
     ssl,
     static_files,
     stats,
-    table_formats,
     test_runner,
     thread_pool,
-    tracing,
     uploads,
     validation,
     watch,
-    webhooks,
 )
+from rowcall.core.documents.reference_page import ReferencePage
+from rowcall.core.downloads.options import DownloadOptions
+from rowcall.core.events.options import EventOptions
+from rowcall.core.formats.exports import ExportOptions
+from rowcall.core.formats.table_formats import TableFormatOptions
+from rowcall.core.http.compression import ResponseCompression
+from rowcall.core.http.cors import Cors
+from rowcall.core.http.deadlines import DeadlineOptions
+from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.jobs.options import JobOptions
+from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.core.operations.console import ConsoleOptions
+from rowcall.core.operations.tracing import TracingOptions
+from rowcall.core.outgoing.options import ClientOptions, ProxyOptions, TypeOptions
 from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS
 from rowcall.core.sections.declaration import keys_of
 from rowcall.core.sections.keys import Key, KeyType
+from rowcall.core.webhooks.options import DeliveryOptions
 
 KEYS: tuple[Key, ...] = (
     *application.ROWS,
@@ -83,55 +82,80 @@ KEYS: tuple[Key, ...] = (
     *auth_external.ROWS,
     *keys_of(LockoutOptions),
     *auth_passkeys.ROWS,
-    *auth_passwords.ROWS,
-    *auth_second_factor.ROWS,
+    *keys_of(PasswordRules),
+    *keys_of(SecondFactorOptions),
     *log.ROWS,
-    *response_compression.ROWS,
+    *keys_of(ResponseCompression),
     *antiforgery.ROWS,
     *static_files.ROWS,
-    *cors.ROWS,
+    *keys_of(Cors),
     *security_headers.ROWS,
-    *forwarded_headers.ROWS,
+    *keys_of(Forwarding),
     *health_checks.ROWS,
     *stats.ROWS,
     *metrics.ROWS,
     *keys_of(ConsoleOptions),
-    *tracing.ROWS,
+    *keys_of(TracingOptions),
     *test_runner.ROWS,
     *watch.ROWS,
-    *cache.ROWS,
+    *keys_of(CacheOptions),
     *validation.ROWS,
     *rate_limiter.ROWS,
     *errors.ROWS,
     *service.ROWS,
-    *batch.ROWS,
+    *keys_of(BatchOptions),
     *keys_of(JobOptions),
-    *webhooks.ROWS,
-    *mail.ROWS,
+    *keys_of(DeliveryOptions),
+    *keys_of(MailOptions),
     *migrations.ROWS,
-    *deadlines.ROWS,
-    *events.ROWS,
+    *keys_of(DeadlineOptions),
+    *keys_of(EventOptions),
     *uploads.ROWS,
-    *downloads.ROWS,
-    *table_formats.ROWS,
-    *exports.ROWS,
+    *keys_of(DownloadOptions),
+    *keys_of(TableFormatOptions),
+    *keys_of(ExportOptions),
     *authentication_options.ROWS,
-    *audit_trail.ROWS,
-    *docs.ROWS,
+    *keys_of(AuditTrailOptions),
+    *keys_of(ReferencePage),
     *http_files.ROWS,
     *openapi.ROWS,
     *mcp.ROWS,
     *client_code.ROWS,
     *dart_client_code.ROWS,
     *python_client_code.ROWS,
-    *http_client.ROWS,
-    *proxy.ROWS,
+    *keys_of(TypeOptions),
+    *keys_of(ClientOptions),
+    *keys_of(ProxyOptions),
     *crud.ROWS,
     *sql_files.ROWS,
     *postgrest.ROWS,
 )
 
-SECTIONS: tuple[type, ...] = (LockoutOptions, ConsoleOptions, JobOptions)
+SECTIONS: tuple[type, ...] = (
+    LockoutOptions,
+    PasswordRules,
+    SecondFactorOptions,
+    ResponseCompression,
+    Cors,
+    Forwarding,
+    ConsoleOptions,
+    TracingOptions,
+    CacheOptions,
+    BatchOptions,
+    JobOptions,
+    DeliveryOptions,
+    MailOptions,
+    DeadlineOptions,
+    EventOptions,
+    DownloadOptions,
+    TableFormatOptions,
+    ExportOptions,
+    AuditTrailOptions,
+    ReferencePage,
+    TypeOptions,
+    ClientOptions,
+    ProxyOptions,
+)
 """Classes that declare sections."""
 
 ALIASES: Mapping[str, str] = {"kestrel": "HttpServer", "npgsqlrest": "Service"}

@@ -59,8 +59,8 @@ _SECTIONS: dict[type[Any], DeclaredSection] = {}
 
 
 def declared_section(kind: type[Any]) -> DeclaredSection:
-    """Return the declaration of a class with the decorator `section`."""
-    return _SECTIONS[kind]
+    """Return the declaration of a class with the decorator `section`, or that of its base class."""
+    return next(_SECTIONS[base] for base in kind.__mro__ if base in _SECTIONS)
 
 
 def keys_of(kind: type[Any]) -> tuple[Key, ...]:
@@ -288,17 +288,28 @@ def names(name: str, meaning: str) -> Any:
     return Declaration(Key(name, KeyType.NAMES, (), meaning), "name_defaults")
 
 
-def steps(name: str, meaning: str, *, elements: type[Any] | None = None) -> Any:
+def steps(
+    name: str,
+    meaning: str,
+    *,
+    elements: type[Any] | None = None,
+    convert: Convert | None = None,
+) -> Any:
     """Declare a list of texts and sections. elements: the class of the sections."""
-    return Declaration(Key(name, KeyType.STEPS, (), meaning), "value", elements=elements)
+    return Declaration(Key(name, KeyType.STEPS, (), meaning), "value", convert, elements=elements)
 
 
 def objects(
-    name: str, default: Sequence[Mapping[str, JsonValue]] | None, meaning: str, *, elements: type[Any] | None = None
+    name: str,
+    default: Sequence[Mapping[str, JsonValue]] | None,
+    meaning: str,
+    *,
+    elements: type[Any] | None = None,
+    convert: Convert | None = None,
 ) -> Any:
     """Declare a list of sections. elements: their class."""
     key = Key(name, KeyType.OBJECTS, default, meaning, nullable=default is None)
-    return Declaration(key, "value", elements=elements)
+    return Declaration(key, "value", convert, elements=elements)
 
 
 def object_map(
@@ -309,10 +320,11 @@ def object_map(
     open: bool = False,
     secret: bool = False,
     elements: type[Any] | None = None,
+    convert: Convert | None = None,
 ) -> Any:
     """Declare a map of sections. elements: their class. open: keys below are not checked."""
     key = Key(name, KeyType.OBJECT_MAP, default, meaning, nullable=default is None, open=open, secret=secret)
-    return Declaration(key, "value", elements=elements)
+    return Declaration(key, "value", convert, elements=elements)
 
 
 def anything(name: str, meaning: str) -> Any:

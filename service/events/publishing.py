@@ -9,9 +9,9 @@ from functools import partial
 from rowcall.core.endpoint.capabilities import Events
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.events.event import Event, HintError, Publication
+from rowcall.core.events.options import EventOptions
 from rowcall.core.events.stream_path import level_of
 from rowcall.service.database.call import Hear
-from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.request_context.request_context import RequestContext
 
 log = logging.getLogger("rowcall.events")

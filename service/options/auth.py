@@ -4,6 +4,7 @@ start."""
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from importlib.util import find_spec
 
 from rowcall.core.auth.argon2_hash import MOST_MEMORY, MOST_ROUNDS, Argon2
@@ -25,7 +26,7 @@ from rowcall.core.config.tree import find
 from rowcall.service.options.external import external_options
 from rowcall.service.options.server.browsers import as_browsers_write
 from rowcall.service.options.server.http import listener_plans
-from rowcall.service.options.sign_in.schemes import schemes_of, token
+from rowcall.service.options.sign_in.schemes import schemes_of
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -64,7 +65,7 @@ def auth_options(settings: Settings) -> AuthOptions:
         ),
         cross_site=_cross_site(settings),
         database_roles=_database_roles(settings),
-        api_keys=_api_keys(settings),
+        api_keys=settings.read_enabled(ApiKeys),
         session_check=_session_check(settings),
         second_factor=_second_factor(settings, offered=bool(schemes)),
         external=external_options(settings, offered=bool(schemes)),
@@ -86,21 +87,9 @@ def _database_roles(settings: Settings) -> DatabaseRoles:
     )
 
 
-def _api_keys(settings: Settings) -> ApiKeys | None:
-    if not settings.flag(_AUTH + "ApiKey:Enabled"):
-        return None
-    header = token(settings.text(_AUTH + "ApiKey:Header"), "ApiKey:Header").lower()
-    if header in ("", "authorization", "cookie"):
-        raise StartupError(f"{_AUTH}ApiKey:Header: {header!r} cannot hold keys")
-    return ApiKeys(header, settings.text(_AUTH + "ApiKey:Command"), settings.seconds(_AUTH + "ApiKey:CacheDuration"))
-
-
 def _session_check(settings: Settings) -> SessionCheck | None:
-    command = settings.text_or_none(_AUTH + "SessionCheckCommand")
-    if not command:
-        return None
-    claim = settings.text_or_none(_AUTH + "SessionClaimType") or "session_id"
-    return SessionCheck(claim, command, settings.seconds(_AUTH + "SessionCheckInterval"))
+    check = settings.read(SessionCheck)
+    return check if check.command else None
 
 
 def _cross_site(settings: Settings) -> CrossSite | None:
@@ -195,22 +184,8 @@ def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions 
         raise StartupError(
             f"{_SECOND}Enabled needs a scheme to sign in with: Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
         )
-    path = (settings.text_or_none(_SECOND + "Path") or "").rstrip("/")
-    if not path.startswith("/") or any(letter in path for letter in "{}?# "):
-        raise StartupError(f"{_SECOND}Path: {path!r} is no path such as /api/second-factor")
-    cookie = token(settings.text(_SECOND + "DeviceCookie"), "SecondFactor:DeviceCookie")
-    return SecondFactorOptions(
-        path=path,
-        issuer=settings.text_or_none(_SECOND + "Issuer") or settings.text_or_none("ApplicationName") or "",
-        pending=settings.seconds(_SECOND + "Pending"),
-        drift=settings.integer(_SECOND + "Drift"),
-        recovery_codes=settings.integer(_SECOND + "RecoveryCodes"),
-        attempts=settings.integer(_SECOND + "Attempts"),
-        remember=settings.seconds_or_none(_SECOND + "RememberDevice"),
-        cookie=cookie,
-        enrol_within=settings.seconds_or_none(_SECOND + "EnrolWithin"),
-        rate_limiter=settings.text_or_none(_SECOND + "RateLimiterPolicy"),
-    )
+    options = settings.read(SecondFactorOptions)
+    return options if options.issuer else replace(options, issuer=settings.text_or_none("ApplicationName") or "")
 
 
 def _argon2(settings: Settings) -> Argon2 | None:
@@ -242,14 +217,7 @@ def _pairs(settings: Settings, path: str) -> tuple[tuple[str, str], ...]:
 
 
 def _basic(settings: Settings) -> BasicOptions:
-    options = BasicOptions(
-        enabled=settings.flag(_BASIC + "Enabled"),
-        realm=settings.text_or_none(_BASIC + "Realm") or None,
-        users=dict(_pairs(settings, _BASIC + "Users")),
-        hashed=settings.flag(_BASIC + "UseDefaultPasswordHasher"),
-        tls=settings.choice(_BASIC + "SslRequirement"),
-        command=settings.text_or_none(_BASIC + "ChallengeCommand") or None,
-    )
+    options = settings.read(BasicOptions)
     if options.enabled and options.tls == "Required" and not is_secure(settings):
         raise StartupError(
             f"{_BASIC}Enabled sends passwords with each request, and this service does not listen on https: "

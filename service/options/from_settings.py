@@ -13,6 +13,7 @@ from rowcall.core.accounts.lockout import LockoutOptions
 from rowcall.core.annotations.declaration import BadValueError
 from rowcall.core.annotations.rows.tenancy import tenant_from
 from rowcall.core.auth.options import LONGEST_SESSION
+from rowcall.core.batch.options import BatchOptions
 from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.building.disabled_features import WITHIN, DisabledFeatures
 from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
@@ -24,7 +25,10 @@ from rowcall.core.config import Settings
 from rowcall.core.endpoint.capabilities import Tenant
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.errors.refusals import ABSENT_STATUSES, Refusals
+from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.jobs.options import JobOptions
+from rowcall.core.operations.audit_trail import AuditTrailOptions
+from rowcall.core.operations.slow_requests import SlowRequestOptions
 from rowcall.core.uploads.options import Folder
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
@@ -37,7 +41,6 @@ from rowcall.service.options.antiforgery import antiforgery_options
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options, opened
 from rowcall.service.options.before_routine import before_commands
-from rowcall.service.options.capabilities.audit_trail import audit_trail_options
 from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.documents import reference_page
 from rowcall.service.options.capabilities.events import event_options
@@ -53,13 +56,11 @@ from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Conn
 from rowcall.service.options.errors import error_policies, retry_strategies
 from rowcall.service.options.queues.mail import mail_options
 from rowcall.service.options.queues.webhooks import delivery_options
-from rowcall.service.options.server.deadlines import deadline_options
 from rowcall.service.options.server.forwarded_headers import forwarding
-from rowcall.service.options.server.http import batch_options, http_options
+from rowcall.service.options.server.http import http_options
 from rowcall.service.options.server.metrics import metrics_options
 from rowcall.service.options.server.postgrest import postgrest_options
 from rowcall.service.options.server.replicas import replica_options
-from rowcall.service.options.server.slow_requests import slow_request_options
 from rowcall.service.options.server.tracing import tracing_options
 from rowcall.service.options.sign_in.passwords import password_rules
 from rowcall.service.options.sign_in.warnings import configuration_warnings
@@ -260,7 +261,6 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         lockout=settings.read_enabled(LockoutOptions),
         passwords=password_rules(settings),
         mail=mail_options(settings),
-        sends_mail=settings.flag("Mail:Enabled"),
         downloads=download_options(settings, uploads),
         explains_unauthorized=settings.flag("ErrorHandlingOptions:ExplainUnauthorized"),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
@@ -279,10 +279,10 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         health=health_options(settings),
         metrics=metrics_options(settings),
         tracing=tracing_options(settings),
-        slow_requests=slow_request_options(settings),
+        slow_requests=_slow_requests(settings),
         query_tags=settings.flag("Tracing:QueryTags"),
         static=static,
-        audit_trail=audit_trail_options(settings),
+        audit_trail=settings.read_enabled(AuditTrailOptions),
         statistics=statistics_options(settings, target, connections),
         encrypts=settings.flag("DataProtection:Enabled"),
         application=application_name(settings),
@@ -297,13 +297,18 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         log_file_texts=settings.flag("Service:SqlFileSource:LogCommandText"),
         log_command_parameters=settings.flag("Service:LogCommandParameters"),
         outbound=outbound_options(settings),
-        deadlines=deadline_options(settings),
-        batch=batch_options(settings),
+        deadlines=settings.read(DeadlineOptions),
+        batch=settings.read_enabled(BatchOptions),
         jobs=settings.read_enabled(JobOptions),
         webhook_secrets={name.lower(): secret or "" for name, secret in settings.text_map("Webhooks:Secrets").items()},
         deliveries=delivery_options(settings),
         webhook_lifetime=settings.seconds("Webhooks:Lifetime"),
     )
+
+
+def _slow_requests(settings: Settings) -> SlowRequestOptions | None:
+    options = settings.read(SlowRequestOptions)
+    return options if options.threshold else None
 
 
 def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[ConnectionTarget, DatabaseOptions]:

@@ -24,6 +24,7 @@ from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.validation import BUILT_IN, Rule
 from rowcall.core.errors.error_policy import ErrorPolicies
 from rowcall.core.errors.retry import RetryStrategies
+from rowcall.core.events.options import EventOptions
 from rowcall.core.formats.exports import ExportOptions
 from rowcall.core.formats.table_formats import TableFormats
 from rowcall.core.http.compression import Compression
@@ -32,6 +33,9 @@ from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.jobs.options import JobOptions
 from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
+from rowcall.core.operations.audit_trail import AuditTrailOptions
+from rowcall.core.operations.slow_requests import SlowRequestOptions
+from rowcall.core.operations.tracing import TracingOptions
 from rowcall.core.outgoing.options import OutboundOptions
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.uploads.options import UploadOptions
@@ -42,13 +46,9 @@ from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.replicas.options import ReplicaOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
-from rowcall.service.options.capabilities.audit_trail import AuditTrailOptions
-from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
 from rowcall.service.options.capabilities.static_files import StaticFileOptions
 from rowcall.service.options.server.metrics import MetricsOptions
-from rowcall.service.options.server.slow_requests import SlowRequestOptions
-from rowcall.service.options.server.tracing import TracingOptions
 
 if TYPE_CHECKING:
     from rowcall.core.documents.descriptions import Descriptions
@@ -240,8 +240,6 @@ class WorkerOptions:
     lockout: LockoutOptions | None = None
     passwords: PasswordRules = field(default_factory=PasswordRules)
     mail: MailOptions = field(default_factory=MailOptions)
-    sends_mail: bool = False
-    """Whether the workers send mail that waits."""
     downloads: DownloadOptions = field(default_factory=DownloadOptions)
     webhook_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secrets of `verify_webhook` by name in lower case."""

@@ -148,7 +148,7 @@ class Application:
                 outgoing_spans(options.tracing, self._host),
             )
         self._mail: MailDelivery | None = None
-        if options.sends_mail:
+        if options.mail.enabled:
             from rowcall.service.accounts.delivering import MailDelivery
 
             self._mail = MailDelivery(options.mail, Connector(options.target), counts=options.metrics is not None)

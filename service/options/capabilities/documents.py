@@ -46,12 +46,12 @@ def reference_page(settings: Settings, title: str) -> ReferencePage | None:
     spec = importlib.util.find_spec("swagger_ui")
     if spec is None or spec.origin is None:
         raise StartupError(f"{_D}Enabled needs swagger-ui-py: pip install 'rowcall[docs]'")
-    path = (settings.text_or_none(_D + "Path") or "").rstrip("/")
-    if not path.startswith("/") or any(letter in path for letter in "{}?# "):
-        raise StartupError(f"{_D}Path: {path!r} is no path such as /docs")
-    folder = str(Path(spec.origin).parent / "static")
-    title = settings.text_or_none(_P + "DocumentTitle") or title
-    return ReferencePage(path, document, title, folder, settings.flag(_D + "RequireAuthorization"))
+    return settings.read(
+        ReferencePage,
+        document=document,
+        title=settings.text_or_none(_P + "DocumentTitle") or title,
+        folder=str(Path(spec.origin).parent / "static"),
+    )
 
 
 def document_options(settings: Settings, database: str, urls: Sequence[str]) -> OpenApiOptions:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from rowcall.core.config import Settings
-from rowcall.core.downloads.options import DownloadOptions, SendFile
+from rowcall.core.downloads.options import DownloadOptions
 from rowcall.core.outgoing.address import BadUrlError, read_address
 from rowcall.core.outgoing.aws_signature import Credentials
 from rowcall.core.uploads.options import (
@@ -80,16 +80,7 @@ def download_options(settings: Settings, uploads: UploadOptions) -> DownloadOpti
         reason = uploads.protected.conflict(folder)
         if reason is not None:
             raise StartupError(f"Downloads:Folders: files of {name} must not be sent: {reason}")
-    header = settings.choice_or_none("Downloads:SendFile")
-    links = settings.seconds_or_none("Downloads:ObjectLinks")
-    return DownloadOptions(
-        folders=folders,
-        active=settings.flag("Downloads:ActiveContent"),
-        largest=settings.integer("Downloads:LargestContent"),
-        send_file=None if header is None else SendFile(header),
-        location=settings.text("Downloads:SendFileLocation"),
-        link_seconds=None if links is None else max(1, round(links)),
-    )
+    return settings.read(DownloadOptions, folders=folders)
 
 
 def _resumable(settings: Settings) -> Resumable:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rowcall.core.batch.options import BatchOptions
 from rowcall.core.config import Settings
 from rowcall.core.config.table import key_at
 from rowcall.core.config.tree import find
+from rowcall.core.http.forwarded_headers import host_pattern
 from rowcall.service.options.server.affinity import worker_count
 from rowcall.service.options.server.browsers import cors, security_headers
 from rowcall.service.options.server.compression import compression
-from rowcall.service.options.server.forwarded_headers import host_patterns
 from rowcall.service.options.worker import BodyLimits, Http2Options, HttpOptions
 from rowcall.service.sockets.certificates import CertificateFiles
 from rowcall.service.sockets.listeners import Address, ListenerPlan
@@ -114,7 +113,7 @@ def http_options(settings: Settings) -> HttpOptions:
             grace=settings.seconds(_LIMITS + "MinRequestBodyDataRateGracePeriod"),
             longest=settings.seconds(_LIMITS + "RequestBodyTimeout"),
         ),
-        allowed_hosts=host_patterns(settings, "HttpServer:AllowedHosts"),
+        allowed_hosts=_allowed_hosts(settings),
         header_timeout=header_timeout or keep_alive or 30.0,
         keep_alive=keep_alive != 0,
         line_limit=line_limit,
@@ -137,6 +136,14 @@ def http_options(settings: Settings) -> HttpOptions:
         security_headers=security_headers(settings),
         cors=cors(settings),
     )
+
+
+def _allowed_hosts(settings: Settings) -> tuple[str, ...]:
+    key = "HttpServer:AllowedHosts"
+    try:
+        return tuple(map(host_pattern, settings.texts(key) or ()))
+    except ValueError as error:
+        raise StartupError(f"{key}: {error}") from None
 
 
 def _connections(settings: Settings) -> int | None:
@@ -251,15 +258,3 @@ def _named(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if isinstance(section, Mapping):
             label = "Default" if name.casefold() == "default" else name
             yield label, {key.casefold(): inner for key, inner in section.items()}
-
-
-def batch_options(settings: Settings) -> BatchOptions | None:
-    """Return the options of batches; None: they are off."""
-    if not settings.flag("Batch:Enabled"):
-        return None
-    return BatchOptions(
-        path=settings.text("Batch:Path"),
-        most_requests=settings.integer("Batch:MaxRequests"),
-        most_bytes=settings.integer("Batch:MaxResponseBytes"),
-        seconds=settings.seconds("Batch:Timeout"),
-    )

@@ -9,6 +9,7 @@ import pytest
 from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.auth.schemes import CookieScheme, Schemes
 from rowcall.core.config import ConfigError, Settings, assemble, load_files
+from rowcall.core.sections.errors import ConfigError
 from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.connections import connection_plan
 from rowcall.service.startup_error import StartupError
@@ -59,7 +60,9 @@ def test_what_ends_the_start(key: str, value: str) -> None:
 
 def test_a_connection_that_there_is_not_ends_the_start() -> None:
     named = (("ConnectionStrings:Default", "Host=x"), (P + "ConnectionName", "keys"))
-    with pytest.raises(StartupError, match="ConnectionName names 'keys', but ConnectionStrings has Default"):
+    with pytest.raises(
+        (ConfigError, StartupError), match="ConnectionName names 'keys', but ConnectionStrings has Default"
+    ):
         connection_plan(settings(*named))
 
 
