@@ -28,34 +28,28 @@ END = "<!-- end of capabilities -->"
 
 NAMES = {
     "access": "auth",
-    "antiforgery": "auth",
-    "auth_external": "auth",
     "accounts.lockout": "auth",
-    "auth_passkeys": "auth",
+    "accounts.password_rules": "auth",
+    "auth.antiforgery": "auth",
+    "auth.passkeys": "auth",
     "authentication_options": "auth",
     "caching": "cache",
-    "http.compression": "response_compression",
     "client_code": "codegen",
     "connections": "database",
-    "crud": "tables",
-    "dart_client_code": "codegen",
     "data_protection": "protection",
     "documents": "codegen",
-    "handler": "execution",
-    "health_checks": "operations",
-    "http_files": "codegen",
-    "identity": "auth",
-    "openapi": "codegen",
-    "proxying": "outgoing",
-    "python_client_code": "codegen",
-    "accounts.password_rules": "auth",
-    "querying": "queryable",
+    "documents.http_files": "codegen",
+    "documents.openapi": "codegen",
     "documents.reference_page": "codegen",
+    "external": "auth",
+    "handler": "execution",
+    "http.compression": "response_compression",
+    "identity": "auth",
+    "proxying": "outgoing",
+    "querying": "queryable",
     "rate_limiter": "limits",
-    "replicas": "database",
     "sql_files": "sqlfiles",
     "static_files": "static",
-    "stats": "operations",
     "test_runner": "testing",
 }
 """Module of declarations, or folder of `service` → capability."""
@@ -78,8 +72,8 @@ def capability_of(name: str) -> str:
 
 
 def config_modules() -> dict[str, tuple[Key, ...]]:
-    """Return the keys by module of their sections: `core.accounts.lockout` is `accounts.lockout`, `core.accounts.options`
-    is `accounts`.
+    """Return the keys by module of their sections: `core.accounts.lockout` is `accounts.lockout`, and
+    `core.accounts.options` is `accounts`.
     """
     modules = {name: item.ROWS for name, item in vars(table).items() if isinstance(item, ModuleType)}
     for section in table.SECTIONS:
@@ -112,8 +106,8 @@ def capabilities() -> tuple[Capability, ...]:
         row(name).extras.append(extra)
     names = {*GROUPS, *config_modules(), *rows}
     for name in sorted(names):
-        page = f"docs/{name.replace('_', '-')}.md"
-        if (ROOT / page).exists():
+        page = f"docs/{name.rpartition('.')[2].replace('_', '-')}.md"
+        if (ROOT / page).exists() and page not in row(name).pages:
             row(name).pages.append(page)
     return tuple(rows[name] for name in sorted(rows))
 

@@ -1,6 +1,6 @@
 """The table of all configuration keys in documented order, from which loading, reads, validation and the manual derive.
 
-A new capability adds a module of rows and lists it here; nothing else changes.
+A new section is a class with the decorator `section`, which is listed here; nothing else changes.
 """
 
 from __future__ import annotations
@@ -11,46 +11,37 @@ from dataclasses import dataclass, field
 from rowcall.core.accounts.lockout import LockoutOptions
 from rowcall.core.accounts.options import MailOptions
 from rowcall.core.accounts.password_rules import PasswordRules
+from rowcall.core.auth.antiforgery import AntiforgeryOptions
+from rowcall.core.auth.external.options import ExternalOptions
 from rowcall.core.auth.options import SecondFactorOptions
+from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.batch.options import BatchOptions
 from rowcall.core.cache.options import CacheOptions
-from rowcall.core.config.rows import (
-    antiforgery,
-    application,
-    auth,
-    auth_external,
-    auth_passkeys,
-    authentication_options,
-    client_code,
-    connections,
-    crud,
-    dart_client_code,
-    data_protection,
-    errors,
-    health_checks,
-    http_files,
-    http_server,
-    log,
-    mcp,
-    metrics,
-    migrations,
-    openapi,
-    postgrest,
-    python_client_code,
-    rate_limiter,
-    replicas,
-    security_headers,
-    service,
-    sql_files,
-    ssl,
-    static_files,
-    stats,
-    test_runner,
-    thread_pool,
-    uploads,
-    validation,
-    watch,
-)
+from rowcall.core.config.sections.application import Application, Loading
+from rowcall.core.config.sections.auth import Authentication
+from rowcall.core.config.sections.authentication_options import AuthenticationOptions
+from rowcall.core.config.sections.client_code import ClientCode, DartClientCode, PythonClientCode
+from rowcall.core.config.sections.connections import ConnectionSettings, ConnectionStrings
+from rowcall.core.config.sections.data_protection import DataProtection
+from rowcall.core.config.sections.errors import CommandRetryOptions, ErrorHandlingOptions
+from rowcall.core.config.sections.http_server import HttpServer
+from rowcall.core.config.sections.log import Log
+from rowcall.core.config.sections.migrations import Migrations
+from rowcall.core.config.sections.postgrest import PostgRest
+from rowcall.core.config.sections.rate_limiter import RateLimiter
+from rowcall.core.config.sections.security_headers import SecurityHeaders
+from rowcall.core.config.sections.service import Service
+from rowcall.core.config.sections.sql_files import SqlFileSource
+from rowcall.core.config.sections.ssl import Ssl
+from rowcall.core.config.sections.static_files import StaticFiles
+from rowcall.core.config.sections.tables import CrudSource
+from rowcall.core.config.sections.test_runner import TestRunner
+from rowcall.core.config.sections.thread_pool import ThreadPool
+from rowcall.core.config.sections.validation import ValidationOptions
+from rowcall.core.config.sections.watch import Watch
+from rowcall.core.documents.http_files import HttpFileOptions
+from rowcall.core.documents.mcp import McpOptions
+from rowcall.core.documents.openapi import OpenApiOptions
 from rowcall.core.documents.reference_page import ReferencePage
 from rowcall.core.downloads.options import DownloadOptions
 from rowcall.core.events.options import EventOptions
@@ -63,100 +54,83 @@ from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.jobs.options import JobOptions
 from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.core.operations.console import ConsoleOptions
+from rowcall.core.operations.metrics import Admin, MetricsOptions, ProfilingOptions
+from rowcall.core.operations.options import HealthOptions, StatisticsKeys
 from rowcall.core.operations.tracing import TracingOptions
 from rowcall.core.outgoing.options import ClientOptions, ProxyOptions, TypeOptions
 from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS
 from rowcall.core.sections.declaration import keys_of
 from rowcall.core.sections.keys import Key, KeyType
+from rowcall.core.uploads.options import UploadOptions
 from rowcall.core.webhooks.options import DeliveryOptions
 
-KEYS: tuple[Key, ...] = (
-    *application.ROWS,
-    *connections.ROWS,
-    *replicas.ROWS,
-    *ssl.ROWS,
-    *data_protection.ROWS,
-    *http_server.ROWS,
-    *thread_pool.ROWS,
-    *auth.ROWS,
-    *auth_external.ROWS,
-    *keys_of(LockoutOptions),
-    *auth_passkeys.ROWS,
-    *keys_of(PasswordRules),
-    *keys_of(SecondFactorOptions),
-    *log.ROWS,
-    *keys_of(ResponseCompression),
-    *antiforgery.ROWS,
-    *static_files.ROWS,
-    *keys_of(Cors),
-    *security_headers.ROWS,
-    *keys_of(Forwarding),
-    *health_checks.ROWS,
-    *stats.ROWS,
-    *metrics.ROWS,
-    *keys_of(ConsoleOptions),
-    *keys_of(TracingOptions),
-    *test_runner.ROWS,
-    *watch.ROWS,
-    *keys_of(CacheOptions),
-    *validation.ROWS,
-    *rate_limiter.ROWS,
-    *errors.ROWS,
-    *service.ROWS,
-    *keys_of(BatchOptions),
-    *keys_of(JobOptions),
-    *keys_of(DeliveryOptions),
-    *keys_of(MailOptions),
-    *migrations.ROWS,
-    *keys_of(DeadlineOptions),
-    *keys_of(EventOptions),
-    *uploads.ROWS,
-    *keys_of(DownloadOptions),
-    *keys_of(TableFormatOptions),
-    *keys_of(ExportOptions),
-    *authentication_options.ROWS,
-    *keys_of(AuditTrailOptions),
-    *keys_of(ReferencePage),
-    *http_files.ROWS,
-    *openapi.ROWS,
-    *mcp.ROWS,
-    *client_code.ROWS,
-    *dart_client_code.ROWS,
-    *python_client_code.ROWS,
-    *keys_of(TypeOptions),
-    *keys_of(ClientOptions),
-    *keys_of(ProxyOptions),
-    *crud.ROWS,
-    *sql_files.ROWS,
-    *postgrest.ROWS,
-)
-
 SECTIONS: tuple[type, ...] = (
+    Application,
+    Loading,
+    ConnectionStrings,
+    ConnectionSettings,
+    Ssl,
+    DataProtection,
+    HttpServer,
+    ThreadPool,
+    Authentication,
+    ExternalOptions,
     LockoutOptions,
+    PasskeyOptions,
     PasswordRules,
     SecondFactorOptions,
+    Log,
     ResponseCompression,
+    AntiforgeryOptions,
+    StaticFiles,
     Cors,
+    SecurityHeaders,
     Forwarding,
+    HealthOptions,
+    StatisticsKeys,
+    Admin,
+    MetricsOptions,
+    ProfilingOptions,
     ConsoleOptions,
     TracingOptions,
+    TestRunner,
+    Watch,
     CacheOptions,
+    ValidationOptions,
+    RateLimiter,
+    CommandRetryOptions,
+    ErrorHandlingOptions,
+    Service,
     BatchOptions,
     JobOptions,
     DeliveryOptions,
     MailOptions,
+    Migrations,
     DeadlineOptions,
     EventOptions,
+    UploadOptions,
     DownloadOptions,
     TableFormatOptions,
     ExportOptions,
+    AuthenticationOptions,
     AuditTrailOptions,
     ReferencePage,
+    HttpFileOptions,
+    OpenApiOptions,
+    McpOptions,
+    ClientCode,
+    DartClientCode,
+    PythonClientCode,
     TypeOptions,
     ClientOptions,
     ProxyOptions,
+    CrudSource,
+    SqlFileSource,
+    PostgRest,
 )
-"""Classes that declare sections."""
+"""The classes of all sections, in documented order; classes of their parts and elements are in them."""
+
+KEYS: tuple[Key, ...] = tuple(key for kind in SECTIONS for key in keys_of(kind))
 
 ALIASES: Mapping[str, str] = {"kestrel": "HttpServer", "npgsqlrest": "Service"}
 """Alternative names of top-level sections (case-folded) and their canonical names."""

@@ -166,6 +166,11 @@ def _convert(convert: Convert, path: str, value: Any) -> Any:
         raise ConfigError(f"{path}: {error}") from None
 
 
+def subsection(name: str, meaning: str, *, nullable: bool = False) -> Any:
+    """Declare the name of a section whose keys are declared in this class or in a part."""
+    return Declaration(_section_key(name, meaning, nullable), "value")
+
+
 def part(kind: type[Any]) -> Any:
     """Declare a section within this one. kind: its class."""
     return Part(kind)

@@ -15,7 +15,7 @@ import orjson
 
 from rowcall.core.cache.entry import Entry
 from rowcall.core.errors.problems import Problem
-from rowcall.service.options.capabilities.operations import Guarded
+from rowcall.core.operations.options import Guarded
 from rowcall.service.pipeline.fixed_route import admission
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.protocols import Headers

@@ -22,6 +22,7 @@ from rowcall.core.auth.options import (
 )
 from rowcall.core.auth.password_hash import MOST_ITERATIONS
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.authentication_options import AuthenticationOptions
 from rowcall.core.config.tree import find
 from rowcall.service.options.external import external_options
 from rowcall.service.options.server.browsers import as_browsers_write
@@ -41,17 +42,21 @@ def auth_options(settings: Settings) -> AuthOptions:
     """Return the options of authentication. Raises `StartupError` or `ConfigError`."""
     _refuse_removed(settings)
     schemes = schemes_of(settings)
+    keys = settings.read(AuthenticationOptions)
     return AuthOptions(
         schemes=schemes,
-        identity=IdentityClaims(
-            _named(settings, "DefaultUserIdClaimType", "user_id"),
-            _named(settings, "DefaultNameClaimType", "user_name"),
-            _named(settings, "DefaultRoleClaimType", "user_roles"),
+        identity=IdentityClaims(keys.user_id, keys.user_name, keys.user_roles),
+        login=_login(settings, keys),
+        mapping=ClaimMapping(
+            parameters=keys.parameters,
+            json_parameter=keys.json_parameter,
+            address_parameter=keys.address_parameter,
+            context=keys.context,
+            json_key=keys.json_key,
+            address_key=keys.address_key,
         ),
-        login=_login(settings),
-        mapping=_mapping(settings),
         basic=_basic(settings),
-        impersonation_valid=settings.seconds_or_none(_OPTIONS + "ImpersonationValid"),
+        impersonation_valid=keys.impersonation_valid,
         # A proved second factor counts as a sign-in, so its time is recorded too.
         records_sign_in_time=settings.flag(_OPTIONS + "NoteSignInTime") or settings.flag(_SECOND + "Enabled"),
         single_use=settings.flag(_AUTH + "RefreshTokenSingleUse"),
@@ -64,7 +69,7 @@ def auth_options(settings: Settings) -> AuthOptions:
             settings, _OPTIONS + "ClaimsFromAnonymous", "anonymous callers can pretend to be any user"
         ),
         cross_site=_cross_site(settings),
-        database_roles=_database_roles(settings),
+        database_roles=_database_roles(settings, keys),
         api_keys=settings.read_enabled(ApiKeys),
         session_check=_session_check(settings),
         second_factor=_second_factor(settings, offered=bool(schemes)),
@@ -72,19 +77,15 @@ def auth_options(settings: Settings) -> AuthOptions:
     )
 
 
-def _database_roles(settings: Settings) -> DatabaseRoles:
-    roles = frozenset(text.strip() for text in settings.texts(_OPTIONS + "DatabaseRoles") or () if text.strip())
+def _database_roles(settings: Settings, keys: AuthenticationOptions) -> DatabaseRoles:
+    roles = frozenset(text.strip() for text in keys.database_roles if text.strip())
     if settings.flag(_OPTIONS + "UseRoleFromClaim") and not roles:
         raise StartupError(f"{_OPTIONS}UseRoleFromClaim needs {_OPTIONS}DatabaseRoles: roles that a claim may name")
     if "none" in map(str.lower, roles):
         raise StartupError(
             f"{_OPTIONS}DatabaseRoles: none is not the name of a role; it would select the role of the service"
         )
-    return DatabaseRoles(
-        _named(settings, "DatabaseRoleClaimType", "database_role"),
-        roles,
-        settings.text_or_none(_OPTIONS + "AnonymousDatabaseRole") or None,
-    )
+    return DatabaseRoles(keys.database_role_claim, roles, keys.anonymous_role)
 
 
 def _session_check(settings: Settings) -> SessionCheck | None:
@@ -140,31 +141,25 @@ def _refuse_removed(settings: Settings) -> None:
             raise StartupError(f'{_AUTH}{key} does not exist any more; use {_AUTH}{replacement}, such as "{example}"')
 
 
-def _named(settings: Settings, key: str, default: str) -> str:
-    """Return a configured name, or its default: special columns and claim types cannot be disabled (sign-in-6)."""
-    return settings.text_or_none(_OPTIONS + key) or default
-
-
-def _login(settings: Settings) -> LoginOptions:
-    iterations = settings.integer(_OPTIONS + "PasswordHashIterations")
-    if iterations > MOST_ITERATIONS:
+def _login(settings: Settings, keys: AuthenticationOptions) -> LoginOptions:
+    if keys.iterations > MOST_ITERATIONS:
         raise StartupError(f"{_OPTIONS}PasswordHashIterations: the most allowed is {MOST_ITERATIONS}")
     options = LoginOptions(
-        status=_named(settings, "StatusColumnName", "status"),
-        scheme=_named(settings, "SchemeColumnName", "scheme"),
-        body=_named(settings, "BodyColumnName", "body"),
-        hash=_named(settings, "HashColumnName", "hash"),
+        status=keys.status,
+        scheme=keys.scheme,
+        body=keys.body,
+        hash=keys.hash,
         second_factor="second_factor" if settings.flag(_SECOND + "Enabled") else None,
-        content_type=_named(settings, "ResponseTypeColumnName", "application/json"),
-        password=_named(settings, "PasswordParameterNameContains", "pass"),
-        failed_command=settings.text_or_none(_OPTIONS + "PasswordVerificationFailedCommand") or None,
-        succeeded_command=settings.text_or_none(_OPTIONS + "PasswordVerificationSucceededCommand") or None,
+        content_type=keys.content_type,
+        password=keys.password,
+        failed_command=keys.failed_command,
+        succeeded_command=keys.succeeded_command,
         distinguishes_wrong_passwords=opened(
             settings, _OPTIONS + "DistinguishWrongPasswords", "an attacker can find out which user names exist"
         ),
-        serialize=settings.flag(_OPTIONS + "SerializeAuthEndpointsResponse"),
-        iterations=iterations,
-        argon2=_argon2(settings),
+        serialize=keys.serialize,
+        iterations=keys.iterations,
+        argon2=_argon2(keys),
     )
     columns = [options.status, options.scheme, options.body, options.hash]
     for column in columns:
@@ -188,32 +183,15 @@ def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions 
     return options if options.issuer else replace(options, issuer=settings.text_or_none("ApplicationName") or "")
 
 
-def _argon2(settings: Settings) -> Argon2 | None:
+def _argon2(keys: AuthenticationOptions) -> Argon2 | None:
     """Return the work factor of Argon2id; None: passwords are hashed by PBKDF2. Raises `StartupError`."""
-    if settings.choice(_OPTIONS + "PasswordHashAlgorithm") != "Argon2id":
+    if keys.hash_algorithm != "Argon2id":
         return None
     if find_spec("argon2") is None:
         raise StartupError(f"{_OPTIONS}PasswordHashAlgorithm Argon2id needs argon2-cffi: pip install 'rowcall[argon2]'")
-    memory = settings.integer(_OPTIONS + "Argon2Memory")
-    rounds = settings.integer(_OPTIONS + "Argon2Iterations")
-    if memory > MOST_MEMORY or rounds > MOST_ROUNDS:
+    if keys.argon2_memory > MOST_MEMORY or keys.argon2_iterations > MOST_ROUNDS:
         raise StartupError(f"{_OPTIONS}Argon2Memory is at most {MOST_MEMORY}, and Argon2Iterations {MOST_ROUNDS}")
-    return Argon2(memory, rounds)
-
-
-def _mapping(settings: Settings) -> ClaimMapping:
-    return ClaimMapping(
-        parameters=_pairs(settings, _OPTIONS + "ParameterNameClaimsMapping"),
-        json_parameter=settings.text_or_none(_OPTIONS + "ClaimsJsonParameterName") or None,
-        address_parameter=settings.text_or_none(_OPTIONS + "IpAddressParameterName") or None,
-        context=_pairs(settings, _OPTIONS + "ContextKeyClaimsMapping"),
-        json_key=settings.text_or_none(_OPTIONS + "ClaimsJsonContextKey") or None,
-        address_key=settings.text_or_none(_OPTIONS + "IpAddressContextKey") or None,
-    )
-
-
-def _pairs(settings: Settings, path: str) -> tuple[tuple[str, str], ...]:
-    return tuple((name, claim) for name in settings.names(path) if (claim := settings.map_text(path, name)))
+    return Argon2(keys.argon2_memory, keys.argon2_iterations)
 
 
 def _basic(settings: Settings) -> BasicOptions:

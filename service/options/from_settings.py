@@ -22,18 +22,19 @@ from rowcall.core.building.known_names import KnownNames
 from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.endpoint.capabilities import Tenant
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.errors.refusals import ABSENT_STATUSES, Refusals
 from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.jobs.options import JobOptions
 from rowcall.core.operations.audit_trail import AuditTrailOptions
+from rowcall.core.operations.options import HealthOptions
 from rowcall.core.operations.slow_requests import SlowRequestOptions
 from rowcall.core.uploads.options import Folder
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.log.template import has_message
@@ -46,7 +47,7 @@ from rowcall.service.options.capabilities.documents import reference_page
 from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
 from rowcall.service.options.capabilities.mcp import offers_tools
-from rowcall.service.options.capabilities.operations import health_options, statistics_options
+from rowcall.service.options.capabilities.operations import statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.capabilities.static_files import static_file_options
@@ -276,7 +277,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         cache=cache_options(settings),
         limits=limit_options(settings),
         postgrest=postgrest_options(settings),
-        health=health_options(settings),
+        health=settings.read_enabled(HealthOptions),
         metrics=metrics_options(settings),
         tracing=tracing_options(settings),
         slow_requests=_slow_requests(settings),
@@ -316,30 +317,15 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
     timeout = settings.seconds_or_none("Service:CommandTimeout")
     if timeout is None:
         timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
-    pool = "ConnectionSettings:Pool:"
-    if settings.flag(pool + "TrustStable"):
-        log.warning("%sTrustStable is on: what a STABLE routine leaves in its session reaches other requests", pool)
-    pooler = settings.flag(pool + "TransactionPooler")
+    pools = settings.read(PoolOptions)
+    if pools.trust_stable:
+        log.warning(
+            "ConnectionSettings:Pool:TrustStable is on: what a STABLE routine leaves in its session reaches other "
+            "requests"
+        )
+    pooler = settings.flag("ConnectionSettings:Pool:TransactionPooler")
     target = ConnectionTarget(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
-    return target, DatabaseOptions(
-        pools=PoolOptions(
-            pipelined_connections=settings.integer(pool + "SharedConnections"),
-            pipelined_depth=settings.integer(pool + "SharedDepth"),
-            write_connections=settings.integer(pool + "WriteConnections"),
-            write_depth=settings.integer(pool + "WriteDepth"),
-            dedicated_connections=settings.integer(pool + "ExclusiveConnections"),
-            queue_limit=settings.integer(pool + "QueueLimit"),
-            queue_timeout=settings.seconds(pool + "QueueTimeout"),
-            queue_target=settings.seconds_or_none(pool + "QueueTarget"),
-            queue_interval=settings.seconds(pool + "QueueInterval"),
-        ),
-        sharing=settings.flag(pool + "Sharing"),
-        share_writes=settings.flag(pool + "ShareWrites"),
-        trust_stable=settings.flag(pool + "TrustStable"),
-        slow=settings.seconds(pool + "SlowThreshold"),
-        timeout=timeout,
-        stream_after=settings.integer(pool + "StreamAfterBytes"),
-    )
+    return target, DatabaseOptions(pools, timeout)
 
 
 def _notices(settings: Settings) -> NoticeMode | None:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from rowcall.core.config import Settings
+from rowcall.core.operations.metrics import ProfilingOptions
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background
 from rowcall.service.codegen.describing import Describer
@@ -38,7 +39,7 @@ from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.server import client_connections
 from rowcall.service.options.server.affinity import cores_of, worker_count
 from rowcall.service.options.server.http import configuration_warnings, listener_plans, unix_mode
-from rowcall.service.options.server.metrics import admin_options, profiling_options
+from rowcall.service.options.server.metrics import admin_options
 from rowcall.service.options.server.shutdown import shutdown_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.protection.key_rotation import key_rotation_for
@@ -129,7 +130,7 @@ class Supervisor:
         self._admin: Admin | None = None
         self._console: Console | None = None
         self._postgrest_admin: PostgRestAdmin | None = None
-        self._profiler = Profiler(profiling_options(settings), self._subjects)
+        self._profiler = Profiler(settings.read(ProfilingOptions), self._subjects)
         self._cores = [cores_of(settings, number) for number in range(self._count)]
         self._manager = ServiceManager(os.environ)
         self._shutdown = shutdown_options(settings)

@@ -5,24 +5,15 @@ from __future__ import annotations
 import ipaddress
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.operations.console import ConsoleOptions
+from rowcall.core.operations.metrics import MetricsOptions
 from rowcall.service.sockets.listeners import Address
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
-
-
-@dataclass(frozen=True, slots=True)
-class MetricsOptions:
-    """Options of the metrics that workers record."""
-
-    most: int
-    """The maximum number of endpoints with series of their own; the others are counted together."""
-    rendering: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +37,6 @@ class AdminOptions:
         return (("POST", "/profile"), *metrics)
 
 
-@dataclass(frozen=True, slots=True)
-class ProfilingOptions:
-    """Options of profiling. folder: where profiles are written; None: a new temporary folder for each profile."""
-
-    folder: Path | None
-    py_spy: bool
-    """Use py-spy if it is installed and permitted."""
-
-
-def profiling_options(settings: Settings) -> ProfilingOptions:
-    folder = settings.text_or_none("Profiling:Folder")
-    return ProfilingOptions(Path(folder) if folder else None, settings.choice("Profiling:Sampler") == "Auto")
-
-
 def metrics_options(settings: Settings) -> MetricsOptions | None:
     """Return the options of metrics, or None if neither metrics nor the console are enabled.
 
@@ -69,7 +46,7 @@ def metrics_options(settings: Settings) -> MetricsOptions | None:
         return None
     if not _url(settings)[1]:
         raise StartupError("Metrics:Enabled needs an address to be read at: Admin:Url, such as http://127.0.0.1:9464")
-    return MetricsOptions(settings.integer("Metrics:MaxEndpoints"), settings.flag("Metrics:MeasureRendering"))
+    return settings.read(MetricsOptions)
 
 
 def admin_options(settings: Settings) -> AdminOptions | None:

@@ -9,7 +9,6 @@ import pytest
 from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.auth.schemes import CookieScheme, Schemes
 from rowcall.core.config import ConfigError, Settings, assemble, load_files
-from rowcall.core.sections.errors import ConfigError
 from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.connections import connection_plan
 from rowcall.service.startup_error import StartupError
