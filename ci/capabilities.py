@@ -27,14 +27,13 @@ BEGIN = "<!-- capabilities: written by ci/write_docs.py -->\n"
 END = "<!-- end of capabilities -->"
 
 NAMES = {
+    "client_code": "codegen",
     "access": "auth",
     "accounts.lockout": "auth",
     "accounts.password_rules": "auth",
     "auth.antiforgery": "auth",
     "auth.passkeys": "auth",
-    "authentication_options": "auth",
     "caching": "cache",
-    "client_code": "codegen",
     "connections": "database",
     "data_protection": "protection",
     "documents": "codegen",
@@ -45,12 +44,11 @@ NAMES = {
     "handler": "execution",
     "http.compression": "response_compression",
     "identity": "auth",
+    "operations.static_files": "static",
     "proxying": "outgoing",
     "querying": "queryable",
     "rate_limiter": "limits",
     "sql_files": "sqlfiles",
-    "static_files": "static",
-    "test_runner": "testing",
 }
 """Module of declarations, or folder of `service` → capability."""
 

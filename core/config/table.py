@@ -13,14 +13,13 @@ from rowcall.core.accounts.options import MailOptions
 from rowcall.core.accounts.password_rules import PasswordRules
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.external.options import ExternalOptions
-from rowcall.core.auth.options import SecondFactorOptions
+from rowcall.core.auth.options import LoginOptions, SecondFactorOptions
 from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.batch.options import BatchOptions
 from rowcall.core.cache.options import CacheOptions
+from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, PythonOptions
 from rowcall.core.config.sections.application import Application, Loading
 from rowcall.core.config.sections.auth import Authentication
-from rowcall.core.config.sections.authentication_options import AuthenticationOptions
-from rowcall.core.config.sections.client_code import ClientCode, DartClientCode, PythonClientCode
 from rowcall.core.config.sections.connections import ConnectionSettings, ConnectionStrings
 from rowcall.core.config.sections.data_protection import DataProtection
 from rowcall.core.config.sections.errors import CommandRetryOptions, ErrorHandlingOptions
@@ -31,11 +30,9 @@ from rowcall.core.config.sections.postgrest import PostgRest
 from rowcall.core.config.sections.rate_limiter import RateLimiter
 from rowcall.core.config.sections.security_headers import SecurityHeaders
 from rowcall.core.config.sections.service import Service
-from rowcall.core.config.sections.sql_files import SqlFileSource
+from rowcall.core.config.sections.sql_files import SqlFileOptions
 from rowcall.core.config.sections.ssl import Ssl
-from rowcall.core.config.sections.static_files import StaticFiles
 from rowcall.core.config.sections.tables import CrudSource
-from rowcall.core.config.sections.test_runner import TestRunner
 from rowcall.core.config.sections.thread_pool import ThreadPool
 from rowcall.core.config.sections.validation import ValidationOptions
 from rowcall.core.config.sections.watch import Watch
@@ -56,11 +53,13 @@ from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.core.operations.console import ConsoleOptions
 from rowcall.core.operations.metrics import Admin, MetricsOptions, ProfilingOptions
 from rowcall.core.operations.options import HealthOptions, StatisticsKeys
+from rowcall.core.operations.static_files import StaticFileOptions
 from rowcall.core.operations.tracing import TracingOptions
 from rowcall.core.outgoing.options import ClientOptions, ProxyOptions, TypeOptions
 from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS
 from rowcall.core.sections.declaration import keys_of
 from rowcall.core.sections.keys import Key, KeyType
+from rowcall.core.testing.options import TestOptions
 from rowcall.core.uploads.options import UploadOptions
 from rowcall.core.webhooks.options import DeliveryOptions
 
@@ -82,7 +81,7 @@ SECTIONS: tuple[type, ...] = (
     Log,
     ResponseCompression,
     AntiforgeryOptions,
-    StaticFiles,
+    StaticFileOptions,
     Cors,
     SecurityHeaders,
     Forwarding,
@@ -93,7 +92,7 @@ SECTIONS: tuple[type, ...] = (
     ProfilingOptions,
     ConsoleOptions,
     TracingOptions,
-    TestRunner,
+    TestOptions,
     Watch,
     CacheOptions,
     ValidationOptions,
@@ -112,20 +111,20 @@ SECTIONS: tuple[type, ...] = (
     DownloadOptions,
     TableFormatOptions,
     ExportOptions,
-    AuthenticationOptions,
+    LoginOptions,
     AuditTrailOptions,
     ReferencePage,
     HttpFileOptions,
     OpenApiOptions,
     McpOptions,
-    ClientCode,
-    DartClientCode,
-    PythonClientCode,
+    ClientCodeOptions,
+    DartOptions,
+    PythonOptions,
     TypeOptions,
     ClientOptions,
     ProxyOptions,
     CrudSource,
-    SqlFileSource,
+    SqlFileOptions,
     PostgRest,
 )
 """The classes of all sections, in documented order; classes of their parts and elements are in them."""
@@ -153,7 +152,7 @@ _OPEN = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyType
 
 @dataclass(slots=True)
 class KeyNode:
-    """A key tree node: a declared name, its row, and the declared names below it."""
+    """A key tree node: a declared name, its key, and the declared names below it."""
 
     name: str
     key: Key | None = None
@@ -179,7 +178,7 @@ def _folded(name: str) -> str:
 
 
 def build_key_tree(keys: Iterable[Key]) -> KeyNode:
-    """Build the tree of rows by the names in their paths."""
+    """Build the tree of keys by the names in their paths."""
     root = KeyNode("")
     for key in keys:
         node_of_key = root
@@ -193,7 +192,7 @@ KEY_TREE = build_key_tree(KEYS)
 
 
 def key_at(path: str) -> Key:
-    """Return the row of `path`, which may contain user-defined names: `CacheOptions:Profiles:slow:Expiration`.
+    """Return the key of `path`, which may contain user-defined names: `CacheOptions:Profiles:slow:Expiration`.
 
     Raises KeyError for an undeclared key, which is a programming error: each key that is read is declared.
     """

@@ -140,21 +140,14 @@ class ProxyOptions(Record):
     )
     exclude_headers: frozenset[str] = texts(
         "ExcludeHeaders",
-        (
-            "Host",
-            "Content-Length",
-            "Transfer-Encoding",
-        ),
+        ("Host", "Content-Length", "Transfer-Encoding"),
         "Request headers that are not forwarded.",
         convert=lowered,
     )
     forward_response_headers: bool = flag("ForwardResponseHeaders", True, "Forward the headers of the response.")
     exclude_response_headers: frozenset[str] = texts(
         "ExcludeResponseHeaders",
-        (
-            "Transfer-Encoding",
-            "Content-Length",
-        ),
+        ("Transfer-Encoding", "Content-Length"),
         "Response headers that are not forwarded.",
         convert=lowered,
     )

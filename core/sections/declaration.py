@@ -293,13 +293,7 @@ def names(name: str, meaning: str) -> Any:
     return Declaration(Key(name, KeyType.NAMES, (), meaning), "name_defaults")
 
 
-def steps(
-    name: str,
-    meaning: str,
-    *,
-    elements: type[Any] | None = None,
-    convert: Convert | None = None,
-) -> Any:
+def steps(name: str, meaning: str, *, elements: type[Any] | None = None, convert: Convert | None = None) -> Any:
     """Declare a list of texts and sections. elements: the class of the sections."""
     return Declaration(Key(name, KeyType.STEPS, (), meaning), "value", convert, elements=elements)
 

@@ -1,10 +1,10 @@
-"""Types of configuration keys, and constructors of rows. `core.config.table` contains the keys, one row for each."""
+"""Configuration keys and their types. `declaration` creates them; `core.config.table` has all of them."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 MOST = 2_147_483_647
 """Largest allowed value of an INT that declares no other."""
@@ -33,7 +33,7 @@ class KeyType(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One row of the table: the declaration of a configuration key."""
+    """The declaration of a configuration key."""
 
     path: str
     """Names separated by colons; `<name>` is a user-defined name, `[]` an array element."""
@@ -77,63 +77,3 @@ class Key:
                 return "numbers of at least 0"
             case _:
                 return str(self.type.value)
-
-
-def section(path: str, meaning: str, *, open: bool = False) -> Key:
-    return Key(path, KeyType.SECTION, {}, meaning, open=open)
-
-
-def only_for(types: str, *keys: Key) -> tuple[Key, ...]:
-    """Restrict rows to some values of their sibling key `Type`. types: values separated by spaces."""
-    return tuple(replace(key, only_for=tuple(types.split())) for key in keys)
-
-
-def text(path: str, default: str | None, meaning: str, *, nullable: bool = False, secret: bool = False) -> Key:
-    return Key(path, KeyType.TEXT, default, meaning, nullable=nullable or default is None, secret=secret)
-
-
-def flag(path: str, default: bool | None, meaning: str) -> Key:
-    return Key(path, KeyType.BOOL, default, meaning, nullable=default is None)
-
-
-def integer(
-    path: str, default: int | None, meaning: str, *, nullable: bool = False, minimum: int = 0, maximum: int = MOST
-) -> Key:
-    nullable = nullable or default is None
-    return Key(path, KeyType.INT, default, meaning, nullable=nullable, minimum=minimum, maximum=maximum)
-
-
-def choice(path: str, choices: str, default: str | None, meaning: str) -> Key:
-    return Key(path, KeyType.CHOICE, default, meaning, nullable=default is None, choices=tuple(choices.split()))
-
-
-def interval(path: str, default: str | None, meaning: str, *, nullable: bool = False) -> Key:
-    return Key(path, KeyType.INTERVAL, default, meaning, nullable=nullable or default is None)
-
-
-def texts(path: str, default: Sequence[str] | None, meaning: str) -> Key:
-    return Key(path, KeyType.TEXTS, default, meaning, nullable=default is None)
-
-
-def numbers(path: str, default: Sequence[float], meaning: str) -> Key:
-    return Key(path, KeyType.NUMBERS, default, meaning)
-
-
-def text_map(path: str, default: Mapping[str, str], meaning: str, *, choices: str = "", secret: bool = False) -> Key:
-    return Key(path, KeyType.TEXT_MAP, default, meaning, choices=tuple(choices.split()), secret=secret, open=True)
-
-
-def names(path: str, meaning: str) -> Key:
-    return Key(path, KeyType.NAMES, (), meaning)
-
-
-def steps(path: str, meaning: str) -> Key:
-    return Key(path, KeyType.STEPS, (), meaning)
-
-
-def objects(path: str, default: Sequence[Mapping[str, JsonValue]] | None, meaning: str) -> Key:
-    return Key(path, KeyType.OBJECTS, default, meaning, nullable=default is None)
-
-
-def object_map(path: str, default: Mapping[str, JsonValue] | None, meaning: str, *, open: bool = False) -> Key:
-    return Key(path, KeyType.OBJECT_MAP, default, meaning, nullable=default is None, open=open)

@@ -23,11 +23,7 @@ class Subscriber:
 
     name: str
 
-    url: str = text(
-        "Url",
-        "",
-        "Address to which messages are posted.",
-    )
+    url: str = text("Url", "", "Address to which messages are posted.")
     secrets: tuple[str, ...] = text(
         "Secret",
         "",

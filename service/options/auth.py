@@ -22,7 +22,6 @@ from rowcall.core.auth.options import (
 )
 from rowcall.core.auth.password_hash import MOST_ITERATIONS
 from rowcall.core.config import Settings
-from rowcall.core.config.sections.authentication_options import AuthenticationOptions
 from rowcall.core.config.tree import find
 from rowcall.service.options.external import external_options
 from rowcall.service.options.server.browsers import as_browsers_write
@@ -42,21 +41,21 @@ def auth_options(settings: Settings) -> AuthOptions:
     """Return the options of authentication. Raises `StartupError` or `ConfigError`."""
     _refuse_removed(settings)
     schemes = schemes_of(settings)
-    keys = settings.read(AuthenticationOptions)
+    login = _login(settings)
     return AuthOptions(
         schemes=schemes,
-        identity=IdentityClaims(keys.user_id, keys.user_name, keys.user_roles),
-        login=_login(settings, keys),
+        identity=IdentityClaims(login.user_id, login.user_name, login.user_roles),
+        login=login,
         mapping=ClaimMapping(
-            parameters=keys.parameters,
-            json_parameter=keys.json_parameter,
-            address_parameter=keys.address_parameter,
-            context=keys.context,
-            json_key=keys.json_key,
-            address_key=keys.address_key,
+            parameters=login.parameters,
+            json_parameter=login.json_parameter,
+            address_parameter=login.address_parameter,
+            context=login.context,
+            json_key=login.json_key,
+            address_key=login.address_key,
         ),
         basic=_basic(settings),
-        impersonation_valid=keys.impersonation_valid,
+        impersonation_valid=login.impersonation_valid,
         # A proved second factor counts as a sign-in, so its time is recorded too.
         records_sign_in_time=settings.flag(_OPTIONS + "NoteSignInTime") or settings.flag(_SECOND + "Enabled"),
         single_use=settings.flag(_AUTH + "RefreshTokenSingleUse"),
@@ -69,7 +68,7 @@ def auth_options(settings: Settings) -> AuthOptions:
             settings, _OPTIONS + "ClaimsFromAnonymous", "anonymous callers can pretend to be any user"
         ),
         cross_site=_cross_site(settings),
-        database_roles=_database_roles(settings, keys),
+        database_roles=_database_roles(settings, login),
         api_keys=settings.read_enabled(ApiKeys),
         session_check=_session_check(settings),
         second_factor=_second_factor(settings, offered=bool(schemes)),
@@ -77,15 +76,15 @@ def auth_options(settings: Settings) -> AuthOptions:
     )
 
 
-def _database_roles(settings: Settings, keys: AuthenticationOptions) -> DatabaseRoles:
-    roles = frozenset(text.strip() for text in keys.database_roles if text.strip())
+def _database_roles(settings: Settings, login: LoginOptions) -> DatabaseRoles:
+    roles = frozenset(text.strip() for text in login.database_roles if text.strip())
     if settings.flag(_OPTIONS + "UseRoleFromClaim") and not roles:
         raise StartupError(f"{_OPTIONS}UseRoleFromClaim needs {_OPTIONS}DatabaseRoles: roles that a claim may name")
     if "none" in map(str.lower, roles):
         raise StartupError(
             f"{_OPTIONS}DatabaseRoles: none is not the name of a role; it would select the role of the service"
         )
-    return DatabaseRoles(keys.database_role_claim, roles, keys.anonymous_role)
+    return DatabaseRoles(login.database_role_claim, roles, login.anonymous_role)
 
 
 def _session_check(settings: Settings) -> SessionCheck | None:
@@ -141,31 +140,21 @@ def _refuse_removed(settings: Settings) -> None:
             raise StartupError(f'{_AUTH}{key} does not exist any more; use {_AUTH}{replacement}, such as "{example}"')
 
 
-def _login(settings: Settings, keys: AuthenticationOptions) -> LoginOptions:
-    if keys.iterations > MOST_ITERATIONS:
-        raise StartupError(f"{_OPTIONS}PasswordHashIterations: the most allowed is {MOST_ITERATIONS}")
-    options = LoginOptions(
-        status=keys.status,
-        scheme=keys.scheme,
-        body=keys.body,
-        hash=keys.hash,
+def _login(settings: Settings) -> LoginOptions:
+    options = settings.read(
+        LoginOptions,
         second_factor="second_factor" if settings.flag(_SECOND + "Enabled") else None,
-        content_type=keys.content_type,
-        password=keys.password,
-        failed_command=keys.failed_command,
-        succeeded_command=keys.succeeded_command,
         distinguishes_wrong_passwords=opened(
             settings, _OPTIONS + "DistinguishWrongPasswords", "an attacker can find out which user names exist"
         ),
-        serialize=keys.serialize,
-        iterations=keys.iterations,
-        argon2=_argon2(keys),
     )
+    if options.iterations > MOST_ITERATIONS:
+        raise StartupError(f"{_OPTIONS}PasswordHashIterations: the most allowed is {MOST_ITERATIONS}")
     columns = [options.status, options.scheme, options.body, options.hash]
     for column in columns:
         if [other.lower() for other in columns].count(column.lower()) > 1:
             raise StartupError(f"{_OPTIONS}*ColumnName: {column} cannot mean two things in a login row")
-    return options
+    return replace(options, argon2=_argon2(options))
 
 
 def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions | None:
@@ -183,15 +172,15 @@ def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions 
     return options if options.issuer else replace(options, issuer=settings.text_or_none("ApplicationName") or "")
 
 
-def _argon2(keys: AuthenticationOptions) -> Argon2 | None:
+def _argon2(login: LoginOptions) -> Argon2 | None:
     """Return the work factor of Argon2id; None: passwords are hashed by PBKDF2. Raises `StartupError`."""
-    if keys.hash_algorithm != "Argon2id":
+    if login.hash_algorithm != "Argon2id":
         return None
     if find_spec("argon2") is None:
         raise StartupError(f"{_OPTIONS}PasswordHashAlgorithm Argon2id needs argon2-cffi: pip install 'rowcall[argon2]'")
-    if keys.argon2_memory > MOST_MEMORY or keys.argon2_iterations > MOST_ROUNDS:
+    if login.argon2_memory > MOST_MEMORY or login.argon2_iterations > MOST_ROUNDS:
         raise StartupError(f"{_OPTIONS}Argon2Memory is at most {MOST_MEMORY}, and Argon2Iterations {MOST_ROUNDS}")
-    return Argon2(keys.argon2_memory, keys.argon2_iterations)
+    return Argon2(login.argon2_memory, login.argon2_iterations)
 
 
 def _basic(settings: Settings) -> BasicOptions:

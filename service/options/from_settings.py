@@ -16,13 +16,14 @@ from rowcall.core.auth.options import LONGEST_SESSION
 from rowcall.core.batch.options import BatchOptions
 from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.building.disabled_features import WITHIN, DisabledFeatures
-from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
+from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.building.identity_loss import CallSurroundings
 from rowcall.core.building.known_names import KnownNames
 from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.connections import PoolOptions
+from rowcall.core.config.sections.sql_files import comments_mode_of
 from rowcall.core.endpoint.capabilities import Tenant
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.errors.refusals import ABSENT_STATUSES, Refusals
@@ -80,7 +81,7 @@ _RETRIES = "CommandRetryOptions:Enabled"
 def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> EndpointDefaults:
     """Return the defaults of endpoints. options: source of the names that annotations may use (policies, rules, …)."""
     return EndpointDefaults(
-        comments_mode=comments_mode(settings, "Service:CommentsMode"),
+        comments_mode=comments_mode_of(settings.choice("Service:CommentsMode")),
         url_path_prefix=settings.text_or_none("Service:UrlPathPrefix") or "",
         kebab_case_urls=settings.flag("Service:KebabCaseUrls"),
         camel_case_names=settings.flag("Service:CamelCaseNames"),
@@ -213,11 +214,6 @@ def _tenant(settings: Settings) -> Tenant | None:
 def _transport(settings: Settings) -> Transport | None:
     word = settings.choice_or_none("Service:DefaultRequestParamType")
     return None if word is None else (Transport.QUERY if word == "QueryString" else Transport.BODY)
-
-
-def comments_mode(settings: Settings, key: str) -> CommentsMode:
-    mode = settings.choice(key)
-    return CommentsMode("OnlyAnnotated" if mode == "OnlyWithHttpTag" else mode)
 
 
 def worker_options(settings: Settings, connections: Connections) -> WorkerOptions:

@@ -38,6 +38,7 @@ from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.core.operations.metrics import MetricsOptions
 from rowcall.core.operations.options import HealthOptions
 from rowcall.core.operations.slow_requests import SlowRequestOptions
+from rowcall.core.operations.static_files import StaticFileOptions
 from rowcall.core.operations.tracing import TracingOptions
 from rowcall.core.outgoing.options import OutboundOptions
 from rowcall.core.postgrest.options import PostgRestOptions
@@ -50,7 +51,6 @@ from rowcall.service.database.replicas.options import ReplicaOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
 from rowcall.service.options.capabilities.operations import StatisticsOptions
-from rowcall.service.options.capabilities.static_files import StaticFileOptions
 
 if TYPE_CHECKING:
     from rowcall.core.documents.descriptions import Descriptions

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.catalogue.catalog import Catalog, Routine
+from rowcall.core.config.sections.sql_files import SqlFileOptions
 from rowcall.core.tables.routines import TableDefaults, table_routines
 from rowcall.service.discovery.catalogue import ObjectSelection
-from rowcall.service.options.sql_files import SqlFileOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from rowcall.core.catalogue.catalog import (
 )
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.sql_files import SqlFileOptions
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden, leaves_open
 from rowcall.core.sqlfile.reading import (
@@ -54,7 +55,6 @@ from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
 from rowcall.service.discovery.files import FileText, find_files, read_text
 from rowcall.service.discovery.installation import installed_version
 from rowcall.service.discovery.trust import NO_TRUST, Trust
-from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.sqlfiles.describing import (
     Question,
     RefusedStatement,

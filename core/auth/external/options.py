@@ -31,7 +31,7 @@ class Provider:
     path: str
     """Path of its page, which is also the OAuth callback."""
 
-    enabled: bool = flag(
+    enabled = flag(
         "Enabled",
         False,
         "Offer this provider. Addresses of Google, LinkedIn, GitHub, Microsoft and Facebook are built in.",

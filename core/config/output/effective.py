@@ -148,7 +148,7 @@ _LITERALS = {"true": True, "false": False}
 
 
 def typed(text: str, key: Key | None) -> JsonValue:
-    """Convert a text to the JSON value as which it is read. key: its row; None: guess the type from the text."""
+    """Convert a text to the JSON value as which it is read. key: None: guess the type from the text."""
     if key is None or key.type in (KeyType.ANY, *_MAPS):
         return _guessed(text) if key is None or key.type is not KeyType.TEXT_MAP else text
     if key.type is KeyType.BOOL:

@@ -37,28 +37,12 @@ class RetryOptions:
     enabled = flag("Enabled", True, "Try again if a connection cannot be opened.")
     retry_sequence_seconds = numbers(
         "RetrySequenceSeconds",
-        (
-            1,
-            3,
-            6,
-            12,
-        ),
+        (1, 3, 6, 12),
         "Seconds to wait before each new attempt; their number is the number of attempts after the first.",
     )
     error_codes = texts(
         "ErrorCodes",
-        (
-            "08000",
-            "08003",
-            "08006",
-            "08001",
-            "08004",
-            "55P03",
-            "55006",
-            "53300",
-            "57P03",
-            "40001",
-        ),
+        ("08000", "08003", "08006", "08001", "08004", "55P03", "55006", "53300", "57P03", "40001"),
         "SQLSTATEs that lead to another attempt. Network errors always do; a wrong password never does.",
     )
 

@@ -8,15 +8,7 @@ from rowcall.core.sections.declaration import flag, integer, numbers, object_map
 @section("CommandRetryOptions:Strategies:<name>")
 class RetryStrategyKeys:
     retry_sequence_seconds = numbers(
-        "RetrySequenceSeconds",
-        (
-            0,
-            1,
-            2,
-            5,
-            10,
-        ),
-        "Seconds before each retry; their number is the number of retries.",
+        "RetrySequenceSeconds", (0, 1, 2, 5, 10), "Seconds before each retry; their number is the number of retries."
     )
     error_codes = texts(
         "ErrorCodes",
@@ -56,13 +48,7 @@ class CommandRetryOptions:
         "Strategies",
         {
             "default": {
-                "RetrySequenceSeconds": (
-                    0,
-                    1,
-                    2,
-                    5,
-                    10,
-                ),
+                "RetrySequenceSeconds": (0, 1, 2, 5, 10),
                 "ErrorCodes": (
                     "40001",
                     "40P01",

@@ -7,7 +7,7 @@ import pytest
 from rowcall.core.config import Settings, assemble
 from rowcall.core.config.tree import Section
 from rowcall.core.sections.errors import ConfigError
-from rowcall.service.options.capabilities.testing import PreparationStep, TestOptions
+from rowcall.core.testing.options import PreparationStep, TestOptions
 from rowcall.service.options.capabilities.testing import test_options as options_of
 from rowcall.service.startup_error import StartupError
 
