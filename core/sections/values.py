@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A token, as the name of a header must be (RFC 9110, 5.1)."""
 MEGABYTE = 1_048_576
+_BETWEEN = re.compile(r"[\s,]+")
 
 
 def or_empty(text: str | None) -> str:
@@ -69,3 +70,8 @@ def header_name(text: str | None) -> str | None:
     if text is not None and not HEADER_NAME.fullmatch(text):
         raise ValueError(f"{text!r} is not the name of a header")
     return text
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, separated by blanks or commas."""
+    return [word for word in _BETWEEN.split(text) if word]

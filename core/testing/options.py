@@ -17,7 +17,7 @@ from rowcall.core.sections.declaration import (
     text,
 )
 from rowcall.core.sections.declaration import steps as step_list
-from rowcall.core.testing.header import words
+from rowcall.core.sections.values import words
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rowcall.core.building.endpoint_builder import CommentsMode
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.sql_files import SqlFileOptions, comments_mode_of
 from rowcall.core.config.tree import find
+from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.tables.operations import NAMES as OPERATION_NAMES
 from rowcall.core.tables.operations import Conflict, Variant
 from rowcall.core.tables.routines import TableDefaults

@@ -19,7 +19,7 @@ import psycopg
 
 from rowcall.core.annotations.declaration import Draft
 from rowcall.core.building.comments import read_comment
-from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
+from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.catalogue.catalog import (
     VOID_TYPE,
     Catalog,
@@ -36,6 +36,7 @@ from rowcall.core.catalogue.catalog import (
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden, leaves_open
 from rowcall.core.sqlfile.reading import (

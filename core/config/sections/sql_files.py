@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
+from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.sections.declaration import choice, flag, section, text
 from rowcall.core.sections.values import or_empty
 from rowcall.core.text.globs import base_folder
+
+if TYPE_CHECKING:
+    from rowcall.core.building.endpoint_builder import EndpointDefaults
 
 
 def comments_mode_of(word: str) -> CommentsMode:
