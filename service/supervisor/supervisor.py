@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from rowcall.core.config import Settings
+from rowcall.core.config import ConfigError, Settings
 from rowcall.core.operations.metrics import ProfilingOptions
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background
@@ -574,7 +574,7 @@ class Supervisor:
         if difference:
             try:
                 await self._describe(snapshot)
-            except StartupError as error:
+            except (ConfigError, StartupError) as error:
                 log.error("%s", error)
 
     async def _watch_changes(self) -> None:
