@@ -19,8 +19,9 @@ from types import ModuleType
 
 from rowcall.core.annotations import GROUPS
 from rowcall.core.config import table
-from rowcall.core.config.keys import Key
 from rowcall.core.operations.exposition import FORMER_GAUGES
+from rowcall.core.sections.declaration import keys_of
+from rowcall.core.sections.keys import Key
 from rowcall.service.handler.step_order import STEPS
 from rowcall.service.metrics.report import Processes, counted, gauges
 from rowcall.service.supervisor.operators.admin import supervisor_families
@@ -32,39 +33,28 @@ BEGIN = "<!-- capabilities: written by ci/write_docs.py -->\n"
 END = "<!-- end of capabilities -->"
 
 NAMES = {
-    "access": "auth",
-    "antiforgery": "auth",
-    "auth_external": "auth",
-    "auth_lockout": "auth",
-    "auth_passkeys": "auth",
-    "auth_passwords": "auth",
-    "auth_second_factor": "auth",
-    "authentication_options": "auth",
-    "caching": "cache",
     "client_code": "codegen",
+    "access": "auth",
+    "accounts.lockout": "auth",
+    "accounts.password_rules": "auth",
+    "auth.antiforgery": "auth",
+    "auth.passkeys": "auth",
+    "caching": "cache",
     "connections": "database",
-    "crud": "tables",
-    "dart_client_code": "codegen",
     "data_protection": "protection",
-    "docs": "codegen",
     "documents": "codegen",
+    "documents.http_files": "codegen",
+    "documents.openapi": "codegen",
+    "documents.reference_page": "codegen",
+    "external": "auth",
     "handler": "execution",
-    "health_checks": "operations",
-    "http_files": "codegen",
+    "http.compression": "response_compression",
     "identity": "auth",
-    "mail": "accounts",
-    "openapi": "codegen",
-    "proxy": "outgoing",
+    "operations.static_files": "static",
     "proxying": "outgoing",
-    "http_client": "outgoing",
-    "python_client_code": "codegen",
     "querying": "queryable",
     "rate_limiter": "limits",
-    "replicas": "database",
     "sql_files": "sqlfiles",
-    "static_files": "static",
-    "stats": "operations",
-    "test_runner": "testing",
 }
 """Module of declarations, or folder of `service` → capability."""
 
@@ -92,11 +82,19 @@ class Capability:
 
 
 def capability_of(name: str) -> str:
-    return NAMES.get(name, name)
+    return NAMES.get(name, name.rpartition(".")[2])
 
 
 def config_modules() -> dict[str, tuple[Key, ...]]:
-    return {name: item.ROWS for name, item in vars(table).items() if isinstance(item, ModuleType)}
+    """Return the keys by module of their sections: `core.accounts.lockout` is `accounts.lockout`, and
+    `core.accounts.options` is `accounts`.
+    """
+    modules = {name: item.ROWS for name, item in vars(table).items() if isinstance(item, ModuleType)}
+    for section in table.SECTIONS:
+        *_, folder, module = section.__module__.split(".")
+        name = {"options": folder}.get(module, module if folder == "sections" else f"{folder}.{module}")
+        modules[name] = (*modules.get(name, ()), *keys_of(section))
+    return modules
 
 
 @cache
@@ -122,8 +120,8 @@ def capabilities() -> tuple[Capability, ...]:
         row(name).extras.append(extra)
     names = {*GROUPS, *config_modules(), *rows}
     for name in sorted(names):
-        page = f"docs/{name.replace('_', '-')}.md"
-        if (ROOT / page).exists():
+        page = f"docs/{name.rpartition('.')[2].replace('_', '-')}.md"
+        if (ROOT / page).exists() and page not in row(name).pages:
             row(name).pages.append(page)
     return tuple(rows[name] for name in sorted(rows))
 
@@ -147,7 +145,7 @@ def sections() -> Iterator[tuple[str, str]]:
     for module, keys in modules.items():
         for section in (_section(key.path.split(":"), owners) for key in keys):
             shared = len(owners.get(section, ())) > 1
-            if section not in seen and (not shared or module == section.lower()):
+            if section not in seen and (not shared or module.rpartition(".")[2] == section.lower()):
                 seen.add(section)
                 yield module, section
 

@@ -59,7 +59,7 @@ def _explanation(error: Exception) -> str | None:
     """Return the message of an error that the user can resolve, else None."""
     if isinstance(error, ImportError):
         return _why_no_libpq()
-    from rowcall.core.config.errors import ConfigError
+    from rowcall.core.sections.errors import ConfigError
     from rowcall.service.startup_error import StartupError
 
     return str(error) if isinstance(error, ConfigError | StartupError) else None

@@ -14,9 +14,12 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
+from rowcall.core.auth.cookies import cookie_name
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.endpoint import EndpointParameter, ValueKind
 from rowcall.core.http.forwarded_headers import parse_address
+from rowcall.core.sections.declaration import flag, integer, interval, section, text, texts
+from rowcall.core.sections.errors import ConfigError
 
 NETWORK_BITS = 64
 """Bits of an IPv6 address that are the network of one customer."""
@@ -47,19 +50,78 @@ class Limit(Record):
         return float(min(self.longest, self.delay * 2 ** min(doublings, _MOST_DOUBLINGS)))
 
 
-@dataclass(frozen=True, slots=True)
+def _parts(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.strip().lower() for part in texts if part.strip())
+
+
+def _address(text: str | None) -> str | None:
+    return (text or "").strip() or None
+
+
+@section("Auth:Lockout", "Lock-out and slow-down after failed sign-ins and invalid one-time tokens.")
 class LockoutOptions(Record):
-    """Options of the lockout after failed sign-ins.
+    """Options of the lockout after failed sign-ins. Times in seconds."""
 
-    account, address: the limits of each. parameters: parts of the names of parameters with the account."""
+    enabled: bool = flag("Enabled", False, "Count failed sign-ins, and refuse further ones for a time with 429.")
+    failures_per_account: int = integer(
+        "FailuresPerAccount",
+        5,
+        "Failed sign-ins to an account from which on further ones have to wait; separate for unknown callers, for each "
+        "browser and for each address with which the account was signed in to before.",
+        minimum=1,
+    )
+    failures_per_address: int = integer(
+        "FailuresPerAddress",
+        50,
+        "Failed sign-ins from an address, or from an IPv6 network /64, from which on further ones have to wait.",
+        minimum=1,
+    )
+    delay: float = interval("Delay", "1 second", "Time to wait after these failures; doubled by each further one.")
+    longest: float = interval("LongestDelay", "15 minutes", "Longest time to wait.")
+    reset: float = interval("ResetAfter", "1 hour", "Time without an attempt after which failures are forgotten.")
+    parameters: tuple[str, ...] = texts(
+        "AccountParameterNameContains",
+        ("user", "name", "mail", "login", "account"),
+        "The first parameter of a login whose name contains one of these texts is the account; without one, the first "
+        "that is not the password.",
+        convert=_parts,
+    )
+    cookie: str = text(
+        "CookieName",
+        "rowcall-known-browser",
+        "Cookie by which a browser that has signed in before is known.",
+        convert=cookie_name,
+    )
+    known_for: float = interval(
+        "KnownFor", "90 days", "Time for which a browser and an address are known after a sign-in."
+    )
+    redis: str | None = text(
+        "RedisConfiguration",
+        None,
+        "Redis that counts for several hosts together, in the format of CacheOptions; these hosts have to share a key "
+        "ring. null: each host counts separately.",
+        secret=True,
+        convert=_address,
+    )
 
-    account: Limit
-    address: Limit
-    parameters: tuple[str, ...]
-    cookie: str
-    known_for: float
-    """Seconds for which a browser or an address is known after a sign-in."""
-    redis: str | None = None
+    def __post_init__(self) -> None:
+        path = "Auth:Lockout:"
+        if self.delay <= 0 or self.longest < self.delay:
+            raise ConfigError(f"{path}Delay has to be more than 0, and {path}LongestDelay not less than it")
+        if self.reset < self.longest:
+            raise ConfigError(
+                f"{path}ResetAfter has to be at least {path}LongestDelay, or a delay would end before its time"
+            )
+
+    @property
+    def account(self) -> Limit:
+        """The limit of an account."""
+        return Limit(self.failures_per_account, self.delay, self.longest, self.reset)
+
+    @property
+    def address(self) -> Limit:
+        """The limit of an address."""
+        return Limit(self.failures_per_address, self.delay, self.longest, self.reset)
 
 
 class Attempt(NamedTuple):

@@ -7,30 +7,52 @@ list of breached passwords has what an estimate would find.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from rowcall.core.auth.parameter_injection import hashed_parameters
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.sections.declaration import integer, section, text, texts
+from rowcall.core.sections.errors import ConfigError
+from rowcall.core.sections.values import lowered
 
 LEAST_WORD = 4
 """Characters of a word about the user from which passwords must not contain it: a shorter one is in too many."""
 BREACHED = "is in a list of passwords that others have used: choose another"
 
 
-@dataclass(frozen=True, slots=True)
+@section("Auth:Passwords", "Rules for new passwords: values of parameters of which a hash is made.")
 class PasswordRules(Record):
     """Lengths in characters; 0: no bound. Files are paths; None: no such list."""
 
-    minimum: int = 0
-    maximum: int = 0
-    breached_file: str | None = None
-    """Lines `HASH:COUNT`, sorted (`core.accounts.breached_list`)."""
-    words_file: str | None = None
-    """Passwords, one in each line."""
-    not_containing: frozenset[str] = frozenset()
-    """Parameters, in lower case, whose values must not be part of the password."""
+    minimum: int = integer(
+        "MinimumLength", 0, "Fewest characters. 0: no minimum. NIST recommends 15, or 8 with a second factor."
+    )
+    maximum: int = integer("MaximumLength", 0, "Most characters: 64 or more. 0: no maximum.")
+    breached_file: str | None = text(
+        "BreachedFile",
+        None,
+        "File of SHA-1 hashes of passwords, one in each line as `HASH:COUNT`, sorted by hash, as "
+        "haveibeenpwned.com offers it. These passwords are refused.",
+    )
+    words_file: str | None = text(
+        "WordsFile",
+        None,
+        "File of passwords, one in each line, without regard to case, of 10 MB at most. They are refused.",
+    )
+    not_containing: frozenset[str] = texts(
+        "NotContaining",
+        (),
+        "Parameters, such as `_email` or `name`, whose value must not be part of a password. If there is one, "
+        "the name of the signed-in user must not be part of it either.",
+        convert=lowered,
+    )
+
+    def __post_init__(self) -> None:
+        if 0 < self.maximum < max(self.minimum, 64):
+            raise ConfigError(
+                "Auth:Passwords:MaximumLength: 64 or more, and MinimumLength or more, so that pass phrases fit"
+            )
 
     @property
     def exist(self) -> bool:

@@ -13,6 +13,15 @@ _CHUNKED = "chunks-"
 _MOST_CHUNKS = 20
 
 
+def cookie_name(text: str) -> str:
+    """Return `text` if it is a token, as the name of a cookie must be (RFC 6265). Raises ValueError."""
+    if not text.isascii() or any(
+        character in '()<>@,;:\\"/[]?={} \t' or not character.isprintable() for character in text
+    ):
+        raise ValueError(f"{text!r} cannot be the name of a cookie")
+    return text
+
+
 def cookie_value(header: str, name: str) -> str | None:
     """Return the value of the first cookie of this name in a Cookie header, or None."""
     start = 0

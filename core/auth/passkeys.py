@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from rowcall.core.auth.login import Cell
+from rowcall.core.sections.declaration import choice, flag, integer, part, section, text, texts
+from rowcall.core.sections.values import as_set, or_empty, path_like, stripped_or_none
 
 REQUIRED = "required"
 
@@ -15,76 +16,195 @@ OFFERED = (-7, -257)
 """COSE algorithms that browsers are offered: every authenticator has one of them."""
 
 
-@dataclass(frozen=True, slots=True)
+LONGEST_TIMEOUT = 1440
+"""Maximum of `ChallengeTimeoutMinutes`."""
+
+_path = path_like("/api/passkey/login")
+
+
+def _lowered(text: str | None) -> str | None:
+    return None if text is None else text.lower()
+
+
+def _milliseconds(minutes: int) -> int:
+    if minutes > LONGEST_TIMEOUT:
+        raise ValueError(f"the most allowed is {LONGEST_TIMEOUT}")
+    return minutes * 60_000
+
+
+@section("Auth:PasskeyAuth")
 class PasskeyColumns:
     """Names of the columns of the commands' rows, compared in any case."""
 
-    status: str = "status"
-    message: str = "message"
-    challenge: str = "challenge"
-    challenge_id: str = "challenge_id"
-    user_name: str = "user_name"
-    display_name: str = "user_display_name"
-    user_handle: str = "user_handle"
-    exclude: str = "exclude_credentials"
-    allow: str = "allow_credentials"
-    public_key: str = "public_key"
-    algorithm: str = "public_key_algorithm"
-    sign_count: str = "sign_count"
+    status: str = text("StatusColumnName", "status", "Result column that holds the status.")
+    message: str = text("MessageColumnName", "message", "Result column that holds the message.")
+    challenge: str = text("ChallengeColumnName", "challenge", "Result column that holds the challenge.")
+    challenge_id: str = text(
+        "ChallengeIdColumnName", "challenge_id", "Result column that holds the id of the challenge."
+    )
+    user_name: str = text("UserNameColumnName", "user_name", "Result column that holds the user's name.")
+    display_name: str = text(
+        "UserDisplayNameColumnName", "user_display_name", "Result column that holds the name to show."
+    )
+    user_handle: str = text("UserHandleColumnName", "user_handle", "Result column that holds the user handle.")
+    exclude: str = text(
+        "ExcludeCredentialsColumnName", "exclude_credentials", "Result column that holds keys the user has already."
+    )
+    allow: str = text(
+        "AllowCredentialsColumnName", "allow_credentials", "Result column that holds keys that may log in."
+    )
+    public_key: str = text("PublicKeyColumnName", "public_key", "Result column that holds the public key.")
+    algorithm: str = text(
+        "PublicKeyAlgorithmColumnName", "public_key_algorithm", "Result column that holds the COSE algorithm."
+    )
+    sign_count: str = text("SignCountColumnName", "sign_count", "Result column that holds the counter of signatures.")
 
 
-@dataclass(frozen=True, slots=True)
+@section("Auth:PasskeyAuth")
 class PasskeyPaths:
     """Paths of the endpoints; None: there is no such endpoint."""
 
-    add_options: str | None = None
-    add: str | None = None
-    register_options: str | None = None
-    register: str | None = None
-    login_options: str | None = None
-    login: str | None = None
+    add_options: str | None = text(
+        "AddPasskeyOptionsPath",
+        "/api/passkey/add/options",
+        "POST path: options for another key of the signed-in user.",
+        nullable=True,
+        convert=_path,
+    )
+    add: str | None = text(
+        "AddPasskeyPath", "/api/passkey/add", "POST path: store the other key.", nullable=True, convert=_path
+    )
+    register_options: str | None = text(
+        "RegistrationOptionsPath",
+        "/api/passkey/register/options",
+        "POST path: options for a new user.",
+        nullable=True,
+        convert=_path,
+    )
+    register: str | None = text(
+        "RegistrationPath",
+        "/api/passkey/register",
+        "POST path: store the new user and the key.",
+        nullable=True,
+        convert=_path,
+    )
+    login_options: str | None = text(
+        "LoginOptionsPath",
+        "/api/passkey/login/options",
+        "POST path: options for a login.",
+        nullable=True,
+        convert=_path,
+    )
+    login: str | None = text("LoginPath", "/api/passkey/login", "POST path: log in.", nullable=True, convert=_path)
 
 
-@dataclass(frozen=True, slots=True)
+@section("Auth:PasskeyAuth")
 class PasskeyCommands:
     """The SQL commands of passkeys."""
 
-    challenge_add: str
-    challenge_register: str
-    challenge_login: str
-    verify: str
-    credential: str
-    complete_add: str
-    complete_register: str
-    complete_login: str
+    challenge_add: str = text(
+        "ChallengeAddExistingUserCommand",
+        "select * from passkey_challenge_add_existing($1,$2)",
+        "Query that creates a challenge for the signed-in user: $1 claims, $2 body (both JSON).",
+    )
+    challenge_register: str = text(
+        "ChallengeRegistrationCommand",
+        "select * from passkey_challenge_registration($1)",
+        "Query that creates a challenge for a new user: $1 body (JSON).",
+    )
+    challenge_login: str = text(
+        "ChallengeAuthenticationCommand",
+        "select * from passkey_challenge_authentication($1,$2)",
+        "Query that creates a challenge for a login: $1 user name, $2 body (JSON).",
+    )
+    verify: str = text(
+        "VerifyChallengeCommand",
+        "select * from passkey_verify_challenge($1,$2)",
+        "Query that returns a stored challenge and deletes it: $1 id, $2 operation.",
+    )
+    counts: bool = flag("ValidateSignCount", True, "Check the signature counter, and store it.")
+    credential: str = text(
+        "AuthenticateDataCommand",
+        "select * from passkey_authenticate_data($1)",
+        "Query that finds a stored key: $1 credential id.",
+    )
+    complete_add: str = text(
+        "CompleteAddExistingUserCommand",
+        "select * from passkey_complete_add_existing($1,$2,$3,$4,$5,$6,$7,$8)",
+        "Query that stores another key of a user: $1 credential id, $2 user handle, $3 key, $4 algorithm, $5 "
+        "transports, $6 backup eligible, $7 user context, $8 analytics; $9, if it is used, the claims of the "
+        "caller (JSON).",
+    )
+    complete_register: str = text(
+        "CompleteRegistrationCommand",
+        "select * from passkey_complete_registration($1,$2,$3,$4,$5,$6,$7,$8)",
+        "Query that stores a new user and the key: $1 to $8 as for another key.",
+    )
+    complete_login: str = text(
+        "CompleteAuthenticateCommand",
+        "select * from passkey_complete_authenticate($1,$2,$3,$4)",
+        "Query that completes a login: $1 credential id, $2 counter, $3 user context, $4 analytics. Returns a "
+        "login row.",
+    )
 
 
-@dataclass(frozen=True, slots=True)
+@section("Auth:PasskeyAuth", "Passkeys (WebAuthn).")
 class PasskeyOptions:
-    paths: PasskeyPaths
-    commands: PasskeyCommands
-    columns: PasskeyColumns = field(default_factory=PasskeyColumns)
-    relying_party: str | None = None
-    """Domain; None: the host of the request."""
-    relying_party_name: str = ""
-    origins: frozenset[str] = frozenset()
-    """In lower case. Empty: the origin of the request."""
-    timeout: int = 300_000
-    """Milliseconds for which a challenge is valid."""
-    user_verification: str = REQUIRED
-    resident_key: str = REQUIRED
-    attestation: str = "none"
-    counts: bool = True
-    """Whether the signature counter is checked."""
-    address_key: str = "ip"
-    rate_limiter: str | None = None
-    connection: str | None = None
-    """None: the main connection."""
-    retry: str | None = None
-    redis: str | None = None
-    """URL of the Redis in which hosts share issued challenges. None: not shared."""
-    issued_only: bool = False
-    """A challenge is accepted only if this service knows what it was issued for."""
+    """Options of passkeys. timeout: milliseconds for which a challenge is valid."""
+
+    enabled: bool = flag("Enabled", False, "Offer passkeys.")
+    enable_register = flag("EnableRegister", False, "Let new users register with a passkey.")
+    rate_limiter: str | None = text("RateLimiterPolicy", None, "Rate limit of all these paths.")
+    connection: str | None = text("ConnectionName", None, "Connection that runs the commands. null: the main one.")
+    retry: str | None = text("CommandRetryStrategy", "default", "Retry strategy of the commands.", nullable=True)
+    relying_party: str | None = text(
+        "RelyingPartyId", None, "Domain of the passkeys. null: the host of the request.", convert=_lowered
+    )
+    relying_party_name: str = text(
+        "RelyingPartyName", None, "Name that the user sees. null: ApplicationName.", convert=or_empty
+    )
+    origins: frozenset[str] = texts(
+        "RelyingPartyOrigins",
+        (),
+        "Origins whose pages may use the passkeys. Empty: the origin of the request, with a warning at the start.",
+        convert=as_set,
+    )
+    paths: PasskeyPaths = part(PasskeyPaths)
+    redis: str | None = text(
+        "RedisConfiguration",
+        None,
+        "Connection string of Redis, in which several hosts share issued challenges with their user and user "
+        "context. A challenge that no host has issued is refused.",
+        secret=True,
+        convert=stripped_or_none,
+    )
+    issued_only: bool = flag(
+        "IssuedChallengesOnly",
+        False,
+        "Refuse a login whose challenge this host has not issued: for services on one host, or with sticky "
+        "sessions. New keys always need a challenge that this host or Redis knows.",
+    )
+    timeout: int = integer(
+        "ChallengeTimeoutMinutes", 5, "Lifetime of a challenge in minutes.", minimum=1, convert=_milliseconds
+    )
+    user_verification: str = choice(
+        "UserVerificationRequirement", "preferred required discouraged", "required", "WebAuthn userVerification."
+    )
+    resident_key: str = choice(
+        "ResidentKeyRequirement", "preferred required discouraged", "required", "WebAuthn residentKey."
+    )
+    attestation: str = choice(
+        "AttestationConveyance", "none indirect direct enterprise", "none", "WebAuthn attestation."
+    )
+    commands: PasskeyCommands = part(PasskeyCommands)
+    address_key: str = text(
+        "ClientAnalyticsIpKey",
+        "ip",
+        "Key in the analytics JSON that receives the client's address.",
+        empty=True,
+        convert=or_empty,
+    )
+    columns: PasskeyColumns = part(PasskeyColumns)
 
 
 class Row:

@@ -5,7 +5,6 @@ Stages: proposals of the catalogue (method, path, shape), changes of the comment
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -44,7 +43,7 @@ from rowcall.core.catalogue.catalog import Catalog, Parameter, Routine, RoutineK
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.interning import REMEMBERED, Same
 from rowcall.core.downloads.row import download_diagnostics, with_source
-from rowcall.core.endpoint.capabilities import Queryable, Tenant, Tool
+from rowcall.core.endpoint.capabilities import CommentsMode, Queryable, Tenant, Tool
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
     EndpointParameter,
@@ -80,14 +79,6 @@ _TAGS = {
 
 
 _NO_TOOL = Tool()
-
-
-class CommentsMode(enum.Enum):
-    """Which objects become endpoints (discovery-15)."""
-
-    ONLY_ANNOTATED = "OnlyAnnotated"
-    PARSE_ALL = "ParseAll"
-    IGNORE = "Ignore"
 
 
 @dataclass(frozen=True, slots=True)

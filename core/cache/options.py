@@ -3,7 +3,23 @@
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass
+
+from rowcall.core.sections.declaration import (
+    anything,
+    choice,
+    flag,
+    integer,
+    interval,
+    object_map,
+    objects,
+    part,
+    section,
+    text,
+    texts,
+)
+from rowcall.core.sections.values import as_set, bytes_of_megabytes, header_name, stripped
 
 
 class Place(enum.Enum):
@@ -43,40 +59,127 @@ class Profile:
     rules: tuple[Rule, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@section("CacheOptions:Profiles:<name>:When:[]")
+class RuleKeys:
+    parameter = text("Parameter", None, "Parameter whose value is compared.")
+    value = anything("Value", "Value, list of values, or null that matches.")
+    then = text("Then", None, "`skip`, or a lifetime.")
+
+
+@section("CacheOptions:Profiles:<name>")
+class ProfileKeys:
+    enabled = flag("Enabled", False, "Offer the profile.")
+    type = choice("Type", "Memory Redis Hybrid", None, "Storage of cached responses. Required if enabled.")
+    expiration = interval("Expiration", None, "Lifetime, if the endpoint sets none.")
+    parameters = texts("Parameters", None, "Parameters in the cache key. null: all; an empty list: none.")
+    when = objects("When", None, "Rules by parameter value; the first match decides.", elements=RuleKeys)
+
+
+@section("CacheOptions")
 class HybridOptions:
-    uses_redis: bool = False
-    longest_key: int = 1024
-    largest_answer: int = 1_048_576
-    seconds: float | None = None
-    """Lifetime if no other is specified."""
-    local_seconds: float | None = None
-    """The same for copies in the shared state of the host. None: as `seconds`."""
+    uses_redis: bool = flag("HybridCacheUseRedisBackend", False, "Hybrid: Redis behind the memory of the host.")
+    longest_key: int = integer("HybridCacheMaximumKeyLength", 1024, "Hybrid: maximum length of a key.")
+    largest_answer: int = integer(
+        "HybridCacheMaximumPayloadBytes", 1_048_576, "Hybrid: maximum size of a cached response in bytes."
+    )
+    seconds: float | None = interval("HybridCacheDefaultExpiration", None, "Hybrid: lifetime of responses without one.")
+    local_seconds: float | None = interval(
+        "HybridCacheLocalCacheExpiration", None, "Hybrid: lifetime on the host. null: HybridCacheDefaultExpiration."
+    )
 
 
-@dataclass(frozen=True, slots=True)
+_NO_SEGMENTS = re.compile(r"[{}?#%\\\x00-\x1f]")
+"""Characters that a requested path cannot contain, or that have another meaning in it."""
+
+
+def _suffix(text: str | None) -> str | None:
+    suffix = stripped(text).strip("/")
+    if suffix and (_NO_SEGMENTS.search(suffix) or {"", ".", ".."} & set(suffix.split("/"))):
+        raise ValueError(f"{suffix!r} cannot be the end of a path; a word such as purge can")
+    return suffix or None
+
+
+def _status_header(text: str | None) -> str | None:
+    return (header_name(stripped(text) or None) or "").lower() or None
+
+
+def _tags_path(text: str | None) -> str | None:
+    path = stripped(text)
+    if path and (not path.startswith("/") or _NO_SEGMENTS.search(path)):
+        raise ValueError(f"{path!r} is no path such as /api/forget")
+    return path or None
+
+
+def _no_profiles(_value: object) -> tuple[Profile, ...]:
+    return ()
+
+
+@section("CacheOptions", "Cached responses.")
 class CacheOptions:
-    enabled: bool = False
-    place: Place = Place.MEMORY
-    memory: int = 268_435_456
-    """Bytes that cached responses in the shared state of a host may take."""
-    prune_seconds: float = 60.0
-    redis: str = ""
-    max_rows: int | None = 1000
-    """Maximum number of rows of a set. 0: no set is cached; None: no limit."""
+    enabled: bool = flag("Enabled", False, "Cache responses of endpoints with a cache annotation.")
+    place: Place = choice("Type", Place, "Memory", "Storage of cached responses: on this host, in Redis, or in both.")
+    memory: int = integer(
+        "MemoryCacheMaximumMegabytes",
+        256,
+        "Memory for cached responses on this host, for all workers together. If it is full, the oldest are removed.",
+        minimum=1,
+        convert=bytes_of_megabytes,
+    )
+    prune_seconds: float = integer(
+        "MemoryCachePruneIntervalSeconds",
+        60,
+        "Seconds between removals of expired responses.",
+        minimum=1,
+        convert=float,
+    )
+    redis: str = text(
+        "RedisConfiguration",
+        "localhost:6379,abortConnect=false,ssl=false,connectTimeout=10000,syncTimeout=5000,connectRetry=3",
+        "Address of Redis and its options, separated by commas.",
+        secret=True,
+    )
+    max_rows: int | None = integer(
+        "MaxCacheableRows",
+        1000,
+        "Maximum number of rows of a cached set. 0: sets are not cached, null: no limit.",
+        nullable=True,
+    )
+    use_hashed_cache_keys = flag("UseHashedCacheKeys", False, "Replace long keys by their SHA-256.")
+    hash_key_threshold = integer("HashKeyThreshold", 256, "Length in characters from which a key is hashed.")
+    suffix: str | None = text(
+        "InvalidateCacheSuffix",
+        None,
+        "Suffix of a second path of each cached endpoint, which invalidates the response. null: no such path.",
+        convert=_suffix,
+    )
+    invalidate_by_endpoint_method: bool = flag(
+        "InvalidateCacheUseEndpointMethod",
+        False,
+        "Serve invalidation paths with the method of the cached endpoint, also GET and QUERY. false: POST "
+        "instead of these two.",
+    )
+    status_header: str | None = text(
+        "StatusHeader",
+        None,
+        "Response header that reports the outcome of the lookup: `hit`, `miss`, `stale`, or `bypass`. null: none.",
+        convert=_status_header,
+    )
+    tags_path: str | None = text(
+        "TagsPath", None, "Path at which signed-in users invalidate responses by tag. null: none.", convert=_tags_path
+    )
+    tags_roles: frozenset[str] = texts(
+        "TagsRoles", None, "Roles that may use TagsPath. null: all signed-in users.", convert=as_set
+    )
+    hybrid: HybridOptions = part(HybridOptions)
+    profiles: tuple[Profile, ...] = object_map(
+        "Profiles",
+        None,
+        "Named sets of options, for the annotation `cache_profile`.",
+        convert=_no_profiles,
+        elements=ProfileKeys,
+    )
     hash_from: int | None = None
     """Keys with more characters are replaced by their hash. None: no key is."""
-    suffix: str | None = None
-    """Suffix of invalidation paths. None: there are no such paths."""
-    invalidate_by_endpoint_method: bool = False
-    """Whether invalidation paths have the method of the cached endpoint, even if it is a safe one. False: POST replaces
-    GET and QUERY.
-    """
-    status_header: str | None = None
-    tags_path: str | None = None
-    tags_roles: frozenset[str] = frozenset()
-    hybrid: HybridOptions = HybridOptions()
-    profiles: tuple[Profile, ...] = ()
     operator_tags: bool = False
     """Whether responses have tags by which operators invalidate those of an endpoint or of a profile."""
 

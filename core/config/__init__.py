@@ -5,12 +5,12 @@
 `service.command.configuration_files` does.
 """
 
-from rowcall.core.config.errors import ConfigError
-from rowcall.core.config.keys import Key, KeyType
 from rowcall.core.config.loading import Loaded, SourceText, assemble, load_files
 from rowcall.core.config.settings import Settings
 from rowcall.core.config.table import KEYS
 from rowcall.core.config.validation import UnknownKey
+from rowcall.core.sections.errors import ConfigError
+from rowcall.core.sections.keys import Key, KeyType
 
 __all__ = [
     "KEYS",

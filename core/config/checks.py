@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rowcall.core.config.errors import ConfigError
-from rowcall.core.config.keys import Key, KeyType
 from rowcall.core.config.placeholders import has_placeholder, resolve_what_is_set
 from rowcall.core.config.settings import BOOLEANS, Settings, is_amount, outside, whole_number
 from rowcall.core.config.table import KEY_TREE, KeyNode
 from rowcall.core.config.tree import Node, Origin, Scalar, Section
 from rowcall.core.config.validation import RENAMED
+from rowcall.core.sections.errors import ConfigError
+from rowcall.core.sections.keys import Key, KeyType
 from rowcall.core.text.interval import parse_interval
 
 _LENIENT = {

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from rowcall.core.config import relaxed_json
-from rowcall.core.config.errors import ConfigError
-from rowcall.core.config.keys import KeyType
 from rowcall.core.config.placeholders import NoSubstitution
 from rowcall.core.config.settings import Settings
 from rowcall.core.config.table import ALIASES, FORMER_KEYS, KEY_TREE, SECOND_NAMES, KeyNode, canonical, knows
 from rowcall.core.config.tree import MAX_DEPTH, Child, Origin, Section, find, is_index, merge, merge_all, single
 from rowcall.core.config.validation import UnknownKey, unknown_keys
+from rowcall.core.sections.errors import ConfigError
+from rowcall.core.sections.keys import KeyType
 
 _COMMAND_LINE = Origin("command line")
 _ENVIRONMENT = Origin("environment")

@@ -13,9 +13,9 @@ import json
 import re
 from collections.abc import Callable
 
-from rowcall.core.config.errors import ConfigError
 from rowcall.core.config.table import is_secret
 from rowcall.core.config.tree import MAX_DEPTH, Child, Node, Origin, Scalar, Section
+from rowcall.core.sections.errors import ConfigError
 
 _SPACE = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')

@@ -6,13 +6,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from rowcall.core.config.errors import ConfigError
-from rowcall.core.config.keys import JsonValue, Key, KeyType
 from rowcall.core.config.placeholders import MissingVariable, has_placeholder, resolve
 from rowcall.core.config.table import key_at
 from rowcall.core.config.tree import Node, Origin, Scalar, Section, find, place
+from rowcall.core.sections.declaration import converted, declared_section
+from rowcall.core.sections.errors import ConfigError
+from rowcall.core.sections.keys import JsonValue, Key, KeyType
 from rowcall.core.text.interval import parse_interval
+
+T = TypeVar("T")
 
 _DEFAULT = Origin("built-in default")
 BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -48,6 +52,26 @@ class Settings:
     root: Section = field(default_factory=Section)
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables for placeholders; NoSubstitution if `Config:ParseEnvironmentVariables` is off."""
+
+    def read(self, kind: type[T], *names: str, **others: Any) -> T:
+        """Return the object of a section, which has a value for each of its fields.
+
+        names: of the user, for each `<name>` in the path of the section. others: values of fields that are not read.
+        """
+        declared = declared_section(kind)
+        values = {
+            field: converted(declaration, path, getattr(self, declaration.reader)(path))
+            for field, declaration in declared.fields.items()
+            if field not in others
+            for path in [_named(declaration.key.path, names)]
+        }
+        parts = {field: self.read(part, *names) for field, part in declared.parts.items() if field not in others}
+        return kind(**values, **parts, **others)
+
+    def read_enabled(self, kind: type[T], *names: str, **others: Any) -> T | None:
+        """Return the object of a section, or None if its key `Enabled` is off; then no other value is read."""
+        path = _named(declared_section(kind).path, names)
+        return self.read(kind, *names, **others) if self.flag(f"{path}:Enabled") else None
 
     def text(self, path: str) -> str:
         """Return a text; null and blank text give the default (configuration-10, configuration-11).
@@ -260,6 +284,14 @@ class Settings:
     def _error(self, path: str, message: str) -> ConfigError:
         origin = place(self.root, path)
         return ConfigError(f"{origin}: {path}: {message}" if origin else f"{path}: {message}")
+
+
+def _named(path: str, names: tuple[str, ...]) -> str:
+    """Return the path with the names of the user instead of `<name>`."""
+    for name in names:
+        before, _, rest = path.partition("<")
+        path = f"{before}{name}{rest.partition('>')[2]}"
+    return path
 
 
 def is_amount(text: str) -> bool:

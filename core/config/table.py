@@ -1,6 +1,6 @@
 """The table of all configuration keys in documented order, from which loading, reads, validation and the manual derive.
 
-A new capability adds a module of rows and lists it here; nothing else changes.
+A new section is a class with the decorator `section`, which is listed here; nothing else changes.
 """
 
 from __future__ import annotations
@@ -8,127 +8,128 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from rowcall.core.config.keys import Key, KeyType
-from rowcall.core.config.rows import (
-    antiforgery,
-    application,
-    audit_trail,
-    auth,
-    auth_external,
-    auth_lockout,
-    auth_passkeys,
-    auth_passwords,
-    auth_second_factor,
-    authentication_options,
-    batch,
-    cache,
-    client_code,
-    connections,
-    console,
-    cors,
-    crud,
-    dart_client_code,
-    data_protection,
-    deadlines,
-    docs,
-    downloads,
-    errors,
-    events,
-    exports,
-    forwarded_headers,
-    health_checks,
-    http_client,
-    http_files,
-    http_server,
-    jobs,
-    log,
-    mail,
-    mcp,
-    metrics,
-    migrations,
-    openapi,
-    postgrest,
-    proxy,
-    python_client_code,
-    rate_limiter,
-    replicas,
-    response_compression,
-    security_headers,
-    service,
-    sql_files,
-    ssl,
-    static_files,
-    stats,
-    table_formats,
-    test_runner,
-    thread_pool,
-    tracing,
-    uploads,
-    validation,
-    watch,
-    webhooks,
-)
+from rowcall.core.accounts.lockout import LockoutOptions
+from rowcall.core.accounts.options import MailOptions
+from rowcall.core.accounts.password_rules import PasswordRules
+from rowcall.core.auth.antiforgery import AntiforgeryOptions
+from rowcall.core.auth.external.options import ExternalOptions
+from rowcall.core.auth.options import LoginOptions, SecondFactorOptions
+from rowcall.core.auth.passkeys import PasskeyOptions
+from rowcall.core.batch.options import BatchOptions
+from rowcall.core.cache.options import CacheOptions
+from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, PythonOptions
+from rowcall.core.config.sections.application import Application, Loading
+from rowcall.core.config.sections.auth import Authentication
+from rowcall.core.config.sections.connections import ConnectionSettings, ConnectionStrings
+from rowcall.core.config.sections.data_protection import DataProtection
+from rowcall.core.config.sections.errors import CommandRetryOptions, ErrorHandlingOptions
+from rowcall.core.config.sections.http_server import HttpServer
+from rowcall.core.config.sections.log import Log
+from rowcall.core.config.sections.migrations import Migrations
+from rowcall.core.config.sections.postgrest import PostgRest
+from rowcall.core.config.sections.rate_limiter import RateLimiter
+from rowcall.core.config.sections.security_headers import SecurityHeaders
+from rowcall.core.config.sections.service import Service
+from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.ssl import Ssl
+from rowcall.core.config.sections.tables import CrudSource
+from rowcall.core.config.sections.thread_pool import ThreadPool
+from rowcall.core.config.sections.validation import ValidationOptions
+from rowcall.core.config.sections.watch import Watch
+from rowcall.core.documents.http_files import HttpFileOptions
+from rowcall.core.documents.mcp import McpOptions
+from rowcall.core.documents.openapi import OpenApiOptions
+from rowcall.core.documents.reference_page import ReferencePage
+from rowcall.core.downloads.options import DownloadOptions
+from rowcall.core.events.options import EventOptions
+from rowcall.core.formats.exports import ExportOptions
+from rowcall.core.formats.table_formats import TableFormatOptions
+from rowcall.core.http.compression import ResponseCompression
+from rowcall.core.http.cors import Cors
+from rowcall.core.http.deadlines import DeadlineOptions
+from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.core.jobs.options import JobOptions
+from rowcall.core.operations.audit_trail import AuditTrailOptions
+from rowcall.core.operations.console import ConsoleOptions
+from rowcall.core.operations.metrics import Admin, MetricsOptions, ProfilingOptions
+from rowcall.core.operations.options import HealthOptions, StatisticsKeys
+from rowcall.core.operations.static_files import StaticFileOptions
+from rowcall.core.operations.tracing import TracingOptions
+from rowcall.core.outgoing.options import ClientOptions, ProxyOptions, TypeOptions
 from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS
+from rowcall.core.sections.declaration import keys_of
+from rowcall.core.sections.keys import Key, KeyType
+from rowcall.core.testing.options import TestOptions
+from rowcall.core.uploads.options import UploadOptions
+from rowcall.core.webhooks.options import DeliveryOptions
 
-KEYS: tuple[Key, ...] = (
-    *application.ROWS,
-    *connections.ROWS,
-    *replicas.ROWS,
-    *ssl.ROWS,
-    *data_protection.ROWS,
-    *http_server.ROWS,
-    *thread_pool.ROWS,
-    *auth.ROWS,
-    *auth_external.ROWS,
-    *auth_lockout.ROWS,
-    *auth_passkeys.ROWS,
-    *auth_passwords.ROWS,
-    *auth_second_factor.ROWS,
-    *log.ROWS,
-    *response_compression.ROWS,
-    *antiforgery.ROWS,
-    *static_files.ROWS,
-    *cors.ROWS,
-    *security_headers.ROWS,
-    *forwarded_headers.ROWS,
-    *health_checks.ROWS,
-    *stats.ROWS,
-    *metrics.ROWS,
-    *console.ROWS,
-    *tracing.ROWS,
-    *test_runner.ROWS,
-    *watch.ROWS,
-    *cache.ROWS,
-    *validation.ROWS,
-    *rate_limiter.ROWS,
-    *errors.ROWS,
-    *service.ROWS,
-    *batch.ROWS,
-    *jobs.ROWS,
-    *webhooks.ROWS,
-    *mail.ROWS,
-    *migrations.ROWS,
-    *deadlines.ROWS,
-    *events.ROWS,
-    *uploads.ROWS,
-    *downloads.ROWS,
-    *table_formats.ROWS,
-    *exports.ROWS,
-    *authentication_options.ROWS,
-    *audit_trail.ROWS,
-    *docs.ROWS,
-    *http_files.ROWS,
-    *openapi.ROWS,
-    *mcp.ROWS,
-    *client_code.ROWS,
-    *dart_client_code.ROWS,
-    *python_client_code.ROWS,
-    *http_client.ROWS,
-    *proxy.ROWS,
-    *crud.ROWS,
-    *sql_files.ROWS,
-    *postgrest.ROWS,
+SECTIONS: tuple[type, ...] = (
+    Application,
+    Loading,
+    ConnectionStrings,
+    ConnectionSettings,
+    Ssl,
+    DataProtection,
+    HttpServer,
+    ThreadPool,
+    Authentication,
+    ExternalOptions,
+    LockoutOptions,
+    PasskeyOptions,
+    PasswordRules,
+    SecondFactorOptions,
+    Log,
+    ResponseCompression,
+    AntiforgeryOptions,
+    StaticFileOptions,
+    Cors,
+    SecurityHeaders,
+    Forwarding,
+    HealthOptions,
+    StatisticsKeys,
+    Admin,
+    MetricsOptions,
+    ProfilingOptions,
+    ConsoleOptions,
+    TracingOptions,
+    TestOptions,
+    Watch,
+    CacheOptions,
+    ValidationOptions,
+    RateLimiter,
+    CommandRetryOptions,
+    ErrorHandlingOptions,
+    Service,
+    BatchOptions,
+    JobOptions,
+    DeliveryOptions,
+    MailOptions,
+    Migrations,
+    DeadlineOptions,
+    EventOptions,
+    UploadOptions,
+    DownloadOptions,
+    TableFormatOptions,
+    ExportOptions,
+    LoginOptions,
+    AuditTrailOptions,
+    ReferencePage,
+    HttpFileOptions,
+    OpenApiOptions,
+    McpOptions,
+    ClientCodeOptions,
+    DartOptions,
+    PythonOptions,
+    TypeOptions,
+    ClientOptions,
+    ProxyOptions,
+    CrudSource,
+    SqlFileOptions,
+    PostgRest,
 )
+"""The classes of all sections, in documented order; classes of their parts and elements are in them."""
+
+KEYS: tuple[Key, ...] = tuple(key for kind in SECTIONS for key in keys_of(kind))
 
 ALIASES: Mapping[str, str] = {"kestrel": "HttpServer", "npgsqlrest": "Service"}
 """Alternative names of top-level sections (case-folded) and their canonical names."""
@@ -151,7 +152,7 @@ _OPEN = {KeyType.TEXTS, KeyType.NUMBERS, KeyType.OBJECTS, KeyType.STEPS, KeyType
 
 @dataclass(slots=True)
 class KeyNode:
-    """A key tree node: a declared name, its row, and the declared names below it."""
+    """A key tree node: a declared name, its key, and the declared names below it."""
 
     name: str
     key: Key | None = None
@@ -177,7 +178,7 @@ def _folded(name: str) -> str:
 
 
 def build_key_tree(keys: Iterable[Key]) -> KeyNode:
-    """Build the tree of rows by the names in their paths."""
+    """Build the tree of keys by the names in their paths."""
     root = KeyNode("")
     for key in keys:
         node_of_key = root
@@ -191,7 +192,7 @@ KEY_TREE = build_key_tree(KEYS)
 
 
 def key_at(path: str) -> Key:
-    """Return the row of `path`, which may contain user-defined names: `CacheOptions:Profiles:slow:Expiration`.
+    """Return the key of `path`, which may contain user-defined names: `CacheOptions:Profiles:slow:Expiration`.
 
     Raises KeyError for an undeclared key, which is a programming error: each key that is read is declared.
     """

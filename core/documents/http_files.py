@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import quote
 
 from rowcall.core.auth.options import ClaimMapping
@@ -14,22 +14,38 @@ from rowcall.core.codegen.comments import Definitions, definition_lines
 from rowcall.core.codegen.selection import folder_of
 from rowcall.core.documents.samples import example_text, json_text, texts, value_of
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
+from rowcall.core.sections.declaration import choice, flag, section, text
+from rowcall.core.sections.values import or_empty
 
 
-@dataclass(frozen=True, slots=True)
+def _is_schema(word: str) -> bool:
+    return word == "Schema"
+
+
+@section("Service:HttpFileOptions", "Files of example requests, for editors that can send them.")
 class HttpFileOptions:
-    name: str
-    """First part of the file names: the configured name, or the name of the database."""
     host: str
     """Base URL without a trailing slash."""
-    pattern: str = "{0}_{1}"
-    comment: str = "Simple"
-    comments: bool = True
-    by_schema: bool = True
+
+    enabled: bool = flag("Enabled", False, "Create the files.")
+    option = choice("Option", "Disabled File Endpoint Both", "File", "Write files, serve them, or both.")
+    name: str = text("Name", None, "Name of the files. null: name of the database.", convert=or_empty)
+    pattern: str = text("NamePattern", "{0}_{1}", "Pattern of file names: {0} the name, {1} the schema.")
+    comment: str = choice(
+        "CommentHeader", "None Simple Full", "Simple", "Comment above a request.", convert=str.capitalize
+    )
+    comments: bool = flag("CommentHeaderIncludeComments", True, "Include the text of the routine's comment.")
+    by_schema: bool = choice(
+        "FileMode", "Database Schema", "Schema", "One file, or one for each schema.", convert=_is_schema
+    )
+    overwrite: bool = flag("FileOverwrite", True, "Write over files that exist.")
+    omit_automatic: bool = flag(
+        "OmitAutomaticParameters",
+        True,
+        "Leave out parameters that the service sets itself: claims, address, hashes, SQL.",
+    )
     write: bool = True
     serve: bool = False
-    overwrite: bool = True
-    omit_automatic: bool = True
     claims: ClaimMapping = field(default_factory=ClaimMapping)
 
 

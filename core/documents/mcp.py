@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from rowcall.core.documents.json_rpc import PROTOCOL
 from rowcall.core.documents.openapi import OpenApiOptions
+from rowcall.core.documents.tool_schemas import ToolSchemaKeys
 from rowcall.core.documents.tools import ToolOptions
 from rowcall.core.endpoint.access import ANYONE, Access
+from rowcall.core.sections.declaration import flag, part, section, subsection, text, texts
+from rowcall.core.sections.values import as_set, or_empty, stripped
 
 
-@dataclass(frozen=True, slots=True)
+def _path(text: str | None) -> str | None:
+    path = stripped(text)
+    return f"/{path.lstrip('/')}" if path else None
+
+
+def _required_path(text: str) -> str:
+    return f"/{text.strip().lstrip('/')}"
+
+
+@section("Service:McpOptions", "Annotated routines as tools of language models (Model Context Protocol).")
 class McpOptions:
-    path: str = "/mcp"
-    name: str = "rowcall"
-    version: str = "1.0.0"
-    instructions: str | None = None
-    tools: ToolOptions = field(default_factory=ToolOptions)
-    rate_limiter: str | None = None
-    origins: frozenset[str] = frozenset()
-    """Allowed values of the `Origin` header, in lower case."""
-    access: Access = ANYONE
-    servers: tuple[str, ...] = ()
-    """Authorization servers that issue the tokens."""
-    scopes: tuple[str, ...] = ()
-    audience: str | None = None
-    metadata_path: str | None = None
-    """None: the default of RFC 9728, derived from `path`."""
-    by_role: bool = False
-    """List only the tools that the caller may use."""
+    """Options of the MCP server."""
 
+    enabled = flag("Enabled", False, "Offer the MCP server.")
+    path: str = text("UrlPath", "/mcp", "Path of the JSON-RPC endpoint.", convert=_required_path)
+    name: str = text("ServerName", None, "Announced name of the server. null: name of the database.", convert=or_empty)
+    version: str = text("ServerVersion", "1.0.0", "Announced version of the server.", convert=str.strip)
+    instructions: str | None = text("Instructions", None, "Announced instructions.")
+    tool_description_suffix = text("ToolDescriptionSuffix", None, "Text that is appended to each tool's description.")
+    rate_limiter: str | None = text("RateLimiterPolicy", None, "Rate limit of the path.")
+    origins: frozenset[str] = texts("AllowedOrigins", (), "Origins whose pages may call.", convert=as_set)
+    resources = flag("Resources", False, "Offer resources: the list of endpoints, and their OpenAPI document.")
+    authorization = subsection("Authorization", "Access to tools.")
+    authorization_require_authorization = flag("Authorization:RequireAuthorization", False, "Only signed-in callers.")
+    servers: tuple[str, ...] = texts(
+        "Authorization:AuthorizationServers", (), "Authorization servers that are announced."
+    )
+    scopes: tuple[str, ...] = texts("Authorization:ScopesSupported", (), "Scopes that are announced.")
+    audience: str | None = text("Authorization:Audience", None, "Required audience of tokens.")
+    metadata_path: str | None = text(
+        "Authorization:ProtectedResourceMetadataPath",
+        None,
+        "Path of the metadata. null: derived from UrlPath.",
+        convert=_path,
+    )
+    by_role: bool = flag("Authorization:FilterToolsByRole", False, "Hide tools that the caller may not use.")
+    tool_schemas = part(ToolSchemaKeys)
+    tools: ToolOptions = field(default_factory=ToolOptions)
+    access: Access = ANYONE
     catalogue: OpenApiOptions | None = None
     """Options of the OpenAPI document that is offered as a resource; None: the endpoints are not offered as
     resources."""

@@ -27,6 +27,8 @@ from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPa
 from rowcall.core.events.stream_path import stream_path
 from rowcall.core.formats.table_formats import EXCEL, TableFormats, has_fixed_format, media_types
 from rowcall.core.queryable.description import query_parameters
+from rowcall.core.sections.declaration import choice, flag, objects, section, text, texts
+from rowcall.core.sections.values import as_set, or_empty
 
 VERSIONS = {"3.0": "3.0.3", "3.1": "3.1.1"}
 _SEGMENT = re.compile(r"\{([^{}?]+)\??\}")
@@ -38,23 +40,64 @@ _FILE = {"type": "string", "format": "binary"}
 _NOTHING_SAID = Document()
 
 
-@dataclass(frozen=True, slots=True)
+def _version(text: str) -> str:
+    version = text.strip()
+    if version not in VERSIONS:
+        raise ValueError(f"{version!r} is none of {', '.join(VERSIONS)}")
+    return VERSIONS[version]
+
+
+def _pattern(text: str | None) -> str | None:
+    if text is not None:
+        try:
+            similar_to(text)
+        except re.error as error:
+            raise ValueError(f"{text!r} is no pattern as SIMILAR TO takes it: {error}") from None
+    return text
+
+
+@section("Service:OpenApiOptions:Servers:[]")
+class ServerKeys:
+    url = text("Url", None, "Address. An entry without one is left out.")
+    description = text("Description", None, "Description of the server.")
+
+
+@section("Service:OpenApiOptions:SecuritySchemes:[]")
+class SecuritySchemeKeys:
+    name = text("Name", None, "Name of the scheme.")
+    type = choice("Type", "Http ApiKey", None, "Kind of the scheme.")
+    description = text("Description", None, "Description of the scheme.")
+    scheme = choice("Scheme", "Basic Bearer", None, "HTTP scheme, for Http.")
+    bearer_format = text("BearerFormat", None, "Format of bearer tokens.")
+    in_ = text("In", None, "Name of the header, query key or cookie, for ApiKey.")
+    api_key_location = choice("ApiKeyLocation", "Header Query Cookie", None, "Place of the API key.")
+
+
+@section("Service:OpenApiOptions", "The OpenAPI document.")
 class OpenApiOptions:
-    title: str
-    version: str = "1.0.0"
-    description: str | None = None
-    spec: str = "3.0.3"
-    servers: tuple[tuple[str, str | None], ...] = ()
-    """Address and description."""
-    schemes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
-    """Name and members of each security scheme: those of `SecuritySchemes`, else those of `Auth`. Empty: a bearer
-    token."""
-    include: Set[str] = frozenset()
-    exclude: Set[str] = frozenset()
-    similar: str | None = None
-    not_similar: str | None = None
-    closed_only: bool = False
-    omit_automatic: bool = True
+    enabled = flag("Enabled", False, "Create the document.")
+    file_name = text("FileName", "rowcall_openapi.json", "File of the document. null: none.", nullable=True)
+    url_path = text("UrlPath", "/openapi.json", "Path of the document. null: not served.", nullable=True)
+    file_overwrite = flag("FileOverwrite", True, "Write over a file that exists.")
+    title: str = text("DocumentTitle", None, "Title. null: name of the database.", convert=or_empty)
+    version: str = text("DocumentVersion", "1.0.0", "Version of the document.")
+    description: str | None = text("DocumentDescription", None, "Description.")
+    spec: str = text("SpecVersion", "3.0", "OpenAPI version: 3.0 or 3.1.", convert=_version)
+    add_current_server = flag("AddCurrentServer", True, "Include the address of this service in the servers.")
+    servers: tuple[tuple[str, str | None], ...] = objects("Servers", (), "Additional servers.", elements=ServerKeys)
+    schemes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = objects(
+        "SecuritySchemes", (), "Security schemes. An empty list describes those in use.", elements=SecuritySchemeKeys
+    )
+    include: Set[str] = texts("IncludeSchemas", (), "Only these schemas. An empty list is all.", convert=as_set)
+    exclude: Set[str] = texts("ExcludeSchemas", (), "Not these schemas.", convert=as_set)
+    similar: str | None = text("NameSimilarTo", None, "Only routines SIMILAR TO this pattern.", convert=_pattern)
+    not_similar: str | None = text("NameNotSimilarTo", None, "No routines SIMILAR TO this pattern.", convert=_pattern)
+    closed_only: bool = flag("RequiresAuthorizationOnly", False, "Only endpoints that need a signed-in user.")
+    omit_automatic: bool = flag(
+        "OmitAutomaticParameters",
+        True,
+        "Leave out parameters that the service sets itself: claims, address, hashes, SQL.",
+    )
     camel: bool = True
     claims: ClaimMapping = field(default_factory=ClaimMapping)
     """Names the parameters that are injected from claims and the client's address."""

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
 
 from rowcall.core.data.record import Record
+from rowcall.core.sections.declaration import flag, section, text
+from rowcall.core.sections.values import path_like
 
 FILES = ("swagger-ui.css", "swagger-ui-bundle.js")
 """Files of the viewer that the page loads."""
 
 
-@dataclass(frozen=True, slots=True)
+def _page_path(text: str) -> str | None:
+    return path_like("/docs")(text.rstrip("/"))
+
+
+@section("Docs", "A page with the API reference of the endpoints, from their OpenAPI document, with try-it.")
 class ReferencePage(Record):
     """The API reference as a page. path: of the page. document: path of the OpenAPI document. folder: of the viewer's
     files."""
 
-    path: str
     document: str
     title: str
     folder: str
-    closed: bool = False
-    """For signed-in users only."""
+
+    enabled: bool = flag(
+        "Enabled",
+        False,
+        "Serve the page. Needs the extra rowcall[docs], and the document at Service:OpenApiOptions:UrlPath.",
+    )
+    path: str = text("Path", "/docs", "Path of the page.", convert=_page_path)
+    closed: bool = flag("RequireAuthorization", False, "Serve the page to signed-in users only, but not the document.")
 
 
 def page_html(page: ReferencePage) -> str:

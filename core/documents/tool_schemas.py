@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from rowcall.core.documents.tools import ToolEntry, ToolOptions
+from rowcall.core.sections.declaration import flag, section, text
 
 _JSON = "application/json"
 _MARKDOWN = "text/markdown; charset=utf-8"
@@ -30,6 +31,27 @@ class Place:
 
     file: str | None
     path: str | None
+
+
+@section("Service:McpOptions:ToolSchemas", "Descriptions of tools as files; they do not need McpOptions:Enabled.")
+class ToolSchemaKeys:
+    enabled = flag("Enabled", False, "Create the descriptions.")
+    file_overwrite = flag("FileOverwrite", True, "Write over files that exist.")
+    open_ai_file_name = text(
+        "OpenAiFileName", "rowcall_tools_openai.json", "File in the format of OpenAI; null: none.", nullable=True
+    )
+    open_ai_url_path = text("OpenAiUrlPath", "/tools/openai.json", "Path of the same; null: none.", nullable=True)
+    anthropic_file_name = text(
+        "AnthropicFileName",
+        "rowcall_tools_anthropic.json",
+        "File in the format of Anthropic; null: none.",
+        nullable=True,
+    )
+    anthropic_url_path = text(
+        "AnthropicUrlPath", "/tools/anthropic.json", "Path of the same; null: none.", nullable=True
+    )
+    llms_txt_file_name = text("LlmsTxtFileName", "llms.txt", "File llms.txt; null: none.", nullable=True)
+    llms_txt_url_path = text("LlmsTxtUrlPath", "/llms.txt", "Path of the same; null: none.", nullable=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+
+from rowcall.core.sections.declaration import choice, flag, integer, interval, section, text, texts
 
 
 class SendFile(enum.Enum):
@@ -13,16 +14,42 @@ class SendFile(enum.Enum):
     APACHE = "X-Sendfile"
 
 
-@dataclass(frozen=True, slots=True)
+def _whole_seconds(seconds: float | None) -> int | None:
+    return None if seconds is None else max(1, round(seconds))
+
+
+@section("Downloads", "Files that endpoints with `download` send.")
 class DownloadOptions:
-    folders: tuple[str, ...] = ()
-    """Folders with files that may be sent, with symbolic links resolved."""
-    active: bool = False
-    """Types that can run scripts are shown in the browser where the comment says `inline`."""
-    largest: int = 33_554_432
-    """Most bytes of a value of type bytea."""
-    send_file: SendFile | None = None
-    location: str = ""
-    """Internal location of nginx below which the folders are."""
-    link_seconds: int | None = None
-    """Lifetime of the presigned address to which clients are redirected for objects. None: they are sent here."""
+    folders: tuple[str, ...] = texts(
+        "Folders",
+        (),
+        "Folders with the files that a column `file` may name. Empty: the folder of uploads (`FileSystemPath`).",
+    )
+    active: bool = flag(
+        "ActiveContent",
+        False,
+        "Show types that can run scripts, such as HTML and SVG, in the browser where the comment says `inline`, "
+        "instead of sending them as attachments.",
+    )
+    largest: int = integer(
+        "LargestContent", 33_554_432, "Most bytes of a value of a column `content`; larger ones are 500."
+    )
+    send_file: SendFile | None = choice(
+        "SendFile",
+        SendFile,
+        None,
+        "Header with which the reverse proxy in front, nginx or Apache, sends the files of folders itself. null: "
+        "the service sends them.",
+    )
+    location: str = text(
+        "SendFileLocation",
+        "/files",
+        "Internal location of nginx for the first of the folders; `/files-2` and so on for the others.",
+    )
+    link_seconds: int | None = interval(
+        "ObjectLinks",
+        None,
+        "Redirect clients to an address of the object store that is valid for this time, instead of sending "
+        "objects from here.",
+        convert=_whole_seconds,
+    )

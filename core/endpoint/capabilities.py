@@ -12,6 +12,14 @@ from dataclasses import dataclass
 from rowcall.core.data.record import Record
 
 
+class CommentsMode(enum.Enum):
+    """Which objects become endpoints (discovery-15)."""
+
+    ONLY_ANNOTATED = "OnlyAnnotated"
+    PARSE_ALL = "ParseAll"
+    IGNORE = "Ignore"
+
+
 @dataclass(frozen=True, slots=True)
 class Stale(Record):
     """`cache_stale`: seconds for which a cached response is used after its lifetime (RFC 5861)."""

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.formats.table_formats import EXCEL, PARQUET, TableFormats, Workbooks
 from rowcall.core.formats.workbook_names import content_disposition
+from rowcall.core.sections.declaration import flag, section, text, texts
+from rowcall.core.sections.values import or_empty
 
 CSV, JSON_LINES, NDJSON = "text/csv", "application/jsonl", "application/x-ndjson"
 FORMATS: Mapping[str, tuple[str, ...]] = {
@@ -27,12 +29,35 @@ _TABLES = ("excel", "parquet")
 """Formats that are made like those of `table_format`."""
 
 
-@dataclass(frozen=True, slots=True)
+def _known_format(text: str) -> str:
+    name = text.lower()
+    if name not in FORMATS:
+        raise ValueError(f"{name!r} is none of {', '.join(FORMATS)}")
+    return name
+
+
+@section("Exports", "Rows of JSON endpoints as CSV, JSON lines, spreadsheets or Parquet, if requests ask for them.")
 class ExportOptions(Record):
     """Options of exports. formats: those that are offered. parameter: name in the query string; empty: none."""
 
-    formats: tuple[str, ...] = ()
-    parameter: str = ""
+    enabled: bool = flag("Enabled", False, "Offer exports of all endpoints that return a set of rows.")
+    formats: tuple[str, ...] = texts(
+        "Formats",
+        (
+            "csv",
+            "jsonl",
+            "excel",
+        ),
+        "Formats that are offered: csv, jsonl, excel, parquet. The last needs the extra rowcall[parquet].",
+        each=_known_format,
+    )
+    parameter: str = text(
+        "Parameter",
+        "format",
+        "Parameter of the query string that names the format, besides the header Accept. Empty: none.",
+        empty=True,
+        convert=or_empty,
+    )
 
     def of(self, endpoint: Endpoint) -> tuple[str, ...]:
         """Return the formats in which the result of an endpoint can be exported."""

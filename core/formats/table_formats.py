@@ -10,6 +10,8 @@ from rowcall.core.data.record import Record
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.sections.declaration import flag, part, section, text
+from rowcall.core.sections.values import or_empty
 
 STYLE = (
     "<style>table{font-family:Calibri,Arial,sans-serif;font-size:11pt;border-collapse:collapse}"
@@ -18,22 +20,62 @@ STYLE = (
 """Style of HTML tables: that of a spreadsheet, so that a pasted table matches it."""
 
 
-@dataclass(frozen=True, slots=True)
+@section("Service:TableFormatOptions")
 class HtmlTables(Record):
     """Options of HTML tables: HTML before and after the table."""
 
-    header: str = ""
-    footer: str = ""
+    header: str = text(
+        "HtmlHeader", STYLE, "HTML before the table. null or an empty text: none.", nullable=True, convert=or_empty
+    )
+    footer: str = text("HtmlFooter", None, "HTML after the table.", convert=or_empty)
 
 
-@dataclass(frozen=True, slots=True)
+DATE_FORMAT = "yyyy-MM-dd HH:mm:ss"
+NUMBER_FORMAT = "General"
+
+
+def _date_format(text: str | None) -> str:
+    return text or DATE_FORMAT
+
+
+def _number_format(text: str | None) -> str:
+    return text or NUMBER_FORMAT
+
+
+@section("Service:TableFormatOptions")
 class Workbooks(Record):
     """Options of spreadsheets. Formats are spreadsheet format codes."""
 
-    sheet: str | None = None
-    """Name of the worksheet; None: the name of the routine."""
-    date_format: str = "yyyy-MM-dd HH:mm:ss"
-    number_format: str = "General"
+    sheet: str | None = text(
+        "ExcelSheetName", None, "Name of the worksheet. null is the name of the routine.", empty=True
+    )
+    date_format: str = text(
+        "ExcelDateTimeFormat",
+        DATE_FORMAT,
+        "Format code of cells with a date or a time stamp, as spreadsheets spell it. null is the default.",
+        nullable=True,
+        convert=_date_format,
+    )
+    number_format: str = text(
+        "ExcelNumericFormat",
+        NUMBER_FORMAT,
+        "Format code of cells with a number, for example `#,##0.00`. null is the default.",
+        nullable=True,
+        convert=_number_format,
+    )
+
+
+@section("Service:TableFormatOptions", "Results as HTML tables and as spreadsheets.")
+class TableFormatOptions:
+    """Keys of `TableFormats`."""
+
+    enabled: bool = flag("Enabled", False, "Let the annotation `table_format` choose another format than JSON.")
+    html_enabled: bool = flag("HtmlEnabled", True, "Offer HTML tables.")
+    html_key: str = text("HtmlKey", "html", "Format name of HTML tables; case matters.")
+    html: HtmlTables = part(HtmlTables)
+    excel_enabled: bool = flag("ExcelEnabled", True, "Offer spreadsheets.")
+    excel_key: str = text("ExcelKey", "excel", "Format name of spreadsheets; case matters.")
+    excel: Workbooks = part(Workbooks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +146,8 @@ def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Dia
     if endpoint.shape.path is not ResultPath.ROWS and endpoint.routine.kind not in _TABLES:
         result = _OTHER_RESULTS.get(endpoint.shape.path, "a single value")
         yield Diagnostic(identity, None, f"table_format has no effect: the response is {result}, not rows")
-    for name, text in _workbook_names(endpoint):
-        unknown = parse_template(text, names).unknown
+    for name, pattern in _workbook_names(endpoint):
+        unknown = parse_template(pattern, names).unknown
         if unknown:
             yield Diagnostic(identity, None, f"{name} names no parameter of the routine: {', '.join(unknown)}")
 
@@ -113,9 +155,9 @@ def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Dia
 def _workbook_names(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
     """Yield annotation and value of each spreadsheet name that the comment sets."""
     options = endpoint.options
-    for name, text in (("excel_file_name", options.excel_file_name), ("excel_sheet", options.excel_sheet)):
-        if text:
-            yield name, text
+    for name, pattern in (("excel_file_name", options.excel_file_name), ("excel_sheet", options.excel_sheet)):
+        if pattern:
+            yield name, pattern
 
 
 def _names_without_workbook(endpoint: Endpoint, formats: TableFormats) -> Iterator[Diagnostic]:

@@ -5,7 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from rowcall.core.sections.declaration import choice, flag, section, texts
+from rowcall.core.sections.values import lowered
+
 IDENTITY = "identity"
+
+
+@section("ResponseCompression", "Compression of responses.")
+class ResponseCompression:
+    """Keys of `Compression`."""
+
+    enabled: bool = flag("Enabled", False, "Compress responses for clients that accept it.")
+    https: bool = flag("EnableForHttps", False, "Compress over https too.")
+    brotli: bool = flag("UseBrotli", True, "Offer `br`, before gzip.")
+    gzip: bool = flag("UseGzipFallback", True, "Offer `gzip`.")
+    level: str = choice(
+        "CompressionLevel", "Optimal Fastest NoCompression SmallestSize", "Optimal", "Trade-off between speed and size."
+    )
+    include: frozenset[str] = texts(
+        "IncludeMimeTypes",
+        (
+            "text/plain",
+            "text/css",
+            "application/javascript",
+            "text/javascript",
+            "text/html",
+            "application/xml",
+            "text/xml",
+            "application/json",
+            "text/json",
+            "image/svg+xml",
+            "font/woff",
+            "font/woff2",
+            "application/font-woff",
+            "application/font-woff2",
+        ),
+        "Media types that are compressed.",
+        convert=lowered,
+    )
+    exclude: frozenset[str] = texts("ExcludeMimeTypes", (), "Media types that are never compressed.", convert=lowered)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,25 +2,67 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from rowcall.core.http.origins import serialized_origin
+from rowcall.core.sections.declaration import flag, integer, section, texts
+from rowcall.core.sections.errors import ConfigError
+from rowcall.core.sections.values import HEADER_NAME
 
 Fields = list[tuple[str, str]]
 
 ANY = "*"
 
 
-@dataclass(frozen=True, slots=True)
+def _words(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(text.strip() for text in texts if text.strip())
+
+
+def _origins(texts: tuple[str, ...]) -> frozenset[str] | None:
+    words = _words(texts)
+    return None if ANY in words else frozenset(map(serialized_origin, words))
+
+
+def _tokens(texts: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the HTTP tokens. None: any token is allowed (`*`)."""
+    words = _words(texts)
+    for word in words:
+        if not HEADER_NAME.fullmatch(word):
+            raise ValueError(f"{word!r} is not a valid HTTP token")
+    return None if ANY in words else words
+
+
+def _exposed(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return _tokens(texts) or ()
+
+
+@section("Cors", "Calls from pages of other origins.")
 class Cors:
     """The policy of the service. If a list is None, all values are allowed."""
 
-    origins: frozenset[str] | None = frozenset()
-    """Serialized origins in lower case: `https://shop.example:8443`."""
-    methods: tuple[str, ...] | None = None
-    headers: tuple[str, ...] | None = None
-    exposed: tuple[str, ...] = ()
-    credentials: bool = False
-    max_age: int = 600
-    """Lifetime of a preflight result in seconds. If it is 0 or less, no header is sent."""
+    enabled: bool = flag("Enabled", False, "Allow calls from other origins, and answer their preflights.")
+    origins: frozenset[str] | None = texts("AllowedOrigins", (), "Origins that may call; `*` is any.", convert=_origins)
+    methods: tuple[str, ...] | None = texts(
+        "AllowedMethods", ("*",), "Methods that pages may use; `*` is any.", convert=_tokens
+    )
+    headers: tuple[str, ...] | None = texts(
+        "AllowedHeaders", ("*",), "Request headers that pages may send; `*` is any.", convert=_tokens
+    )
+    exposed: tuple[str, ...] = texts(
+        "ExposedHeaders",
+        (),
+        "Response headers that pages may read in addition to the safelisted ones.",
+        convert=_exposed,
+    )
+    credentials: bool = flag("AllowCredentials", False, "Let pages send credentials such as cookies.")
+    max_age: int = integer(
+        "PreflightMaxAgeSeconds", 600, "Seconds for which a browser may cache a preflight. 0 or less: not sent."
+    )
+
+    def __post_init__(self) -> None:
+        if self.enabled and self.origins is None and self.credentials:
+            raise ConfigError(
+                "Cors:AllowCredentials: with `*` in Cors:AllowedOrigins any page could send requests as a signed-in "
+                "user; name the origins, or leave credentials out"
+            )
 
     def actual(self, origin: str | None) -> Fields:
         """Return the headers for a response that is not a preflight. origin: the header `Origin`, or None.

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from rowcall.core.data.record import Record
+from rowcall.core.sections.declaration import interval, section, texts
 from rowcall.core.text.interval import parse_interval
 
 _GRPC = re.compile(r"(\d{1,8})([HMSmun])", re.ASCII)
@@ -23,16 +23,35 @@ _GRPC_SECONDS = {"H": 3600.0, "M": 60.0, "S": 1.0, "m": 1e-3, "u": 1e-6, "n": 1e
 _NUMBER = re.compile(r"\d{1,12}(?:\.\d{1,9})?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+def _known_header(text: str) -> str:
+    name = text.lower()
+    if name not in FORMS:
+        raise ValueError(f"'{name}' is none of {', '.join(FORMS)}")
+    return name
+
+
+@section(
+    "Service:Deadlines",
+    "Time limit of requests, including waiting and outgoing requests. After it the request gets 504, and its "
+    "running work is cancelled.",
+)
 class DeadlineOptions(Record):
     """Options of client deadlines. Times are in seconds."""
 
-    headers: tuple[str, ...] = ()
-    """Lower-cased names of the headers that are read; the first one in a request counts. Empty: deadlines are off."""
-    shortest: float = 0.01
-    """Shortest deadline that a client can set."""
-    otherwise: float | None = None
-    """Deadline of endpoints without one of their own and requests without the header. None: no deadline."""
+    otherwise: float | None = interval(
+        "Default", None, "Deadline of endpoints without the annotation `deadline`. null: none."
+    )
+    headers: tuple[str, ...] = texts(
+        "RequestHeaders",
+        (),
+        "Headers with which clients may shorten the deadline: `Request-Timeout`, `Deadline`, `grpc-timeout`, "
+        "`X-Envoy-Expected-Rq-Timeout-Ms`. The first of them in a request applies. None of them extends a "
+        "deadline.",
+        each=_known_header,
+    )
+    shortest: float = interval(
+        "Shortest", "10 milliseconds", "Minimum deadline of a client; shorter ones are raised to it."
+    )
 
 
 def seconds_left(name: str, value: str, now: float) -> float | None:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from rowcall.core.sections.declaration import flag, integer, section, texts
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Fields = list[tuple[str, str]]
@@ -28,19 +30,56 @@ _HOST = re.compile(r"[A-Za-z0-9._-]+(?::\d{1,5})?|\[[0-9A-Fa-f:.]+\](?::\d{1,5})
 _HOST_PATTERN = re.compile(r"\*|(?:\*\.)?[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 
 
-@dataclass(frozen=True, slots=True)
+def host_pattern(text: str) -> str:
+    """Return the pattern of hosts if a host can match it. Raises ValueError."""
+    if not is_host_pattern(text):
+        raise ValueError(f"{text!r} is no host; shop.example, *.shop.example, [::1] and * are, without port")
+    return text
+
+
+def _known_address(text: str) -> Address:
+    address = parse_address(text)
+    if address is None:
+        raise ValueError(f"{text!r} is no address, such as 10.0.0.5")
+    return address
+
+
+def _known_network(text: str) -> Network:
+    try:
+        return parse_network(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no network, such as 10.0.0.0/8") from None
+
+
+@section("ForwardedHeaders", "Headers with which a reverse proxy describes the client.")
 class Forwarding:
     """The options that decide which forwarded headers count (server-6 to server-8, server-10)."""
 
-    enabled: bool = False
-    limit: int | None = 1
-    """Maximum number of entries that count. None: no limit."""
-    proxies: tuple[Address, ...] = ()
-    networks: tuple[Network, ...] = ()
-    """If neither a proxy nor a network is configured, only proxies on this host are trusted."""
-    all_trusted: bool = False
-    """All peers are trusted."""
-    hosts: tuple[str, ...] = ()
+    enabled: bool = flag("Enabled", False, "Trust X-Forwarded-For, -Proto and -Host.")
+    limit: int | None = integer(
+        "ForwardLimit", 1, "Number of trusted entries of X-Forwarded-For. null: all.", nullable=True, minimum=1
+    )
+    proxies: tuple[Address, ...] = texts(
+        "KnownProxies",
+        (),
+        "Addresses of trusted proxies. If KnownNetworks is empty too: a proxy on this host. An invalid address "
+        "prevents the start.",
+        each=_known_address,
+    )
+    networks: tuple[Network, ...] = texts(
+        "KnownNetworks", (), "Networks of trusted proxies, such as `10.0.0.0/8`.", each=_known_network
+    )
+    all_trusted: bool = flag(
+        "TrustAllProxies",
+        False,
+        "Trust the headers of every client. Use it only if no other client than the proxy can connect.",
+    )
+    hosts: tuple[str, ...] = texts(
+        "AllowedHosts",
+        (),
+        "Hosts that X-Forwarded-Host may name, without ports; `*.zone.example`: its subdomains. An empty list: any.",
+        each=host_pattern,
+    )
 
     def trusts(self, peer: Address | None, *, local: bool = False) -> bool:
         """Return whether a peer is a trusted proxy. local: it is connected by a Unix socket, which has no address."""

@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+
+from rowcall.core.sections.declaration import flag, integer, interval, section, text, text_map, texts
 
 
-@dataclass(frozen=True, slots=True)
+def _queue_limit(value: str | None) -> int:
+    value = (value or "").strip()
+    if not (value.isascii() and value.isdigit() and 0 < len(value) < 8):
+        raise ValueError(f"{value!r} is no number of jobs; 0 holds the queue")
+    return int(value)
+
+
+@section("Jobs", "Calls of endpoints with `job`, which workers run later.")
 class JobOptions:
-    """Options of jobs. queues: whose jobs run here; empty: all. Times in seconds."""
+    """Options of jobs. Times in seconds."""
 
-    path: str = "/jobs"
-    concurrency: int = 8
-    queues: tuple[str, ...] = ()
-    limits: tuple[tuple[str, int], ...] = ()
-    """Queues, and how many of their jobs run at the same time in all services."""
-    roles: tuple[str, ...] = ()
-    retention: float = 604_800.0
-    longest_pause: float = 3600.0
-    shutdown: float = 10.0
-    """For running jobs when the worker stops."""
+    enabled: bool = flag("Enabled", False, "Accept jobs, and run them in the workers of this service.")
+    path: str = text("Path", "/jobs", "Path below which jobs have their addresses.")
+    concurrency: int = integer(
+        "Concurrency", 8, "Jobs that a worker runs at the same time. 0: this service only accepts jobs."
+    )
+    queues: tuple[str, ...] = texts("Queues", (), "Queues whose jobs run here. Empty: all.")
+    limits: Mapping[str, int] = text_map(
+        "QueueLimits",
+        {},
+        'How many jobs of a queue run at the same time, in all services together: `{"reports": 2}`.',
+        each=_queue_limit,
+    )
+    roles: tuple[str, ...] = texts("Roles", (), "Roles whose users may see and cancel the jobs of others.")
+    retention: float = interval("Retention", "7 days", "Time after which finished jobs are removed.")
+    longest_pause: float = interval("LongestPause", "1 hour", "Longest time between two attempts of a job.")
+    shutdown: float = interval(
+        "ShutdownTimeout",
+        "10 seconds",
+        "Longest wait for running jobs when the service stops, at most ConnectionSettings:Pool:ShutdownTimeout. Others "
+        "are rolled back and wait again.",
+    )

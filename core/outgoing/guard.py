@@ -9,11 +9,12 @@ Addresses are checked again after a name was resolved, because a name does not s
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
 from functools import lru_cache
 
 from rowcall.core.data.record import Record
-from rowcall.core.outgoing.address import Origin, literal_ip
+from rowcall.core.outgoing.address import DEFAULT_PORTS, Origin, literal_ip
+from rowcall.core.sections.declaration import section, texts
+from rowcall.core.sections.values import or_nothing
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -76,7 +77,21 @@ class RefusedError(Exception):
     """The request must not be sent."""
 
 
-@dataclass(frozen=True, slots=True)
+def _allowed_network(text: str) -> str:
+    try:
+        ipaddress.ip_network(text.strip(), strict=False)
+    except ValueError:
+        raise ValueError(f"{text!r} is no network such as 10.1.0.0/16") from None
+    return text
+
+
+def _allowed_scheme(text: str) -> str:
+    if text.lower() not in DEFAULT_PORTS:
+        raise ValueError(f"{text!r} is neither http nor https")
+    return text.lower()
+
+
+@section("Service:HttpClientOptions")
 class Guard(Record):
     """Allowed hosts and addresses.
 
@@ -84,9 +99,30 @@ class Guard(Record):
     although they are not public, such as `10.1.0.0/16`.
     """
 
-    hosts: tuple[str, ...] = ()
-    networks: tuple[str, ...] = ()
-    schemes: tuple[str, ...] = ("http", "https")
+    hosts: tuple[str, ...] = texts(
+        "AllowedHosts",
+        None,
+        "Hosts to which values of requests and redirects may lead: `api.example.com`, `*.example.com`, "
+        "`host:8080`; null: any host on the public internet. A host in a comment or in the configuration needs "
+        "no entry.",
+        convert=or_nothing,
+    )
+    networks: tuple[str, ...] = texts(
+        "AllowedNetworks",
+        None,
+        "Networks that are not public and that these requests may reach, such as `10.1.0.0/16`; not needed for "
+        "hosts of `AllowedHosts` without wildcard.",
+        each=_allowed_network,
+    )
+    schemes: tuple[str, ...] = texts(
+        "AllowedSchemes",
+        (
+            "http",
+            "https",
+        ),
+        "Schemes that these requests may have.",
+        each=_allowed_scheme,
+    )
 
     def check_origin(self, origin: Origin) -> None:
         """Check the host before it is resolved. Raises `RefusedError`."""

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rowcall.core.sections.values import words
 from rowcall.core.testing.script import Note, ScriptWarning, Step
 
 _LINE = re.compile(r"\s*@(setup|teardown|connection|tag|isolation)\b[ \t]*(.*)", re.IGNORECASE)
 _LIKE_ONE = re.compile(r"\s*@\w.*")
-_BETWEEN = re.compile(r"[\s,]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,3 @@ def read_header(steps: Iterable[Step]) -> Header:
         values["isolation"][-1].lower() if values["isolation"] else None,
         tuple(warnings),
     )
-
-
-def words(text: str) -> list[str]:
-    """Return the words of a text, separated by blanks or commas."""
-    return [word for word in _BETWEEN.split(text) if word]

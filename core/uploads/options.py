@@ -2,124 +2,272 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from rowcall.core.data.record import Record
+from rowcall.core.outgoing.address import BadUrlError, read_address
 from rowcall.core.outgoing.aws_signature import Credentials
-from rowcall.core.uploads.encodings import UTF8
+from rowcall.core.sections.declaration import choice, flag, integer, interval, part, section, text, text_map
+from rowcall.core.sections.values import or_empty
+from rowcall.core.uploads.encodings import ENCODINGS, UTF8
 from rowcall.core.uploads.protected import ProtectedFolders
 
 
-@dataclass(frozen=True, slots=True)
+def _claims_key(text: str | None) -> str:
+    # An empty text disables the key; null means the default (uploads-2).
+    return "claims" if text is None else text
+
+
+def _store_url(text: str | None) -> str:
+    """Return scheme, host and port; an empty text for None."""
+    if text is None:
+        return ""
+    try:
+        address = read_address(text)
+    except BadUrlError as error:
+        raise ValueError(str(error)) from None
+    if address.target != "/" or address.userinfo is not None:
+        raise ValueError("a scheme, a host and a port are expected, and nothing else")
+    return f"{address.origin.scheme}://{address.origin.authority}"
+
+
+def _commands(texts: Mapping[str, str | None]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(shlex.split(text)) for name, text in texts.items() if text}
+
+
+@section("Service:UploadOptions:UploadHandlers")
 class Common(Record):
     """Options that apply to every handler."""
 
-    stop_after_first_success: bool = False
-    included: str | None = None
-    """Patterns of content types, separated by commas."""
-    excluded: str | None = None
-    buffer_size: int = 8192
-    text_bytes: int = 4096
-    control_bytes: int = 5
-    image_types: str = "jpeg, png, gif, bmp, tiff, webp"
-    claims_key: str = "claims"
-    """Member with the claims of the caller in the metadata for row commands; empty: there is none."""
+    stop_after_first_success: bool = flag(
+        "StopAfterFirstSuccess", False, "Call no further handler after one has accepted the file."
+    )
+    included: str | None = text(
+        "IncludedMimeTypePatterns", None, "Patterns of accepted media types, separated by commas."
+    )
+    excluded: str | None = text(
+        "ExcludedMimeTypePatterns", None, "Patterns of refused media types, separated by commas."
+    )
+    buffer_size: int = integer("BufferSize", 8192, "Size of the buffer in bytes.", minimum=1)
+    text_bytes: int = integer("TextTestBufferSize", 4096, "Bytes that are inspected to detect text.", minimum=1)
+    control_bytes: int = integer(
+        "TextNonPrintableThreshold", 5, "Number of unprintable bytes from which a file is not text."
+    )
+    image_types: str = text(
+        "AllowedImageTypes", "jpeg, png, gif, bmp, tiff, webp", "Accepted image formats, separated by commas."
+    )
+    claims_key: str = text(
+        "RowCommandUserClaimsKey",
+        "claims",
+        "Key of the metadata that contains the claims of the user, for row commands.",
+        nullable=True,
+        empty=True,
+        convert=_claims_key,
+    )
 
 
-@dataclass(frozen=True, slots=True)
+@section("Service:UploadOptions:UploadHandlers")
 class LargeObjects(Record):
-    check_text: bool = False
-    check_image: bool = False
+    enabled: bool = flag("LargeObjectEnabled", True, "Offer the handler that stores a file in the database.")
+    key: str = text("LargeObjectKey", "large_object", "Name of the handler in annotations.")
+    check_text: bool = flag("LargeObjectCheckText", False, "Accept text files only.")
+    check_image: bool = flag("LargeObjectCheckImage", False, "Accept images only.")
 
 
-@dataclass(frozen=True, slots=True)
+@section("Service:UploadOptions:UploadHandlers")
 class Folder(Record):
     """Options of the handler `file_system`."""
 
-    path: str = "/tmp/uploads"  # noqa: S108 - the documented default
-    unique_name: bool = True
-    create_path: bool = True
-    check_text: bool = False
-    check_image: bool = False
+    enabled: bool = flag("FileSystemEnabled", True, "Offer the handler that stores a file in a folder.")
+    key: str = text("FileSystemKey", "file_system", "Name of the handler in annotations.")
+    path: str = text("FileSystemPath", "/tmp/uploads", "Folder of stored files.")  # noqa: S108 - the documented default
+    unique_name: bool = flag("FileSystemUseUniqueFileName", True, "Give each file a unique name.")
+    create_path: bool = flag("FileSystemCreatePathIfNotExists", True, "Create the folder if it is missing.")
+    check_text: bool = flag("FileSystemCheckText", False, "Accept text files only.")
+    check_image: bool = flag("FileSystemCheckImage", False, "Accept images only.")
 
 
-@dataclass(frozen=True, slots=True)
+@section("Service:UploadOptions:UploadHandlers")
 class Csv(Record):
-    check_format: bool = True
-    delimiters: str = ","
-    quotes: bool = True
-    blank_is_null: bool = True
-    encoding: str = UTF8
-    """One of `ENCODINGS`."""
-    row_command: str = "call process_csv_row($1,$2,$3,$4)"
+    enabled: bool = flag("CsvUploadEnabled", True, "Offer the handler that runs a command for each row of a CSV file.")
+    key: str = text("CsvUploadKey", "csv", "Name of the handler in annotations.")
+    check_format: bool = flag("CsvUploadCheckFileStatus", True, "Check first that the file is text.")
+    delimiters: str = text("CsvUploadDelimiterChars", ",", "Characters between fields.")
+    quotes: bool = flag("CsvUploadHasFieldsEnclosedInQuotes", True, "Fields may be quoted.")
+    blank_is_null: bool = flag("CsvUploadSetWhiteSpaceToNull", True, "A blank field is NULL.")
+    encoding: str = choice(
+        "CsvUploadEncoding",
+        " ".join(ENCODINGS),
+        UTF8,
+        "Encoding of CSV files. A file with a byte that is not valid in it is refused (400).",
+    )
+    row_command: str = text("CsvUploadRowCommand", "call process_csv_row($1,$2,$3,$4)", "Command for each row.")
 
 
-@dataclass(frozen=True, slots=True)
+@section("Service:UploadOptions:UploadHandlers")
 class Excel(Record):
-    sheet_name: str | None = None
-    all_sheets: bool = False
-    time_format: str = "HH:mm:ss"
-    date_format: str = "yyyy-MM-dd"
-    datetime_format: str = "yyyy-MM-dd HH:mm:ss"
-    row_is_json: bool = False
-    max_cells: int = 10_000_000
-    """Maximum number of cells of the sheets that are read, including empty ones up to the last column of a sheet."""
-    row_command: str = "call process_excel_row($1,$2,$3,$4)"
+    enabled: bool = flag(
+        "ExcelUploadEnabled", True, "Offer the handler that runs a command for each row of a spreadsheet."
+    )
+    key: str = text("ExcelKey", "excel", "Name of the handler in annotations.")
+    sheet_name: str | None = text("ExcelSheetName", None, "Sheet that is read. null: the first.", empty=True)
+    all_sheets: bool = flag("ExcelAllSheets", False, "Read all sheets.")
+    time_format: str = text("ExcelTimeFormat", "HH:mm:ss", "Format of times.")
+    date_format: str = text("ExcelDateFormat", "yyyy-MM-dd", "Format of dates.")
+    datetime_format: str = text("ExcelDateTimeFormat", "yyyy-MM-dd HH:mm:ss", "Format of dates with times.")
+    row_is_json: bool = flag(
+        "ExcelRowDataAsJson", False, "Pass a row as JSON by cell address, rather than as an array of texts."
+    )
+    max_cells: int = integer(
+        "ExcelMaxCells",
+        10_000_000,
+        "Maximum number of cells in the sheets that are read, including empty ones of each row up to the sheet's "
+        "last column. A larger workbook is refused (413).",
+        minimum=1,
+    )
+    row_command: str = text("ExcelUploadRowCommand", "call process_excel_row($1,$2,$3,$4)", "Command for each row.")
 
 
-@dataclass(frozen=True, slots=True)
+@section("Service:UploadOptions:UploadHandlers")
 class JsonLines(Record):
-    check_format: bool = True
-    row_command: str = "call process_jsonl_row($1,$2,$3,$4)"
+    enabled: bool = flag(
+        "JsonLinesEnabled", True, "Offer the handler that runs a command for each line of a file of JSON lines."
+    )
+    key: str = text("JsonLinesKey", "jsonl", "Name of the handler in annotations.")
+    check_format: bool = flag("JsonLinesCheckFileStatus", True, "Check first that the file is text.")
+    row_command: str = text("JsonLinesRowCommand", "call process_jsonl_row($1,$2,$3,$4)", "Command for each line.")
 
 
-@dataclass(frozen=True, slots=True)
+@section("Service:UploadOptions:Resumable", "Resumable uploads (tus), to endpoints with the annotation `resumable`.")
 class Resumable(Record):
     """Options of resumable uploads."""
 
-    folder: str | None = None
-    """Folder for unfinished uploads. None: one in the system's folder for temporary files."""
-    max_size: int = 1_073_741_824
-    """Maximum size of a file in bytes."""
-    seconds: float = 86_400.0
-    """Seconds after the last chunk after which an unfinished upload is removed."""
-    most_unfinished: int | None = 1000
-    """Maximum number of unfinished uploads. None, here and below: no limit."""
-    most_bytes: int | None = 17_179_869_184
-    """Maximum number of bytes of all unfinished uploads together."""
-    most_of_client: int | None = 100
-    """Maximum number of unfinished uploads of one user, or of one address."""
+    folder: str | None = text(
+        "Path",
+        None,
+        "Folder of unfinished files; several hosts need a common one. null: a folder of the service in the "
+        "system's temporary folder.",
+    )
+    max_size: int = integer("MaxSize", 1_073_741_824, "Maximum size of a file in bytes.", minimum=1, maximum=2**63 - 1)
+    seconds: float = interval(
+        "ExpiresAfter", "1 day", "Time without new data after which an unfinished file is removed."
+    )
+    most_unfinished: int | None = integer(
+        "MaxUnfinished",
+        1000,
+        "Maximum number of unfinished files; further ones get 507. null: no limit.",
+        nullable=True,
+        minimum=1,
+    )
+    most_bytes: int | None = integer(
+        "MaxUnfinishedSize",
+        17_179_869_184,
+        "Maximum size of all unfinished files together in bytes; a file of unknown length counts as `MaxSize`. "
+        "null: no limit.",
+        nullable=True,
+        minimum=1,
+        maximum=2**63 - 1,
+    )
+    most_of_client: int | None = integer(
+        "MaxUnfinishedPerClient",
+        100,
+        "Maximum number of unfinished files of one user, or of one address for anonymous callers; further ones "
+        "get 429. null: no limit.",
+        nullable=True,
+        minimum=1,
+    )
 
 
-@dataclass(frozen=True, slots=True)
+@section("Service:UploadOptions:UploadHandlers")
 class ObjectStore(Record):
     """Options of the handler `s3`."""
 
-    endpoint: str
-    """Scheme, host and port."""
-    region: str
-    bucket: str
     credentials: Credentials
-    path_style: bool = False
-    """Whether the bucket is in the path, and not in the host name."""
-    path: str = ""
-    """Prefix of the names of objects."""
-    unique_name: bool = True
-    part_size: int = 8_388_608
-    timeout: float = 60.0
-    check_text: bool = False
-    check_image: bool = False
+
+    enabled: bool = flag(
+        "S3UploadEnabled", False, "Offer the handler that stores a file in a bucket of S3 or of a compatible store."
+    )
+    key: str = text("S3Key", "s3", "Name of the handler in annotations.")
+    endpoint: str = text(
+        "S3Endpoint", None, "URL of the store, without a path. null: that of Amazon for the region.", convert=_store_url
+    )
+    region: str = text("S3Region", "us-east-1", "Region for which requests are signed.")
+    bucket: str = text("S3Bucket", None, "Bucket of endpoints that name none.", convert=or_empty)
+    path: str = text("S3Path", None, "Prefix of object names, followed by a /.", convert=or_empty)
+    s3_access_key_id = text("S3AccessKeyId", None, "Access key id. null: AWS_ACCESS_KEY_ID of the environment.")
+    s3_secret_access_key = text(
+        "S3SecretAccessKey", None, "Secret access key. null: AWS_SECRET_ACCESS_KEY of the environment.", secret=True
+    )
+    s3_session_token = text(
+        "S3SessionToken", None, "Session token. null: AWS_SESSION_TOKEN of the environment.", secret=True
+    )
+    path_style: bool = flag(
+        "S3ForcePathStyle",
+        None,
+        "Put the bucket into the path of URLs instead of the host name. null: true if S3Endpoint is set.",
+        convert=bool,
+    )
+    part_size: int = integer(
+        "S3PartSize",
+        8_388_608,
+        "Size of a part in bytes, at least 5 MiB; each upload holds up to two parts in memory. A file has at "
+        "most 10,000 parts.",
+        minimum=5_242_880,
+        maximum=2**63 - 1,
+    )
+    timeout: float = interval("S3Timeout", "1 minute", "Timeout of each request to the store.")
+    unique_name: bool = flag("S3UseUniqueFileName", True, "Give each object a unique name.")
+    check_text: bool = flag("S3CheckText", False, "Accept text files only.")
+    check_image: bool = flag("S3CheckImage", False, "Accept images only.")
 
 
 HandlerOptions = LargeObjects | Folder | Csv | Excel | JsonLines | ObjectStore
 
 
-@dataclass(frozen=True, slots=True)
+@section("Service:UploadOptions:UploadHandlers", "Upload handlers, which store or process files.")
+class UploadHandlers:
+    common: Common = part(Common)
+    large_objects: LargeObjects = part(LargeObjects)
+    folder: Folder = part(Folder)
+    csv: Csv = part(Csv)
+    excel: Excel = part(Excel)
+    json_lines: JsonLines = part(JsonLines)
+    object_store = part(ObjectStore)
+
+
+@section("Service:UploadOptions", "Uploaded files.")
 class UploadOptions(Record):
-    log_event: bool = True
-    log_parameters: bool = False
-    default_handler: str = "large_object"
+    enabled = flag("Enabled", False, "Enable uploads.")
+    log_event: bool = flag("LogUploadEvent", True, "Log each upload.")
+    log_parameters: bool = flag("LogUploadParameters", False, "Log its parameters too.")
+    default_handler: str = text("DefaultUploadHandler", "large_object", "Handler of endpoints that name none.")
+    use_default_upload_metadata_parameter = flag(
+        "UseDefaultUploadMetadataParameter",
+        False,
+        "Pass the metadata of every upload to the parameter DefaultUploadMetadataParameterName.",
+    )
+    default_upload_metadata_parameter_name = text(
+        "DefaultUploadMetadataParameterName", "_upload_metadata", "Name of the metadata parameter."
+    )
+    use_default_upload_metadata_context_key = flag(
+        "UseDefaultUploadMetadataContextKey",
+        False,
+        "Pass the metadata to the session variable DefaultUploadMetadataContextKey.",
+    )
+    default_upload_metadata_context_key = text(
+        "DefaultUploadMetadataContextKey", "request.upload_metadata", "Name of the session variable for metadata."
+    )
+    checks: Mapping[str, tuple[str, ...]] = text_map(
+        "CheckCommands",
+        {},
+        "Programs, with their arguments, that `check_command` may name. A program reads a file on standard input "
+        "and accepts it with exit code 0.",
+        convert=_commands,
+    )
+    resumable: Resumable = part(Resumable)
+    handler_keys = part(UploadHandlers)
     metadata_parameter: str | None = None
     """Parameter that receives the metadata in every routine that has it. None: only parameters that comments name."""
     context_key: str | None = None
@@ -127,8 +275,5 @@ class UploadOptions(Record):
     common: Common = Common()
     handlers: Mapping[str, HandlerOptions] = field(default_factory=dict)
     """Handlers by key, in the order of the configuration. Empty: no endpoint takes files."""
-    checks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Commands with which comments may have files checked: name → program and arguments."""
-    resumable: Resumable = Resumable()
     protected: ProtectedFolders = field(default_factory=ProtectedFolders)
     """Folders into which no file is written."""

@@ -33,7 +33,7 @@ class Command:
             label=label,
             build=lambda _mask: (text, len(self.takes)),
             renderer=CellRows(services.codecs, True),
-            pace=PoolAssignment(services.options.database.slow),
+            pace=PoolAssignment(services.options.database.pools.slow),
             volatile=True,
             existed=False,
             sensitive=True,

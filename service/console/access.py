@@ -13,10 +13,10 @@ import time
 import orjson
 
 from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.core.operations.console import ConsoleOptions
 from rowcall.service.console.sessions import BY_TOKEN, Headers, Session, Sessions
 from rowcall.service.console.sources import Sources
 from rowcall.service.metrics.admin import MountRequest
-from rowcall.service.options.server.metrics import ConsoleOptions
 
 log = logging.getLogger("rowcall.client")
 

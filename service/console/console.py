@@ -13,6 +13,7 @@ from importlib.resources import files
 import orjson
 
 from rowcall.core.errors.problems import Problem
+from rowcall.core.operations.console import OPEN_FILES, ConsoleOptions
 from rowcall.service.console.access import API, SESSION, Gate
 from rowcall.service.console.actions.accounts import account_actions, sign_ins
 from rowcall.service.console.actions.action import Results
@@ -35,7 +36,6 @@ from rowcall.service.console.sessions import Sessions
 from rowcall.service.console.sources import Sources
 from rowcall.service.console.traffic import traffic_page
 from rowcall.service.metrics.admin import MountRequest, MountResponse
-from rowcall.service.options.server.metrics import OPEN_FILES, ConsoleOptions
 from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot
 
 log = logging.getLogger("rowcall.client")

@@ -56,14 +56,14 @@ class Database:
         self._connector = Connector(target)
         self._exclusive = self.dedicated_pool(self._connector, pools)
         fixed = {"jit": "off"}
-        self._shared = PipelinedPool("shared", Connector(target, **fixed), pools, options.slow)
+        self._shared = PipelinedPool("shared", Connector(target, **fixed), pools, options.pools.slow)
         generic = Connector(target, plan_cache_mode="force_generic_plan", **fixed)
-        self._generic = PipelinedPool("generic", generic, pools, options.slow, number=1)
+        self._generic = PipelinedPool("generic", generic, pools, options.pools.slow, number=1)
         most = pools.write_connections
         width = Width(
             min(2, most), min(4, most), most, pools.write_depth, max(pools.write_depth, pools.pipelined_depth)
         )
-        self._writes = PipelinedPool("write", self._connector, pools, options.slow, width=width, number=2)
+        self._writes = PipelinedPool("write", self._connector, pools, options.pools.slow, width=width, number=2)
         shared = (self._shared, self._generic, self._writes)
         for pool in shared:
             pool.elsewhere = self._exclusive.room
@@ -90,7 +90,7 @@ class Database:
             self._watchdog,
             self._guarded_statements,
             self._background,
-            stream_after=options.stream_after,
+            stream_after=options.pools.stream_after,
             pooler=target.pooler,
         )
         self.replicas: tuple[Database, ...] = ()
@@ -275,10 +275,10 @@ class Database:
         options = self._options
         return PlainRuns(
             self._exclusive,
-            self._shared if options.sharing else None,
+            self._shared if options.pools.sharing else None,
             self._watchdog,
             seconds=0.0,
-            slow=options.slow,
+            slow=options.pools.slow,
             most_bytes=options.shared_limit,
         )
 

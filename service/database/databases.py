@@ -38,7 +38,7 @@ def _within(options: DatabaseOptions) -> DatabaseOptions:
     """
     pools = options.pools
     if pools.pipelined_connections > MOST_PIPELINED * pools.dedicated_connections:
-        return replace(options, sharing=False)
+        return replace(options, pools=replace(pools, sharing=False))
     dedicated = pools.dedicated_connections - pools.pipelined_connections
     return replace(options, pools=replace(pools, dedicated_connections=dedicated))
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rowcall.core.auth.claims import User
 from rowcall.core.events.event import Event, Viewer
+from rowcall.core.events.options import EventOptions
 from rowcall.core.events.position import Position, advance, position_text
 from rowcall.core.events.wire import BEAT, CONNECTED, event_text, id_text, named_text, retry_text
 from rowcall.service.events.batches import Batch
@@ -22,7 +23,6 @@ from rowcall.service.events.reading_progress import Connections
 from rowcall.service.events.replay_buffer import ReplayBuffer
 from rowcall.service.events.stream import Stream
 from rowcall.service.events.worker_feed import WorkerFeed
-from rowcall.service.options.capabilities.events import EventOptions
 
 REST = 0.00002
 """Seconds to wait for each stream after sending to it. With many streams, events are sent together, which costs hardly

@@ -14,11 +14,11 @@ from functools import partial
 from typing import Protocol
 
 from rowcall.core.events.event import Event
+from rowcall.core.events.options import EventOptions
 from rowcall.service.background import Background
 from rowcall.service.events.activity import HubActivity
 from rowcall.service.events.batches import Batch, pack, unpack_events
 from rowcall.service.events.replay_buffer import ReplayBuffer
-from rowcall.service.options.capabilities.events import EventOptions
 
 log = logging.getLogger("rowcall.events")
 

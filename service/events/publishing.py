@@ -9,9 +9,9 @@ from functools import partial
 from rowcall.core.endpoint.capabilities import Events
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.events.event import Event, HintError, Publication
+from rowcall.core.events.options import EventOptions
 from rowcall.core.events.stream_path import level_of
 from rowcall.service.database.call import Hear
-from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.request_context.surroundings import tenant_of
 
@@ -87,7 +87,7 @@ class _AtOnce:
             self._publisher.publish(event)
 
     def _event(self, message: str, hint: str | None) -> Event | None:
-        """Return the event for a notice, or None if no subscriber may receive it: the tenant of a job may be unknown."""
+        """Return the event for a notice, or None if no subscriber may receive it: that of a job without its tenant."""
         if self._execution is None:
             self._execution = self._publisher.execution_of(self._context)
             self._tenant = self._publisher.tenant_of(self._context)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rowcall.core.events.event import Viewer
+from rowcall.core.events.options import EventOptions
 from rowcall.ext.http1.connection import RequestProtocol
 from rowcall.service.events.reading_progress import Connections, Progress
 from rowcall.service.events.send_queue import PIECE, SendQueue
-from rowcall.service.options.capabilities.events import EventOptions
 from rowcall.service.request_context.protocols import Headers
 
 LOOK_AFTER = 65_536

@@ -81,7 +81,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
             or endpoint.options.publishing is not None
             or runs_with_account_steps(endpoint),
         ),
-        pace=PoolAssignment(services.options.database.slow),
+        pace=PoolAssignment(services.options.database.pools.slow),
         volatile=volatile,
         session=session,
         harmless=not session.traces and not procedure,

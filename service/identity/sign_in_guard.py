@@ -56,6 +56,8 @@ class _Counter(NamedTuple):
     limit: Limit
     about: str
     """What is counted, for the log."""
+    of_address: bool = False
+    """The address is counted, and not the account."""
 
 
 class SignInGuard:
@@ -115,7 +117,7 @@ class SignInGuard:
         by_address = []
         if network is not None:
             about = f"sign-ins from {network}"
-            by_address = [_Counter(self.key("address", network), self.options.address, about)]
+            by_address = [_Counter(self.key("address", network), self.options.address, about, of_address=True)]
         if account is None:
             return by_address
         limit, shown = self.options.account, one_line(account)[:100]
@@ -230,10 +232,10 @@ class SignInAttempt:
         self.ended = True
         counts = self._guard.counts
         for counter in self._counters:
-            if counter.limit is self._guard.options.account:
-                await counts.forget(counter.key)
-            else:
+            if counter.of_address:
                 await counts.give_back(counter.key, counter.limit)
+            else:
+                await counts.forget(counter.key)
         if self._account is None:
             return
         if self._network is not None:

@@ -152,7 +152,7 @@ class JobRunner:
     async def _take(self, most: int) -> int:
         queues = list(self._options.queues) or None
         if limits := self._options.limits:
-            names, numbers = zip(*limits, strict=True)
+            names, numbers = zip(*limits.items(), strict=True)
             rows = await self._queue.query(
                 _TAKE_WITHIN, list(self._jobs.endpoints), queues, most, list(names), list(numbers)
             )

@@ -19,9 +19,9 @@ import psycopg
 from rowcall.core.auth.claims import IMPERSONATOR_ID, IMPERSONATOR_NAME, User
 from rowcall.core.auth.commands import numbered
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.service.background import pause
 from rowcall.service.database.database import Database
-from rowcall.service.options.capabilities.audit_trail import AuditTrailOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.protocols import Headers, ObservedProtocol
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Step

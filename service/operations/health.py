@@ -9,12 +9,12 @@ from urllib.parse import parse_qsl
 
 from rowcall.core.cache.options import Place
 from rowcall.core.cache.redis_address import BadAddressError, RedisAddress, parse_redis
+from rowcall.core.events.options import Way
 from rowcall.core.operations.health import Finding, Status, as_json, as_text, status_code, together
+from rowcall.core.operations.options import HealthOptions
 from rowcall.service.database.connector import Connector
 from rowcall.service.operations.checks import Check, database_check, redis_check
 from rowcall.service.operations.guard import Answer, CachedPage, Make, guarded, make_answer
-from rowcall.service.options.capabilities.events import Way
-from rowcall.service.options.capabilities.operations import HealthOptions
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.operations.slow_requests import SlowRequestOptions
 from rowcall.ext.driver.execution import Execution, Script, Statement
 from rowcall.service.background import Background
-from rowcall.service.options.server.slow_requests import SlowRequestOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.trace import trace_of

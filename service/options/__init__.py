@@ -1,2 +1,2 @@
-"""Convert the settings to frozen option objects, one for each part of the service. Only this folder reads configuration
-keys by name."""
+"""Options that combine sections of the configuration, or need files, the system or a warning. `Settings.read` returns
+the others."""

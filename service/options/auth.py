@@ -4,6 +4,7 @@ start."""
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from importlib.util import find_spec
 
 from rowcall.core.auth.argon2_hash import MOST_MEMORY, MOST_ROUNDS, Argon2
@@ -25,7 +26,7 @@ from rowcall.core.config.tree import find
 from rowcall.service.options.external import external_options
 from rowcall.service.options.server.browsers import as_browsers_write
 from rowcall.service.options.server.http import listener_plans
-from rowcall.service.options.sign_in.schemes import schemes_of, token
+from rowcall.service.options.sign_in.schemes import schemes_of
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -40,17 +41,21 @@ def auth_options(settings: Settings) -> AuthOptions:
     """Return the options of authentication. Raises `StartupError` or `ConfigError`."""
     _refuse_removed(settings)
     schemes = schemes_of(settings)
+    login = _login(settings)
     return AuthOptions(
         schemes=schemes,
-        identity=IdentityClaims(
-            _named(settings, "DefaultUserIdClaimType", "user_id"),
-            _named(settings, "DefaultNameClaimType", "user_name"),
-            _named(settings, "DefaultRoleClaimType", "user_roles"),
+        identity=IdentityClaims(login.user_id, login.user_name, login.user_roles),
+        login=login,
+        mapping=ClaimMapping(
+            parameters=login.parameters,
+            json_parameter=login.json_parameter,
+            address_parameter=login.address_parameter,
+            context=login.context,
+            json_key=login.json_key,
+            address_key=login.address_key,
         ),
-        login=_login(settings),
-        mapping=_mapping(settings),
         basic=_basic(settings),
-        impersonation_valid=settings.seconds_or_none(_OPTIONS + "ImpersonationValid"),
+        impersonation_valid=login.impersonation_valid,
         # A proved second factor counts as a sign-in, so its time is recorded too.
         records_sign_in_time=settings.flag(_OPTIONS + "NoteSignInTime") or settings.flag(_SECOND + "Enabled"),
         single_use=settings.flag(_AUTH + "RefreshTokenSingleUse"),
@@ -63,44 +68,28 @@ def auth_options(settings: Settings) -> AuthOptions:
             settings, _OPTIONS + "ClaimsFromAnonymous", "anonymous callers can pretend to be any user"
         ),
         cross_site=_cross_site(settings),
-        database_roles=_database_roles(settings),
-        api_keys=_api_keys(settings),
+        database_roles=_database_roles(settings, login),
+        api_keys=settings.read_enabled(ApiKeys),
         session_check=_session_check(settings),
         second_factor=_second_factor(settings, offered=bool(schemes)),
         external=external_options(settings, offered=bool(schemes)),
     )
 
 
-def _database_roles(settings: Settings) -> DatabaseRoles:
-    roles = frozenset(text.strip() for text in settings.texts(_OPTIONS + "DatabaseRoles") or () if text.strip())
+def _database_roles(settings: Settings, login: LoginOptions) -> DatabaseRoles:
+    roles = frozenset(text.strip() for text in login.database_roles if text.strip())
     if settings.flag(_OPTIONS + "UseRoleFromClaim") and not roles:
         raise StartupError(f"{_OPTIONS}UseRoleFromClaim needs {_OPTIONS}DatabaseRoles: roles that a claim may name")
     if "none" in map(str.lower, roles):
         raise StartupError(
             f"{_OPTIONS}DatabaseRoles: none is not the name of a role; it would select the role of the service"
         )
-    return DatabaseRoles(
-        _named(settings, "DatabaseRoleClaimType", "database_role"),
-        roles,
-        settings.text_or_none(_OPTIONS + "AnonymousDatabaseRole") or None,
-    )
-
-
-def _api_keys(settings: Settings) -> ApiKeys | None:
-    if not settings.flag(_AUTH + "ApiKey:Enabled"):
-        return None
-    header = token(settings.text(_AUTH + "ApiKey:Header"), "ApiKey:Header").lower()
-    if header in ("", "authorization", "cookie"):
-        raise StartupError(f"{_AUTH}ApiKey:Header: {header!r} cannot hold keys")
-    return ApiKeys(header, settings.text(_AUTH + "ApiKey:Command"), settings.seconds(_AUTH + "ApiKey:CacheDuration"))
+    return DatabaseRoles(login.database_role_claim, roles, login.anonymous_role)
 
 
 def _session_check(settings: Settings) -> SessionCheck | None:
-    command = settings.text_or_none(_AUTH + "SessionCheckCommand")
-    if not command:
-        return None
-    claim = settings.text_or_none(_AUTH + "SessionClaimType") or "session_id"
-    return SessionCheck(claim, command, settings.seconds(_AUTH + "SessionCheckInterval"))
+    check = settings.read(SessionCheck)
+    return check if check.command else None
 
 
 def _cross_site(settings: Settings) -> CrossSite | None:
@@ -151,37 +140,21 @@ def _refuse_removed(settings: Settings) -> None:
             raise StartupError(f'{_AUTH}{key} does not exist any more; use {_AUTH}{replacement}, such as "{example}"')
 
 
-def _named(settings: Settings, key: str, default: str) -> str:
-    """Return a configured name, or its default: special columns and claim types cannot be disabled (sign-in-6)."""
-    return settings.text_or_none(_OPTIONS + key) or default
-
-
 def _login(settings: Settings) -> LoginOptions:
-    iterations = settings.integer(_OPTIONS + "PasswordHashIterations")
-    if iterations > MOST_ITERATIONS:
-        raise StartupError(f"{_OPTIONS}PasswordHashIterations: the most allowed is {MOST_ITERATIONS}")
-    options = LoginOptions(
-        status=_named(settings, "StatusColumnName", "status"),
-        scheme=_named(settings, "SchemeColumnName", "scheme"),
-        body=_named(settings, "BodyColumnName", "body"),
-        hash=_named(settings, "HashColumnName", "hash"),
+    options = settings.read(
+        LoginOptions,
         second_factor="second_factor" if settings.flag(_SECOND + "Enabled") else None,
-        content_type=_named(settings, "ResponseTypeColumnName", "application/json"),
-        password=_named(settings, "PasswordParameterNameContains", "pass"),
-        failed_command=settings.text_or_none(_OPTIONS + "PasswordVerificationFailedCommand") or None,
-        succeeded_command=settings.text_or_none(_OPTIONS + "PasswordVerificationSucceededCommand") or None,
         distinguishes_wrong_passwords=opened(
             settings, _OPTIONS + "DistinguishWrongPasswords", "an attacker can find out which user names exist"
         ),
-        serialize=settings.flag(_OPTIONS + "SerializeAuthEndpointsResponse"),
-        iterations=iterations,
-        argon2=_argon2(settings),
     )
+    if options.iterations > MOST_ITERATIONS:
+        raise StartupError(f"{_OPTIONS}PasswordHashIterations: the most allowed is {MOST_ITERATIONS}")
     columns = [options.status, options.scheme, options.body, options.hash]
     for column in columns:
         if [other.lower() for other in columns].count(column.lower()) > 1:
             raise StartupError(f"{_OPTIONS}*ColumnName: {column} cannot mean two things in a login row")
-    return options
+    return replace(options, argon2=_argon2(options))
 
 
 def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions | None:
@@ -195,61 +168,23 @@ def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions 
         raise StartupError(
             f"{_SECOND}Enabled needs a scheme to sign in with: Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
         )
-    path = (settings.text_or_none(_SECOND + "Path") or "").rstrip("/")
-    if not path.startswith("/") or any(letter in path for letter in "{}?# "):
-        raise StartupError(f"{_SECOND}Path: {path!r} is no path such as /api/second-factor")
-    cookie = token(settings.text(_SECOND + "DeviceCookie"), "SecondFactor:DeviceCookie")
-    return SecondFactorOptions(
-        path=path,
-        issuer=settings.text_or_none(_SECOND + "Issuer") or settings.text_or_none("ApplicationName") or "",
-        pending=settings.seconds(_SECOND + "Pending"),
-        drift=settings.integer(_SECOND + "Drift"),
-        recovery_codes=settings.integer(_SECOND + "RecoveryCodes"),
-        attempts=settings.integer(_SECOND + "Attempts"),
-        remember=settings.seconds_or_none(_SECOND + "RememberDevice"),
-        cookie=cookie,
-        enrol_within=settings.seconds_or_none(_SECOND + "EnrolWithin"),
-        rate_limiter=settings.text_or_none(_SECOND + "RateLimiterPolicy"),
-    )
+    options = settings.read(SecondFactorOptions)
+    return options if options.issuer else replace(options, issuer=settings.text_or_none("ApplicationName") or "")
 
 
-def _argon2(settings: Settings) -> Argon2 | None:
+def _argon2(login: LoginOptions) -> Argon2 | None:
     """Return the work factor of Argon2id; None: passwords are hashed by PBKDF2. Raises `StartupError`."""
-    if settings.choice(_OPTIONS + "PasswordHashAlgorithm") != "Argon2id":
+    if login.hash_algorithm != "Argon2id":
         return None
     if find_spec("argon2") is None:
         raise StartupError(f"{_OPTIONS}PasswordHashAlgorithm Argon2id needs argon2-cffi: pip install 'rowcall[argon2]'")
-    memory = settings.integer(_OPTIONS + "Argon2Memory")
-    rounds = settings.integer(_OPTIONS + "Argon2Iterations")
-    if memory > MOST_MEMORY or rounds > MOST_ROUNDS:
+    if login.argon2_memory > MOST_MEMORY or login.argon2_iterations > MOST_ROUNDS:
         raise StartupError(f"{_OPTIONS}Argon2Memory is at most {MOST_MEMORY}, and Argon2Iterations {MOST_ROUNDS}")
-    return Argon2(memory, rounds)
-
-
-def _mapping(settings: Settings) -> ClaimMapping:
-    return ClaimMapping(
-        parameters=_pairs(settings, _OPTIONS + "ParameterNameClaimsMapping"),
-        json_parameter=settings.text_or_none(_OPTIONS + "ClaimsJsonParameterName") or None,
-        address_parameter=settings.text_or_none(_OPTIONS + "IpAddressParameterName") or None,
-        context=_pairs(settings, _OPTIONS + "ContextKeyClaimsMapping"),
-        json_key=settings.text_or_none(_OPTIONS + "ClaimsJsonContextKey") or None,
-        address_key=settings.text_or_none(_OPTIONS + "IpAddressContextKey") or None,
-    )
-
-
-def _pairs(settings: Settings, path: str) -> tuple[tuple[str, str], ...]:
-    return tuple((name, claim) for name in settings.names(path) if (claim := settings.map_text(path, name)))
+    return Argon2(login.argon2_memory, login.argon2_iterations)
 
 
 def _basic(settings: Settings) -> BasicOptions:
-    options = BasicOptions(
-        enabled=settings.flag(_BASIC + "Enabled"),
-        realm=settings.text_or_none(_BASIC + "Realm") or None,
-        users=dict(_pairs(settings, _BASIC + "Users")),
-        hashed=settings.flag(_BASIC + "UseDefaultPasswordHasher"),
-        tls=settings.choice(_BASIC + "SslRequirement"),
-        command=settings.text_or_none(_BASIC + "ChallengeCommand") or None,
-    )
+    options = settings.read(BasicOptions)
     if options.enabled and options.tls == "Required" and not is_secure(settings):
         raise StartupError(
             f"{_BASIC}Enabled sends passwords with each request, and this service does not listen on https: "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from rowcall.core.auth.external.known_providers import KNOWN_PROVIDERS
-from rowcall.core.auth.external.options import TEMPLATE, ExternalOptions, Provider
+from rowcall.core.auth.external.options import ExternalOptions, Provider
 from rowcall.core.auth.external.page import ANALYTICS
 from rowcall.core.config import Settings
 from rowcall.core.config.table import is_named_by_user
@@ -18,8 +19,15 @@ log = logging.getLogger("rowcall")
 
 _P = "Auth:External:"
 _LOCAL = ("localhost", "127.0.0.1", "::1")
-_ADDRESSES = ("AuthUrl", "TokenUrl", "InfoUrl", "EmailUrl", "Issuer", "LogoutUrl", "RevokeUrl")
-_NEEDED = ("AuthUrl", "TokenUrl", "InfoUrl")
+_NEEDED = {"AuthUrl": "auth_url", "TokenUrl": "token_url", "InfoUrl": "info_url"}
+_ADDRESSES = {
+    **_NEEDED,
+    "EmailUrl": "email_url",
+    "Issuer": "issuer",
+    "LogoutUrl": "logout_url",
+    "RevokeUrl": "revoke_url",
+}
+"""Keys of addresses and their fields."""
 
 
 def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | None:
@@ -46,21 +54,18 @@ def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | 
     _check_paths(providers)
     for provider in providers:
         log.info("%s%s: sign-in at %s", _P, provider.key, provider.path)
-    return ExternalOptions(
+    options = settings.read(
+        ExternalOptions,
         providers=providers,
-        status_key=settings.text(_P + "BrowserSessionStatusKey"),
-        message_key=settings.text(_P + "BrowserSessionMessageKey"),
-        template=_template(settings),
         redirect_url=_origin(settings),
         return_to=_return_to(settings),
-        return_key=settings.text(_P + "ReturnToPathQueryStringKey"),
-        command=settings.text(_P + "LoginCommand"),
-        logout_command=settings.text(_P + "BackChannelLogoutCommand"),
         analytics=_analytics(settings),
-        ip_key=settings.text_or_none(_P + "ClientAnalyticsIpKey") or "",
-        requires_state=settings.flag(_P + "RequireState"),
-        rate_limiter=settings.text_or_none(_P + "RateLimiterPolicy") or None,
     )
+    if "{1}" not in options.template:
+        log.warning(
+            "%sSignInHtmlTemplate has no {1}: without its script the page does not lead browsers to the provider", _P
+        )
+    return options
 
 
 def _analytics(settings: Settings) -> str | None:
@@ -68,15 +73,6 @@ def _analytics(settings: Settings) -> str | None:
     if find(settings.root, _P + "ClientAnalyticsData") is None:
         return ANALYTICS
     return (settings.text_or_none(_P + "ClientAnalyticsData") or "").strip() or None
-
-
-def _template(settings: Settings) -> str:
-    text = settings.text_or_none(_P + "SignInHtmlTemplate") or TEMPLATE
-    if "{1}" not in text:
-        log.warning(
-            "%sSignInHtmlTemplate has no {1}: without its script the page does not lead browsers to the provider", _P
-        )
-    return text
 
 
 def _return_to(settings: Settings) -> str:
@@ -104,55 +100,40 @@ def _providers(settings: Settings) -> list[Provider]:
 
 def _provider(settings: Settings, name: str) -> Provider:
     path = f"{_P}{name}:"
-    addresses = {key: (settings.text_or_none(path + key) or "").strip() or None for key in _ADDRESSES}
+    provider = settings.read(Provider, name, key=name, path=_sign_in_path(settings, name))
     built_in = KNOWN_PROVIDERS.get(name.lower())
-    if built_in is not None and addresses["Issuer"] is None:
-        defaults = (built_in.auth_url, built_in.token_url, built_in.info_url, built_in.email_url)
-        addresses = {
-            **addresses,
-            **{key: addresses[key] or url for key, url in zip(_ADDRESSES, defaults, strict=False)},
-        }
-    missing = [key for key in _NEEDED if addresses[key] is None]
-    if missing and addresses["Issuer"] is None:
+    if built_in is not None and provider.issuer is None:
+        provider = replace(
+            provider,
+            auth_url=provider.auth_url or built_in.auth_url,
+            token_url=provider.token_url or built_in.token_url,
+            info_url=provider.info_url or built_in.info_url,
+            email_url=provider.email_url or built_in.email_url,
+        )
+    missing = [key for key, field in _NEEDED.items() if getattr(provider, field) is None]
+    if missing and provider.issuer is None:
         known_names = "Google, LinkedIn, GitHub, Microsoft and Facebook"
         raise StartupError(
             f"{path}{missing[0]} is missing: a provider other than {known_names} needs {', '.join(_NEEDED)}, or the "
             "Issuer of OpenID Connect, where they are found"
         )
-    for key, url in addresses.items():
+    for key, field in _ADDRESSES.items():
+        url = getattr(provider, field)
         if url is not None:
             _check_address(path + key, url)
-    if addresses["AuthUrl"] is not None and "{2}" not in addresses["AuthUrl"]:
+    if provider.auth_url is not None and "{2}" not in provider.auth_url:
         log.warning(
             "%sAuthUrl has no place for the state: without state={2} no sign-in in a browser can be completed",
             path,
         )
-    client_id = (settings.text_or_none(path + "ClientId") or "").strip()
-    if not client_id:
+    if not provider.client_id:
         log.warning("%sClientId is empty: the provider cannot identify this service", path)
-    return Provider(
-        key=name,
-        path=_sign_in_path(settings, name),
-        client_id=client_id,
-        client_secret=settings.text_or_none(path + "ClientSecret") or "",
-        auth_url=addresses["AuthUrl"],
-        token_url=addresses["TokenUrl"],
-        info_url=addresses["InfoUrl"],
-        email_url=addresses["EmailUrl"],
-        issuer=addresses["Issuer"],
-        scope=settings.text(path + "Scope"),
-        pkce=settings.flag(path + "Pkce"),
-        keeps_tokens=settings.flag(path + "KeepTokens"),
-        logout_url=addresses["LogoutUrl"],
-        revoke_url=addresses["RevokeUrl"],
-        back_channel=_back_channel(settings, path, addresses["Issuer"]),
-        unverified_email=settings.flag(path + "AllowUnverifiedEmail"),
-    )
+    if provider.back_channel:
+        _check_back_channel(settings, path, provider.issuer)
+    return provider
 
 
-def _back_channel(settings: Settings, path: str, issuer: str | None) -> bool:
-    if not settings.flag(path + "BackChannelLogout"):
-        return False
+def _check_back_channel(settings: Settings, path: str, issuer: str | None) -> None:
     if issuer is None:
         raise StartupError(f"{path}BackChannelLogout needs the Issuer, whose keys verify logout tokens")
     if not settings.text_or_none("Auth:SessionCheckCommand"):
@@ -160,7 +141,6 @@ def _back_channel(settings: Settings, path: str, issuer: str | None) -> bool:
             "%sBackChannelLogout: without Auth:SessionCheckCommand a session here outlasts that of the provider",
             path,
         )
-    return True
 
 
 def _sign_in_path(settings: Settings, name: str) -> str:

@@ -9,25 +9,33 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
+from rowcall.core.accounts.lockout import LockoutOptions
 from rowcall.core.annotations.declaration import BadValueError
 from rowcall.core.annotations.rows.tenancy import tenant_from
 from rowcall.core.auth.options import LONGEST_SESSION
+from rowcall.core.batch.options import BatchOptions
 from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.building.disabled_features import WITHIN, DisabledFeatures
-from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
+from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.building.identity_loss import CallSurroundings
 from rowcall.core.building.known_names import KnownNames
 from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.connections import PoolOptions
+from rowcall.core.config.sections.sql_files import comments_mode_of
 from rowcall.core.endpoint.capabilities import Tenant
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.errors.refusals import ABSENT_STATUSES, Refusals
+from rowcall.core.http.deadlines import DeadlineOptions
+from rowcall.core.jobs.options import JobOptions
+from rowcall.core.operations.audit_trail import AuditTrailOptions
+from rowcall.core.operations.options import HealthOptions
+from rowcall.core.operations.slow_requests import SlowRequestOptions
 from rowcall.core.uploads.options import Folder
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.log.template import has_message
@@ -35,13 +43,12 @@ from rowcall.service.options.antiforgery import antiforgery_options
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options, opened
 from rowcall.service.options.before_routine import before_commands
-from rowcall.service.options.capabilities.audit_trail import audit_trail_options
 from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.documents import reference_page
 from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.options.capabilities.limits import limit_options
 from rowcall.service.options.capabilities.mcp import offers_tools
-from rowcall.service.options.capabilities.operations import health_options, statistics_options
+from rowcall.service.options.capabilities.operations import statistics_options
 from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.capabilities.static_files import static_file_options
@@ -49,18 +56,14 @@ from rowcall.service.options.capabilities.uploads import FolderCheck, download_o
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
-from rowcall.service.options.queues.jobs import job_options
 from rowcall.service.options.queues.mail import mail_options
 from rowcall.service.options.queues.webhooks import delivery_options
-from rowcall.service.options.server.deadlines import deadline_options
 from rowcall.service.options.server.forwarded_headers import forwarding
-from rowcall.service.options.server.http import batch_options, http_options
+from rowcall.service.options.server.http import http_options
 from rowcall.service.options.server.metrics import metrics_options
 from rowcall.service.options.server.postgrest import postgrest_options
 from rowcall.service.options.server.replicas import replica_options
-from rowcall.service.options.server.slow_requests import slow_request_options
 from rowcall.service.options.server.tracing import tracing_options
-from rowcall.service.options.sign_in.lockout import lockout_options
 from rowcall.service.options.sign_in.passwords import password_rules
 from rowcall.service.options.sign_in.warnings import configuration_warnings
 from rowcall.service.options.tables import export_options, table_formats
@@ -78,7 +81,7 @@ _RETRIES = "CommandRetryOptions:Enabled"
 def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> EndpointDefaults:
     """Return the defaults of endpoints. options: source of the names that annotations may use (policies, rules, …)."""
     return EndpointDefaults(
-        comments_mode=comments_mode(settings, "Service:CommentsMode"),
+        comments_mode=comments_mode_of(settings.choice("Service:CommentsMode")),
         url_path_prefix=settings.text_or_none("Service:UrlPathPrefix") or "",
         kebab_case_urls=settings.flag("Service:KebabCaseUrls"),
         camel_case_names=settings.flag("Service:CamelCaseNames"),
@@ -213,11 +216,6 @@ def _transport(settings: Settings) -> Transport | None:
     return None if word is None else (Transport.QUERY if word == "QueryString" else Transport.BODY)
 
 
-def comments_mode(settings: Settings, key: str) -> CommentsMode:
-    mode = settings.choice(key)
-    return CommentsMode("OnlyAnnotated" if mode == "OnlyWithHttpTag" else mode)
-
-
 def worker_options(settings: Settings, connections: Connections) -> WorkerOptions:
     """Return the options of workers, and log warnings about settings. Raises StartupError or ConfigError."""
     plan = connections.plan
@@ -257,10 +255,9 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         tables=table_formats(settings),
         uploads=uploads,
         exports=export_options(settings),
-        lockout=lockout_options(settings),
+        lockout=settings.read_enabled(LockoutOptions),
         passwords=password_rules(settings),
         mail=mail_options(settings),
-        sends_mail=settings.flag("Mail:Enabled"),
         downloads=download_options(settings, uploads),
         explains_unauthorized=settings.flag("ErrorHandlingOptions:ExplainUnauthorized"),
         problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
@@ -276,13 +273,13 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         cache=cache_options(settings),
         limits=limit_options(settings),
         postgrest=postgrest_options(settings),
-        health=health_options(settings),
+        health=settings.read_enabled(HealthOptions),
         metrics=metrics_options(settings),
         tracing=tracing_options(settings),
-        slow_requests=slow_request_options(settings),
+        slow_requests=_slow_requests(settings),
         query_tags=settings.flag("Tracing:QueryTags"),
         static=static,
-        audit_trail=audit_trail_options(settings),
+        audit_trail=settings.read_enabled(AuditTrailOptions),
         statistics=statistics_options(settings, target, connections),
         encrypts=settings.flag("DataProtection:Enabled"),
         application=application_name(settings),
@@ -297,13 +294,18 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         log_file_texts=settings.flag("Service:SqlFileSource:LogCommandText"),
         log_command_parameters=settings.flag("Service:LogCommandParameters"),
         outbound=outbound_options(settings),
-        deadlines=deadline_options(settings),
-        batch=batch_options(settings),
-        jobs=job_options(settings),
+        deadlines=settings.read(DeadlineOptions),
+        batch=settings.read_enabled(BatchOptions),
+        jobs=settings.read_enabled(JobOptions),
         webhook_secrets={name.lower(): secret or "" for name, secret in settings.text_map("Webhooks:Secrets").items()},
         deliveries=delivery_options(settings),
         webhook_lifetime=settings.seconds("Webhooks:Lifetime"),
     )
+
+
+def _slow_requests(settings: Settings) -> SlowRequestOptions | None:
+    options = settings.read(SlowRequestOptions)
+    return options if options.threshold else None
 
 
 def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[ConnectionTarget, DatabaseOptions]:
@@ -311,30 +313,15 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
     timeout = settings.seconds_or_none("Service:CommandTimeout")
     if timeout is None:
         timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
-    pool = "ConnectionSettings:Pool:"
-    if settings.flag(pool + "TrustStable"):
-        log.warning("%sTrustStable is on: what a STABLE routine leaves in its session reaches other requests", pool)
-    pooler = settings.flag(pool + "TransactionPooler")
+    pools = settings.read(PoolOptions)
+    if pools.trust_stable:
+        log.warning(
+            "ConnectionSettings:Pool:TrustStable is on: what a STABLE routine leaves in its session reaches other "
+            "requests"
+        )
+    pooler = settings.flag("ConnectionSettings:Pool:TransactionPooler")
     target = ConnectionTarget(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
-    return target, DatabaseOptions(
-        pools=PoolOptions(
-            pipelined_connections=settings.integer(pool + "SharedConnections"),
-            pipelined_depth=settings.integer(pool + "SharedDepth"),
-            write_connections=settings.integer(pool + "WriteConnections"),
-            write_depth=settings.integer(pool + "WriteDepth"),
-            dedicated_connections=settings.integer(pool + "ExclusiveConnections"),
-            queue_limit=settings.integer(pool + "QueueLimit"),
-            queue_timeout=settings.seconds(pool + "QueueTimeout"),
-            queue_target=settings.seconds_or_none(pool + "QueueTarget"),
-            queue_interval=settings.seconds(pool + "QueueInterval"),
-        ),
-        sharing=settings.flag(pool + "Sharing"),
-        share_writes=settings.flag(pool + "ShareWrites"),
-        trust_stable=settings.flag(pool + "TrustStable"),
-        slow=settings.seconds(pool + "SlowThreshold"),
-        timeout=timeout,
-        stream_after=settings.integer(pool + "StreamAfterBytes"),
-    )
+    return target, DatabaseOptions(pools, timeout)
 
 
 def _notices(settings: Settings) -> NoticeMode | None:

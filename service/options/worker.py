@@ -24,14 +24,22 @@ from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
 from rowcall.core.endpoint.validation import BUILT_IN, Rule
 from rowcall.core.errors.error_policy import ErrorPolicies
 from rowcall.core.errors.retry import RetryStrategies
+from rowcall.core.events.options import EventOptions
 from rowcall.core.formats.exports import ExportOptions
 from rowcall.core.formats.table_formats import TableFormats
 from rowcall.core.http.compression import Compression
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.http.forwarded_headers import Forwarding
+from rowcall.core.http.limits import BodyLimits, Http2Options
 from rowcall.core.jobs.options import JobOptions
 from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
+from rowcall.core.operations.audit_trail import AuditTrailOptions
+from rowcall.core.operations.metrics import MetricsOptions
+from rowcall.core.operations.options import HealthOptions
+from rowcall.core.operations.slow_requests import SlowRequestOptions
+from rowcall.core.operations.static_files import StaticFileOptions
+from rowcall.core.operations.tracing import TracingOptions
 from rowcall.core.outgoing.options import OutboundOptions
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.uploads.options import UploadOptions
@@ -42,43 +50,10 @@ from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.replicas.options import ReplicaOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.options.application_name import JsonApplicationName
-from rowcall.service.options.capabilities.audit_trail import AuditTrailOptions
-from rowcall.service.options.capabilities.events import EventOptions
-from rowcall.service.options.capabilities.operations import HealthOptions, StatisticsOptions
-from rowcall.service.options.capabilities.static_files import StaticFileOptions
-from rowcall.service.options.server.metrics import MetricsOptions
-from rowcall.service.options.server.slow_requests import SlowRequestOptions
-from rowcall.service.options.server.tracing import TracingOptions
+from rowcall.service.options.capabilities.operations import StatisticsOptions
 
 if TYPE_CHECKING:
     from rowcall.core.documents.descriptions import Descriptions
-
-
-@dataclass(frozen=True, slots=True)
-class Http2Options:
-    """Options of HTTP/2; times in seconds, sizes in bytes."""
-
-    streams: int = 100
-    frame: int = 16_384
-    headers: int | None = None
-    """Maximum size of all headers of a request together; None: as for HTTP/1.1."""
-    connection_window: int = 1_048_576
-    stream_window: int = 786_432
-    ping_delay: float | None = None
-    ping_timeout: float = 20.0
-
-
-@dataclass(frozen=True, slots=True)
-class BodyLimits:
-    """Limits of request bodies; times in seconds, sizes in bytes."""
-
-    budget: int = 33_554_432
-    """Total size of the large bodies that a worker holds at the same time."""
-    rate: float = 240.0
-    """Minimum average rate in bytes per second after `grace`; 0: no minimum."""
-    grace: float = 5.0
-    longest: float = 300.0
-    """Maximum time for a body to arrive completely; 0: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +67,7 @@ class HttpOptions:
     sign_in_body_limit: int = 65_536
     form_body_limit: int = 2_097_152
     """Limit for urlencoded forms, which the service itself decodes."""
-    bodies: BodyLimits = BodyLimits()
+    bodies: BodyLimits = field(default_factory=BodyLimits)
     allowed_hosts: tuple[str, ...] = ()
     """Patterns of accepted hosts of requests; empty: any host."""
     header_timeout: float = 30.0
@@ -108,7 +83,7 @@ class HttpOptions:
     connections: int | None = None
     """Maximum of open connections of each listener of this worker; further ones wait to be accepted."""
     response_buffer: int | None = None
-    http2: Http2Options = Http2Options()
+    http2: Http2Options = field(default_factory=Http2Options)
     threads: int = 1
     blocking_threads: int | None = None
     slow_client: float = 60.0
@@ -164,7 +139,7 @@ class WorkerOptions:
     """Replicas of the main database."""
     main_names: frozenset[str] = frozenset()
     """Case-folded names by which endpoints may select the main connection."""
-    http: HttpOptions = HttpOptions()
+    http: HttpOptions = field(default_factory=HttpOptions)
     policies: ErrorPolicies = field(default_factory=ErrorPolicies)
     rules: Mapping[str, Rule] = field(default_factory=lambda: BUILT_IN)
     """Rules that `validate` may name."""
@@ -240,8 +215,6 @@ class WorkerOptions:
     lockout: LockoutOptions | None = None
     passwords: PasswordRules = field(default_factory=PasswordRules)
     mail: MailOptions = field(default_factory=MailOptions)
-    sends_mail: bool = False
-    """Whether the workers send mail that waits."""
     downloads: DownloadOptions = field(default_factory=DownloadOptions)
     webhook_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secrets of `verify_webhook` by name in lower case."""

@@ -34,7 +34,7 @@ def own_call(
         build=lambda _mask: ("", 0),
         made=lambda _mask: Statement(next(numbers), sql.encode(), values, renderer, binary=binary),
         renderer=None,
-        pace=PoolAssignment(services.options.database.slow),
+        pace=PoolAssignment(services.options.database.pools.slow),
         volatile=True,
         sensitive=sensitive,
     )

@@ -19,8 +19,8 @@ from typing import Any
 from granian._granian import RSGIHTTPScope, RSGIProtocolClosed  # type: ignore[attr-defined]  # its stubs lack one
 
 from rowcall.core.errors.problems import Problem, unavailable
+from rowcall.core.http.limits import BodyLimits
 from rowcall.ext.driver.request_context import BodyArrival
-from rowcall.service.options.worker import BodyLimits
 from rowcall.service.request_context.deadline import DeadlineError, is_past
 from rowcall.service.request_context.request_context import RequestContext, Waiting
 

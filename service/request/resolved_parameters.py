@@ -75,7 +75,7 @@ class _Statement:
             label=f"{endpoint.name} {endpoint.parameters[resolved.target].db_name}",
             build=lambda typed: (self._texts[typed], len(self._values)),
             renderer=Renderer(services.codecs, "rows", True, False, []),
-            pace=PoolAssignment(services.options.database.slow),
+            pace=PoolAssignment(services.options.database.pools.slow),
             volatile=True,
             existed=False,
             policy=ErrorPolicy({}, services.options.policies.timeout),

@@ -18,12 +18,12 @@ from pathlib import Path
 import psycopg
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.sql_files import SqlFileOptions
 from rowcall.core.config.tree import find
 from rowcall.core.text.globs import is_recursive
 from rowcall.service.background import Background, pause
 from rowcall.service.database.connector import Connector
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
-from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.snapshot.exposure import Exposure
 from rowcall.service.startup_error import StartupError
 

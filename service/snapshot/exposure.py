@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
+from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.catalogue.catalog import Catalog, Routine
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.sql_files import SqlFileOptions, comments_mode_of
 from rowcall.core.config.tree import find
+from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.tables.operations import NAMES as OPERATION_NAMES
 from rowcall.core.tables.operations import Conflict, Variant
 from rowcall.core.tables.routines import TableDefaults, table_routines
@@ -20,8 +22,8 @@ from rowcall.service.discovery.catalogue import ObjectSelection
 from rowcall.service.discovery.filters import RoutineFilter, TableFilter
 from rowcall.service.discovery.trust import ALL_OWNERS
 from rowcall.service.options.connections import ConnectionPlan
-from rowcall.service.options.from_settings import comments_mode, endpoint_defaults
-from rowcall.service.options.sql_files import SqlFileOptions, sql_file_options
+from rowcall.service.options.from_settings import endpoint_defaults
+from rowcall.service.options.sql_files import sql_file_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.startup_error import StartupError
 
@@ -82,7 +84,7 @@ def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -
     return Exposure(
         discovery=_discovery(settings),
         routines=defaults,
-        tables=replace(defaults, comments_mode=comments_mode(settings, _TABLES + "CommentsMode")),
+        tables=replace(defaults, comments_mode=comments_mode_of(settings.choice(_TABLES + "CommentsMode"))),
         operations=operations,
         files=_files(settings),
     )
@@ -111,14 +113,14 @@ def _discovery(settings: Settings) -> ObjectSelection:
 def _routine_filter(settings: Settings) -> RoutineFilter:
     return RoutineFilter(
         **_names(settings),
-        everything=comments_mode(settings, "Service:CommentsMode") is not CommentsMode.ONLY_ANNOTATED,
+        everything=comments_mode_of(settings.choice("Service:CommentsMode")) is not CommentsMode.ONLY_ANNOTATED,
         include_languages=settings.texts("Service:RoutineOptions:IncludeLanguages"),
         exclude_languages=settings.texts("Service:RoutineOptions:ExcludeLanguages"),
     )
 
 
 def _table_filter(settings: Settings) -> TableFilter:
-    mode = comments_mode(settings, _TABLES + "CommentsMode")
+    mode = comments_mode_of(settings.choice(_TABLES + "CommentsMode"))
     annotated = mode is CommentsMode.ONLY_ANNOTATED
     return TableFilter(**_names(settings, _TABLES), commented=annotated, everything=not annotated)
 

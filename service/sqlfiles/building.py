@@ -20,12 +20,12 @@ from rowcall.core.catalogue.catalog import (
     names_response,
 )
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.config.sections.sql_files import SqlFileOptions
 from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden, leaves_open
 from rowcall.core.sqlfile.reading import SqlFile
 from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement
 from rowcall.core.sqlfile.statement_comments import StatementNotes
 from rowcall.core.text.naming import default_path
-from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.sqlfiles.describing import StatementDescription
 from rowcall.service.sqlfiles.parsing import ParsedFile
 

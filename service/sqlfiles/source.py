@@ -15,9 +15,11 @@ from typing import Any
 
 import psycopg
 
-from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
+from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.sqlfile.commands import Suspects
 from rowcall.core.sqlfile.reading import asks_for_endpoint, find_route
@@ -27,7 +29,6 @@ from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
 from rowcall.service.discovery.files import FileText, find_files, read_text
 from rowcall.service.discovery.installation import installed_version
 from rowcall.service.discovery.trust import NO_TRUST, Trust
-from rowcall.service.options.sql_files import SqlFileOptions
 from rowcall.service.sqlfiles.building import Naming
 from rowcall.service.sqlfiles.describing import find_suspects
 from rowcall.service.sqlfiles.parsing import ParsedFile, parse_files

@@ -7,9 +7,9 @@ from typing import Any
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.auth.claims import User, grouped
 from rowcall.core.http.page_template import PageTemplate, json_text
+from rowcall.core.operations.static_files import PageOptions, StaticFileOptions
 from rowcall.core.text.globs import matches
 from rowcall.service.identity.antiforgery import Antiforgery
-from rowcall.service.options.capabilities.static_files import PageOptions, StaticFileOptions
 from rowcall.service.request_context.protocols import Headers
 from rowcall.service.static.folder import StaticFile
 

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from rowcall.core.endpoint.access import Access
 from rowcall.core.errors.problems import unauthorized
 from rowcall.core.http.files import DEFAULT_DOCUMENTS, UnsatisfiableError, accepts, byte_range, is_unchanged
+from rowcall.core.operations.static_files import StaticFileOptions
 from rowcall.service.identity.identity import Identity
-from rowcall.service.options.capabilities.static_files import StaticFileOptions
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import RequestContext

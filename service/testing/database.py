@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import cast
 
+from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.errors.problems import unavailable
 from rowcall.core.sqlfile.commands import Effect, Suspects, effect
 from rowcall.core.sqlfile.splitting import split
@@ -23,7 +24,6 @@ from rowcall.service.database.execution.dedicated_runs import DedicatedRuns
 from rowcall.service.database.failures import AttemptState
 from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.pools.dedicated import DedicatedPool
-from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.database.statements import numbers, settings_statement, statement_for
 from rowcall.service.database.transactions.shared_session import SharedSession
 from rowcall.service.database.transactions.transaction import Transaction
@@ -127,7 +127,7 @@ class TestDatabase(Database):
     dedicated_runs = _Runs
 
     def __init__(self, target: ConnectionTarget, options: DatabaseOptions) -> None:
-        super().__init__(target, DatabaseOptions(PoolOptions(), sharing=False, timeout=options.timeout))
+        super().__init__(target, DatabaseOptions(PoolOptions(sharing=False), timeout=options.timeout))
 
     @property
     def _session_pool(self) -> _Pool:

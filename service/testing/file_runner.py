@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NoReturn
 import psycopg
 
 from rowcall.core.testing.matching import differences, row_differences
+from rowcall.core.testing.options import PreparationStep, TestOptions
 from rowcall.core.testing.outcome import Assertion, FileResult, Notice, Verdict
 from rowcall.core.testing.request import Expected, HttpBlock, Stub
 from rowcall.core.testing.script import HttpStep, InvalidBlock, JobsStep, SqlStep, Step, StubStep
 from rowcall.service.database.connector import Connector
 from rowcall.service.log.entry import VERBOSE
-from rowcall.service.options.capabilities.testing import PreparationStep, TestOptions
 from rowcall.service.startup_error import StartupError
 from rowcall.service.testing.calls import Caller, CallRefusedError, Reply
 from rowcall.service.testing.files import TestFile, connection_key, isolation_of, runnable, warnings

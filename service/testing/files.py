@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rowcall.core.testing.header import Header, read_header
+from rowcall.core.testing.options import TestOptions
 from rowcall.core.testing.script import Include, InvalidBlock, Note, Remark, ScriptWarning, Step, read_script
 from rowcall.core.testing.selection import fits_name, fits_tags
 from rowcall.service.discovery.files import decode, find_files
-from rowcall.service.options.capabilities.testing import TestOptions
 
 DEEPEST = 16
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import psycopg
 
+from rowcall.core.testing.options import PreparationStep
 from rowcall.service.database.connector import Connector
-from rowcall.service.options.capabilities.testing import PreparationStep
 from rowcall.service.startup_error import StartupError
 
 Connect = Callable[[str | None], Connector]

@@ -9,9 +9,9 @@ import orjson
 import psycopg
 from psycopg import sql
 
+from rowcall.core.testing.options import ResponseTable
 from rowcall.core.testing.request import HttpBlock
 from rowcall.service.database.connector import Connector
-from rowcall.service.options.capabilities.testing import ResponseTable
 from rowcall.service.testing.calls import Reply
 from rowcall.service.testing.session import Session
 

@@ -8,7 +8,7 @@ import re
 import secrets
 from functools import cached_property
 
-from rowcall.service.options.server.tracing import TracingOptions
+from rowcall.core.operations.tracing import TracingOptions
 from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import RequestContext
 

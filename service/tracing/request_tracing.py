@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rowcall.core.catalogue.catalog import Volatility
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.operations.tracing import TracingOptions
 from rowcall.service.database.preamble import Preamble
 from rowcall.service.log.request_log import logged
-from rowcall.service.options.server.tracing import TracingOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.trace import PassingProtocol, trace_of

@@ -18,8 +18,8 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from rowcall.core.operations.tracing import TracingOptions
 from rowcall.ext.rendering.timed_rows import TimedPlan
-from rowcall.service.options.server.tracing import TracingOptions
 from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
 from rowcall.service.request_context.trace import NAMES, TracedProtocol

@@ -45,7 +45,7 @@ class BackgroundWork:
                 outgoing_spans(options.tracing, host),
             )
         self._mail: MailDelivery | None = None
-        if options.sends_mail:
+        if options.mail.enabled:
             from rowcall.service.accounts.delivering import MailDelivery
 
             self._mail = MailDelivery(options.mail, Connector(options.target), counts=options.metrics is not None)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults, build_endpoint
+from rowcall.core.building.endpoint_builder import EndpointDefaults, build_endpoint
 from rowcall.core.catalogue.catalog import (
     Attribute,
     Catalog,
@@ -19,6 +19,7 @@ from rowcall.core.catalogue.catalog import (
     TypeKind,
     Volatility,
 )
+from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.endpoint.endpoint import Endpoint
 
 BUILT_IN = {

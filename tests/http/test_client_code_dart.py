@@ -102,7 +102,9 @@ comment on function code() is 'HTTP GET /api/2fa';
 create function export_parcels_url() returns int language sql stable as 'select 1';
 comment on function export_parcels_url() is 'HTTP GET';
 """
-PLAIN = DartOptions(path="{0}_api.dart", schema_names=False, comment="None", status_code=False, json_type="dynamic")
+PLAIN = DartOptions(
+    path="{0}_api.dart", header=(), schema_names=False, comment="None", status_code=False, json_type="dynamic"
+)
 LISTED = "(jsonDecode(BODY) as List<dynamic>)"
 Generate = Callable[..., dict[str, str]]
 

@@ -79,7 +79,7 @@ def test_no_name_passes_to_another_endpoint(alone: Sequence[Endpoint], endpoints
 
 def test_no_name_depends_on_the_order(endpoints: Sequence[Endpoint]) -> None:
     typescript = ClientCodeOptions("{0}.ts")
-    dart, python = DartOptions("{0}.dart"), PythonOptions("{0}.py")
+    dart, python = DartOptions("{0}.dart"), PythonOptions("{0}.py", schema_names=True)
     result, backwards = (
         [
             sorted((id(item), name) for item, name in pairs)

@@ -9,6 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from rowcall.core.config import assemble
 from rowcall.core.config.tree import Section
+from rowcall.core.sections.errors import ConfigError
 from rowcall.service.options.capabilities.documents import reference_page
 from rowcall.service.startup_error import StartupError
 from tests.harness.browser import TIMEOUT, browser, needs_browser
@@ -95,7 +96,7 @@ def test_a_page_for_users_only(database: Database, serve_once: Serve) -> None:
     ],
 )
 def test_what_cannot_work_stops_the_start(settings: dict[str, str], why: str) -> None:
-    with pytest.raises(StartupError, match=why):
+    with pytest.raises((ConfigError, StartupError), match=why):
         reference_page(assemble(Section(), [("Docs:Enabled", "true"), *settings.items()], {}).settings, "API")
 
 

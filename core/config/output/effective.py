@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from rowcall.core.config.keys import JsonValue, Key, KeyType
 from rowcall.core.config.output.masking import masked_in_parts, masked_in_text, masked_whole, names_a_secret
 from rowcall.core.config.placeholders import resolve_what_is_set
 from rowcall.core.config.settings import BOOLEANS, Settings
 from rowcall.core.config.table import KEY_TREE, KeyNode
 from rowcall.core.config.tree import Child, Node, Origin, Scalar, Section
+from rowcall.core.sections.keys import JsonValue, Key, KeyType
 
 _SECRET_IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
 _FREE_TEXTS = {"command", "sql"}
@@ -148,7 +148,7 @@ _LITERALS = {"true": True, "false": False}
 
 
 def typed(text: str, key: Key | None) -> JsonValue:
-    """Convert a text to the JSON value as which it is read. key: its row; None: guess the type from the text."""
+    """Convert a text to the JSON value as which it is read. key: None: guess the type from the text."""
     if key is None or key.type in (KeyType.ANY, *_MAPS):
         return _guessed(text) if key is None or key.type is not KeyType.TEXT_MAP else text
     if key.type is KeyType.BOOL:

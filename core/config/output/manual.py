@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from rowcall.core.config.keys import Key, KeyType
 from rowcall.core.config.table import KEYS
+from rowcall.core.sections.keys import Key, KeyType
 
 _HEAD = """\
 # Configuration keys
 
 After reading this page, you can find the configuration key for a purpose and the form of its value.
 
-<!-- Written by `make docs` from core/config/rows/. A test fails when it is out of date. -->
+<!-- Written by `make docs` from the sections of the configuration. A test fails when it is out of date. -->
 
 [Running](running.md) explains how keys are loaded and merged. The names of a key are separated by colons; `<name>` is a
 name that you choose, `[]` an element of a list. A duration is a number with a unit (`us`, `ms`, `s`, `m`, `h`, `d`,

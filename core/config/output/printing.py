@@ -10,8 +10,8 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from rowcall.core.config.keys import JsonValue
 from rowcall.core.config.output.effective import Entry
+from rowcall.core.sections.keys import JsonValue
 
 _WIDTH = 116
 _SHORT = 100

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall.core.config.keys import Key, KeyType
 from rowcall.core.config.output.effective import explained
 from rowcall.core.config.table import KEY_TREE, KeyNode
+from rowcall.core.sections.keys import Key, KeyType
 
 DRAFT = "https://json-schema.org/draft-07/schema#"
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rowcall.core.config.keys import JsonValue
 from rowcall.core.config.output.effective import Entry
 from rowcall.core.config.output.masking import MASK
+from rowcall.core.sections.keys import JsonValue
 
 _FALLBACK = re.compile(r"\{!([^\s{}:!]+):" + re.escape(MASK) + r"\}")
 """A placeholder with a masked fallback; since the fallback is not shown, the variable becomes required."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rowcall.core.config import Settings
-from rowcall.core.config.keys import Key, KeyType
 from rowcall.core.config.output.masking import names_a_secret, passwords_of
 from rowcall.core.config.placeholders import resolve_what_is_set
 from rowcall.core.config.table import KEY_TREE, KeyNode
 from rowcall.core.config.tree import Scalar, leaves
+from rowcall.core.sections.keys import Key, KeyType
 
 _IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
 
@@ -34,7 +34,7 @@ def _values(path: str, scalar: Scalar, text: str) -> Iterator[str]:
 
 
 def _key(path: str) -> Key | None:
-    """Return the row of the value: its own, or that of the map or list that contains it."""
+    """Return the key of the value: its own, or that of the map or list that contains it."""
     node_of_key: KeyNode | None = KEY_TREE
     key: Key | None = None
     for name in path.split(":"):

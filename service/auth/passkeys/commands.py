@@ -45,7 +45,7 @@ class PasskeyCommand:
                 next(numbers), text.encode(), len(oids), renderer, types=oids if any(oids) else None
             ),
             renderer=None,
-            pace=PoolAssignment(services.options.database.slow),
+            pace=PoolAssignment(services.options.database.pools.slow),
             volatile=True,
             # An error message could contain values of the client.
             sensitive=True,
@@ -83,7 +83,7 @@ class Transactions:
             label="Auth:PasskeyAuth",
             build=lambda _mask: ("select", 0),
             renderer=None,
-            pace=PoolAssignment(services.options.database.slow),
+            pace=PoolAssignment(services.options.database.pools.slow),
             volatile=True,
         )
 

@@ -197,7 +197,7 @@ class CompletionEndpoints:
                 owner = row.text(columns.user_handle)
                 if owner is not None and handle not in (from_base64url(owner), owner.encode()):
                     raise Problem(401, title="User handle mismatch", code="assertion_invalid")
-            return (count if self._options.counts else 0), row.text("user_context")
+            return (count if self._options.commands.counts else 0), row.text("user_context")
 
         pending = await self._second_factor.pending(content) if self._second_factor is not None else None
         count, user_context = await self._transactions.run(context, verify_credential)
@@ -217,7 +217,7 @@ class CompletionEndpoints:
         try:
             key = bytea(row.text(columns.public_key))
             algorithm = row.text(columns.algorithm)
-            count = int(row.text(columns.sign_count) or 0) if self._options.counts else None
+            count = int(row.text(columns.sign_count) or 0) if self._options.commands.counts else None
             return None if key is None else StoredCredential(key, None if algorithm is None else int(algorithm), count)
         except ValueError as error:
             log.error("%s: its row cannot be used: %s", self._credential.key, error)

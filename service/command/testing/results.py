@@ -11,9 +11,9 @@ from pathlib import Path
 from rowcall.core.testing.coverage import Coverage
 from rowcall.core.testing.coverage_documents import cobertura, lcov, listing
 from rowcall.core.testing.documents import junit, tap
+from rowcall.core.testing.options import TestOptions
 from rowcall.core.testing.outcome import ExitCode, FileResult, exit_code
 from rowcall.core.testing.report import summary
-from rowcall.service.options.capabilities.testing import TestOptions
 
 
 class Results:

@@ -18,6 +18,7 @@ import uvloop
 from rowcall.core.config import ConfigError, Settings
 from rowcall.core.config.tree import find
 from rowcall.core.testing.coverage import Calls, coverage_of
+from rowcall.core.testing.options import TestOptions
 from rowcall.core.testing.outcome import ExitCode
 from rowcall.core.testing.report import Style, head
 from rowcall.core.testing.watching import Reaction, delta, reaction
@@ -31,7 +32,7 @@ from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.database.first_connection import OpeningRetries
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
 from rowcall.service.log import configure_logging
-from rowcall.service.options.capabilities.testing import TestOptions, test_options
+from rowcall.service.options.capabilities.testing import test_options
 from rowcall.service.options.connection_string import EmbeddedServerPath, connection_for
 from rowcall.service.options.connections import Connections, with_role
 from rowcall.service.options.from_settings import worker_options

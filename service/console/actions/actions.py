@@ -13,9 +13,9 @@ import psycopg
 
 from rowcall.core.auth.commands import numbered
 from rowcall.core.errors.problems import Problem
+from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.service.console.actions.action import Action, Result, Results, Values
 from rowcall.service.console.sources import Sources
-from rowcall.service.options.capabilities.audit_trail import AuditTrailOptions
 
 log = logging.getLogger("rowcall")
 

@@ -102,15 +102,17 @@ class PoolSelection:
             self._examine(call, mask)
 
     def _may_share(self, call: Call, statement: Statement) -> bool:
-        if call.procedure or call.hear is not None or not self._options.sharing or not call.may_share:
+        if call.procedure or call.hear is not None or not self._options.pools.sharing or not call.may_share:
             return False
         if self._pooler or self.trusts(call):
             return not call.volatile
-        return call.harmless and type(statement) is not Script and (self._options.share_writes or not call.volatile)
+        return (
+            call.harmless and type(statement) is not Script and (self._options.pools.share_writes or not call.volatile)
+        )
 
     def trusts(self, call: Call) -> bool:
         """Whether the call shares connections because it is declared STABLE or IMMUTABLE, without an analysis."""
-        return self._options.trust_stable and not call.volatile and not call.harmless and not call.procedure
+        return self._options.pools.trust_stable and not call.volatile and not call.harmless and not call.procedure
 
     def _learn_write(self, call: Call, execution: Execution) -> None:
         """Record a run in the volatile pool: the first wait for a lock demotes the call."""

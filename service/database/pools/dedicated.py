@@ -7,6 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
+from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, Statement
@@ -17,7 +18,6 @@ from rowcall.service.database.pools.pool import (
     REPLACED,
     STOPPING,
     NoticeHandler,
-    PoolOptions,
     cancel_safely,
     log_closed,
     queue_time_of,

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.ext.driver.connection import Connection
 from rowcall.ext.driver.execution import Execution
 from rowcall.ext.driver.pool_selection import stalled, try_submit
@@ -18,7 +19,6 @@ from rowcall.service.database.pools.pool import (
     REPLACED,
     STOPPING,
     NoticeHandler,
-    PoolOptions,
     cancel_safely,
     log_closed,
     queue_time_of,

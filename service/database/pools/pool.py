@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import psycopg
 
+from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.ext.driver.connection import Connection
 from rowcall.ext.driver.execution import Execution
 from rowcall.service.database.connector import Connector
@@ -26,27 +27,6 @@ NoticeHandler = Callable[[str | None, str, str, str, str | None, object], None]
 """Parameters: label of the call, severity, SQLSTATE, message, context (the call stack in the server), request context
 or protocol.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class PoolOptions:
-    """Sizes and times of the pools of one worker. Times in seconds."""
-
-    pipelined_connections: int = 2
-    pipelined_depth: int = 16
-    write_connections: int = 16
-    """Maximum number; commits wait for the disk, and several connections can wait together."""
-    write_depth: int = 4
-    dedicated_connections: int = 16
-    queue_limit: int = 1000
-    queue_timeout: float = 5.0
-    queue_target: float | None = 0.5
-    queue_interval: float = 5.0
-    """`queue_target` and `queue_interval`: see `queue_time`."""
-    lifetime: float = 1800.0
-    """Age at which a connection is replaced, so that nothing that a routine left in its backend lasts without end."""
-    requests: int = 1_000_000
-    """Executions after which a connection is replaced."""
 
 
 @dataclass(frozen=True, slots=True)

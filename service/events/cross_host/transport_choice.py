@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 from rowcall.core.cache.redis_address import BadAddressError, parse_redis
+from rowcall.core.events.options import EventOptions, Way
 from rowcall.service.database.connector import Connector
 from rowcall.service.events.hub import HostTransport
-from rowcall.service.options.capabilities.events import EventOptions, Way
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall.events")

@@ -6,24 +6,20 @@ An unusable profile or rule is skipped with a warning.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from rowcall.core.cache.options import CacheOptions, HybridOptions, Place, Profile, Rule
+from rowcall.core.cache.options import CacheOptions, Place, Profile, Rule
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import Scalar, Section, find
 from rowcall.core.text.interval import parse_interval
-from rowcall.service.log.options import HEADER_NAME
-from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall.client")
 
 _P = "CacheOptions:"
 _PROFILES = _P + "Profiles"
 _PLACES = {place.value.casefold(): place for place in Place}
-_NO_SEGMENTS = re.compile(r"[{}?#%\\\x00-\x1f]")
-"""Characters that a requested path cannot contain, or that have another meaning in it."""
 
 
 class _UnusableError(Exception):
@@ -33,62 +29,18 @@ class _UnusableError(Exception):
 def cache_options(settings: Settings) -> CacheOptions:
     if not settings.flag(_P + "Enabled"):
         return CacheOptions()
-    hashes = settings.flag(_P + "UseHashedCacheKeys")
     profiles = tuple(_profiles(settings))
     if profiles:
         log.info("%d cache profiles are registered: %s", len(profiles), ", ".join(profile.name for profile in profiles))
-    return CacheOptions(
-        enabled=True,
-        place=Place(settings.choice(_P + "Type")),
-        memory=settings.integer(_P + "MemoryCacheMaximumMegabytes") * 1_048_576,
-        prune_seconds=float(settings.integer(_P + "MemoryCachePruneIntervalSeconds")),
-        redis=settings.text(_P + "RedisConfiguration"),
-        max_rows=settings.integer_or_none(_P + "MaxCacheableRows"),
-        hash_from=settings.integer(_P + "HashKeyThreshold") if hashes else None,
-        suffix=_suffix(settings),
-        invalidate_by_endpoint_method=settings.flag(_P + "InvalidateCacheUseEndpointMethod"),
-        status_header=_status_header(settings),
-        tags_path=_tags_path(settings),
-        tags_roles=frozenset(settings.texts(_P + "TagsRoles") or ()),
-        hybrid=HybridOptions(
-            # An empty RedisConfiguration disables Redis (caching-3).
-            uses_redis=settings.flag(_P + "HybridCacheUseRedisBackend")
-            and bool((settings.text_or_none(_P + "RedisConfiguration") or "").strip()),
-            longest_key=settings.integer(_P + "HybridCacheMaximumKeyLength"),
-            largest_answer=settings.integer(_P + "HybridCacheMaximumPayloadBytes"),
-            seconds=settings.seconds_or_none(_P + "HybridCacheDefaultExpiration"),
-            local_seconds=settings.seconds_or_none(_P + "HybridCacheLocalCacheExpiration"),
-        ),
+    options = settings.read(
+        CacheOptions,
+        hash_from=settings.integer(_P + "HashKeyThreshold") if settings.flag(_P + "UseHashedCacheKeys") else None,
         profiles=profiles,
         operator_tags=settings.flag("Console:Enabled") and settings.flag("Console:AllowActions"),
     )
-
-
-def _suffix(settings: Settings) -> str | None:
-    """Return the suffix of paths for invalidation, or None. Raises StartupError if no request path can contain it."""
-    key = _P + "InvalidateCacheSuffix"
-    suffix = (settings.text_or_none(key) or "").strip().strip("/")
-    if not suffix:
-        return None
-    if _NO_SEGMENTS.search(suffix) or {"", ".", ".."} & set(suffix.split("/")):
-        raise StartupError(f"{key}: {suffix!r} cannot be the end of a path; a word such as purge can")
-    return suffix
-
-
-def _status_header(settings: Settings) -> str | None:
-    key = _P + "StatusHeader"
-    name = (settings.text_or_none(key) or "").strip()
-    if name and not HEADER_NAME.fullmatch(name):
-        raise StartupError(f"{key}: {name!r} is not the name of a header")
-    return name.lower() or None
-
-
-def _tags_path(settings: Settings) -> str | None:
-    key = _P + "TagsPath"
-    path = (settings.text_or_none(key) or "").strip()
-    if path and (not path.startswith("/") or _NO_SEGMENTS.search(path)):
-        raise StartupError(f"{key}: {path!r} is no path such as /api/forget")
-    return path or None
+    # An empty RedisConfiguration disables Redis (caching-3).
+    uses_redis = options.hybrid.uses_redis and bool((settings.text_or_none(_P + "RedisConfiguration") or "").strip())
+    return replace(options, hybrid=replace(options.hybrid, uses_redis=uses_redis))
 
 
 def _profiles(settings: Settings) -> Iterator[Profile]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rowcall.core.auth.options import AuthOptions
 from rowcall.core.config import Settings
 from rowcall.core.documents.http_files import HttpFileOptions
-from rowcall.core.documents.openapi import VERSIONS, OpenApi, OpenApiOptions, similar_to
+from rowcall.core.documents.openapi import OpenApi, OpenApiOptions
 from rowcall.core.documents.reference_page import ReferencePage
 from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.service.options.auth import auth_options
@@ -47,66 +47,41 @@ def reference_page(settings: Settings, title: str) -> ReferencePage | None:
     spec = importlib.util.find_spec("swagger_ui")
     if spec is None or spec.origin is None:
         raise StartupError(f"{_D}Enabled needs swagger-ui-py: pip install 'rowcall[docs]'")
-    path = (settings.text_or_none(_D + "Path") or "").rstrip("/")
-    if not path.startswith("/") or any(letter in path for letter in "{}?# "):
-        raise StartupError(f"{_D}Path: {path!r} is no path such as /docs")
-    folder = str(Path(spec.origin).parent / "static")
-    title = settings.text_or_none(_P + "DocumentTitle") or title
-    return ReferencePage(path, document, title, folder, settings.flag(_D + "RequireAuthorization"))
-
-
-def document_options(settings: Settings, database: str, urls: Sequence[str]) -> OpenApiOptions:
-    """Return the options of the content of the document, which do not depend on its targets. Raises StartupError."""
-    spec = settings.text(_P + "SpecVersion").strip()
-    if spec not in VERSIONS:
-        raise StartupError(f"{_P}SpecVersion: {spec!r} is none of {', '.join(VERSIONS)}")
-    return OpenApiOptions(
-        title=settings.text_or_none(_P + "DocumentTitle") or database,
-        version=settings.text(_P + "DocumentVersion"),
-        description=settings.text_or_none(_P + "DocumentDescription") or None,
-        spec=VERSIONS[spec],
-        servers=tuple(_servers(settings, urls)),
-        schemes=tuple(_schemes(settings)) or tuple(_of_auth(auth_options(settings))),
-        include=frozenset(settings.texts(_P + "IncludeSchemas") or ()),
-        exclude=frozenset(settings.texts(_P + "ExcludeSchemas") or ()),
-        similar=_pattern(settings, _P + "NameSimilarTo"),
-        not_similar=_pattern(settings, _P + "NameNotSimilarTo"),
-        closed_only=settings.flag(_P + "RequiresAuthorizationOnly"),
-        omit_automatic=settings.flag(_P + "OmitAutomaticParameters"),
-        camel=settings.flag("Service:CamelCaseNames"),
-        claims=auth_options(settings).mapping,
-        tables=table_formats(settings),
-        level=NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper()),
+    return settings.read(
+        ReferencePage,
+        document=document,
+        title=settings.text_or_none(_P + "DocumentTitle") or title,
+        folder=str(Path(spec.origin).parent / "static"),
     )
 
 
-def _pattern(settings: Settings, key: str) -> str | None:
-    pattern = settings.text_or_none(key) or None
-    if pattern is not None:
-        try:
-            similar_to(pattern)
-        except re.error as error:
-            raise StartupError(f"{key}: {pattern!r} is no pattern as SIMILAR TO takes it: {error}") from None
-    return pattern
+def document_options(settings: Settings, database: str, urls: Sequence[str]) -> OpenApiOptions:
+    """Return the options of the content of the document, which do not depend on its targets. Raises ConfigError."""
+    auth = auth_options(settings)
+    options = settings.read(
+        OpenApiOptions,
+        servers=tuple(_servers(settings, urls)),
+        schemes=tuple(_schemes(settings)) or tuple(_of_auth(auth)),
+        camel=settings.flag("Service:CamelCaseNames"),
+        claims=auth.mapping,
+        tables=table_formats(settings),
+        level=NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper()),
+    )
+    return options if options.title else replace(options, title=database)
 
 
 def http_file_options(settings: Settings, database: str, urls: Sequence[str]) -> HttpFileOptions | None:
     option = settings.choice(_H + "Option").casefold()
     if not settings.flag(_H + "Enabled") or option == "disabled":
         return None
-    return HttpFileOptions(
-        name=settings.text_or_none(_H + "Name") or database or "rowcall",
+    options = settings.read(
+        HttpFileOptions,
         host=next(iter(urls), "http://localhost:8080").rstrip("/"),
-        pattern=settings.text(_H + "NamePattern"),
-        comment=settings.choice(_H + "CommentHeader").capitalize(),
-        comments=settings.flag(_H + "CommentHeaderIncludeComments"),
-        by_schema=settings.choice(_H + "FileMode").casefold() == "schema",
         write=option in ("file", "both"),
         serve=option in ("endpoint", "both"),
-        overwrite=settings.flag(_H + "FileOverwrite"),
-        omit_automatic=settings.flag(_H + "OmitAutomaticParameters"),
         claims=auth_options(settings).mapping,
     )
+    return options if options.name else replace(options, name=database or "rowcall")
 
 
 def _entries(settings: Settings, key: str) -> list[dict[str, Any]]:

@@ -35,21 +35,13 @@ def mcp_options(settings: Settings, database: str, auth: AuthOptions, urls: Sequ
     closed = settings.flag(_A + "RequireAuthorization")
     if closed and not auth.schemes:
         log.warning("%sRequireAuthorization is true, but there is no scheme in Auth: no tool can be called", _A)
-    return McpOptions(
-        path=_path(settings.text_or_none(_P + "UrlPath")) or "/mcp",
+    return settings.read(
+        McpOptions,
         name=_name(settings, database),
-        version=(settings.text_or_none(_P + "ServerVersion") or "").strip() or "1.0.0",
-        instructions=settings.text_or_none(_P + "Instructions") or None,
         tools=_tools(settings, auth),
-        rate_limiter=settings.text_or_none(_P + "RateLimiterPolicy") or None,
         origins=frozenset(_origins(settings)),
         access=Access() if closed else ANYONE,
-        servers=tuple(settings.texts(_A + "AuthorizationServers") or ()),
-        scopes=tuple(settings.texts(_A + "ScopesSupported") or ()),
-        audience=settings.text_or_none(_A + "Audience") or None,
-        metadata_path=_path(settings.text_or_none(_A + "ProtectedResourceMetadataPath")),
         catalogue=document_options(settings, database, urls) if settings.flag(_P + "Resources") else None,
-        by_role=settings.flag(_A + "FilterToolsByRole"),
     )
 
 

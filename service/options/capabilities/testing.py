@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from rowcall.core.config import Settings
-from rowcall.core.config.keys import JsonValue
 from rowcall.core.config.settings import BOOLEANS
-from rowcall.core.testing.header import words
+from rowcall.core.sections.keys import JsonValue
+from rowcall.core.testing.options import PreparationStep, ResponseTable, TestOptions
 from rowcall.core.testing.request import is_table_name
 from rowcall.core.text.interval import parse_interval
 from rowcall.service.startup_error import StartupError
@@ -34,102 +33,19 @@ COLUMNS = (
 """Parts of a response, and the type of each column."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparationStep:
-    """A step before or after the tests: exactly one of `sql`, `sql_file` and `command`."""
-
-    name: str
-    sql: str | None = None
-    sql_file: str | None = None
-    command: str | None = None
-    folder: str | None = None
-    connection: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ResponseTable:
-    name: str = "_response"
-    pattern: str = "_response_{n}"
-    debug: str | None = None
-    columns: tuple[tuple[str, str, str], ...] = ()
-    """Part of the response, name of the column, type."""
-
-
-@dataclass(frozen=True, slots=True)
-class TestOptions:
-    __test__ = False
-
-    pattern: str = ""
-    filter: str = ""
-    tags: frozenset[str] = frozenset()
-    unwanted_tags: frozenset[str] = frozenset()
-    parallel: int = 1
-    fail_fast: bool = False
-    timeout: float = DEFAULT_TIMEOUT
-    """Timeout of one file with its setup in seconds; 0: no limit."""
-    junit: str | None = None
-    tap: str | None = None
-    lcov: str | None = None
-    cobertura: str | None = None
-    keep: bool = False
-    detailed: bool = False
-    allow_empty: bool = False
-    coverage: bool | None = None
-    threshold: int | None = None
-    channel: str = "rowcall.test"
-    failed_first: str | None = None
-    isolation: str = "none"
-    """Value of `Isolation` in lower case."""
-    table: ResponseTable = ResponseTable()
-    steps: Mapping[str, PreparationStep | None] = field(default_factory=dict)
-    """Named steps by case-folded name; None: a disabled step."""
-    setup: tuple[PreparationStep, ...] = ()
-    teardown: tuple[PreparationStep, ...] = ()
-    warnings: tuple[str, ...] = ()
-    """Messages about settings without effect."""
-
-    @property
-    def narrowed(self) -> bool:
-        """Whether a filter or tags exclude files."""
-        return bool(self.filter or self.tags or self.unwanted_tags)
-
-
 def test_options(settings: Settings) -> TestOptions:
     """Return the options of the test runner. Raises ConfigError and StartupError."""
     steps = _named_steps(settings.value(_P + "Steps"))
-    threshold = settings.integer_or_none(_P + "CoverageThreshold")
-    if threshold is not None and threshold > 100:
-        raise StartupError(f"{_P}CoverageThreshold: {threshold} is more than 100 percent")
-    return TestOptions(
-        pattern=(settings.text_or_none(_P + "FilePattern") or "").strip().replace("\\", "/"),
-        filter=(settings.text_or_none(_P + "Filter") or "").strip(),
-        tags=_tags(settings, "Tag"),
-        unwanted_tags=_tags(settings, "ExcludeTag"),
+    return settings.read(
+        TestOptions,
         parallel=settings.integer(_P + "MaxParallelism") or os.cpu_count() or 1,
-        fail_fast=settings.flag(_P + "FailFast"),
         timeout=_timeout(settings),
-        junit=settings.text_or_none(_P + "JUnitOutput") or None,
-        lcov=settings.text_or_none(_P + "LcovOutput") or None,
-        cobertura=settings.text_or_none(_P + "CoberturaOutput") or None,
-        tap=settings.text_or_none(_P + "TapOutput") or None,
-        keep=settings.flag(_P + "Keep"),
-        detailed=settings.flag(_P + "DetailedReport"),
-        allow_empty=settings.flag(_P + "AllowEmpty"),
-        coverage=settings.flag_or_none(_P + "Coverage"),
-        threshold=threshold,
-        channel=settings.text(_P + "LoggerName"),
-        failed_first=settings.text_or_none(_P + "FailedFirst") or None,
-        isolation=settings.choice(_P + "Isolation").lower(),
         table=_response_table(settings),
         steps=steps,
         setup=_steps(settings.value(_P + "Setup"), steps, "Setup"),
         teardown=_steps(settings.value(_P + "Teardown"), steps, "Teardown"),
         warnings=tuple(_warnings(settings)),
     )
-
-
-def _tags(settings: Settings, key: str) -> frozenset[str]:
-    return frozenset(word.lower() for word in words(settings.text_or_none(_P + key) or ""))
 
 
 def _timeout(settings: Settings) -> float:
@@ -145,8 +61,6 @@ def _timeout(settings: Settings) -> float:
 
 
 def _response_table(settings: Settings) -> ResponseTable:
-    name, pattern = settings.text(_TABLE + "Name"), settings.text(_TABLE + "MultiNamePattern")
-    debug = settings.text_or_none(_TABLE + "DebugTable") or None
     configured = (
         (kind, settings.text_or_none(f"{_TABLE}Columns:{kind}") or "", type_name) for kind, type_name in COLUMNS
     )
@@ -156,18 +70,21 @@ def _response_table(settings: Settings) -> ResponseTable:
     names = [column.casefold() for _, column, _ in columns]
     if duplicate := next((name for name in names if names.count(name) > 1), None):
         raise StartupError(f"{_TABLE}Columns: two columns are called {duplicate!r}")
-    parts = (debug or "").split(".")
+    table = settings.read(ResponseTable, columns=columns)
+    parts = (table.debug or "").split(".")
     for key, text in (
-        ("Name", name),
-        ("MultiNamePattern", pattern.replace("{n}", "1")),
-        *(("DebugTable", part) for part in parts if debug),
+        ("Name", table.name),
+        ("MultiNamePattern", table.pattern.replace("{n}", "1")),
+        *(("DebugTable", part) for part in parts if table.debug),
         *((f"Columns:{kind}", text) for kind, text, _ in columns),
     ):
         if not is_table_name(text):
             raise StartupError(f"{_TABLE}{key}: {text!r} is no name made of letters, digits and _")
-    if "{n}" not in pattern:
-        raise StartupError(f"{_TABLE}MultiNamePattern: {pattern!r} has no {{n}}, and all tables would have one name")
-    return ResponseTable(name, pattern, debug, columns)
+    if "{n}" not in table.pattern:
+        raise StartupError(
+            f"{_TABLE}MultiNamePattern: {table.pattern!r} has no {{n}}, and all tables would have one name"
+        )
+    return table
 
 
 def _named_steps(value: JsonValue) -> dict[str, PreparationStep | None]:

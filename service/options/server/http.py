@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rowcall.core.batch.options import BatchOptions
 from rowcall.core.config import Settings
 from rowcall.core.config.table import key_at
 from rowcall.core.config.tree import find
+from rowcall.core.http.forwarded_headers import host_pattern
+from rowcall.core.http.limits import HttpLimits
 from rowcall.service.options.server.affinity import worker_count
 from rowcall.service.options.server.browsers import cors, security_headers
 from rowcall.service.options.server.compression import compression
-from rowcall.service.options.server.forwarded_headers import host_patterns
-from rowcall.service.options.worker import BodyLimits, Http2Options, HttpOptions
+from rowcall.service.options.worker import HttpOptions
 from rowcall.service.sockets.certificates import CertificateFiles
 from rowcall.service.sockets.listeners import Address, ListenerPlan
 from rowcall.service.startup_error import StartupError
@@ -85,46 +85,35 @@ def _is_default(settings: Settings, path: str) -> bool:
     return str(settings.value(path)).casefold() == str(key_at(path).default).casefold()
 
 
-def _read_at_once(settings: Settings) -> int:
+def _read_at_once(settings: Settings, chosen: int | None) -> int:
     """Return the size of one read of an HTTP/1 connection in bytes; 0 means the size of a request head.
 
     Each chunk of a body changes threads three times. With the small buffer of a request head, this is most of the time
     of an upload; so 256 KiB are read at once if uploads are enabled.
     """
-    chosen = settings.integer_or_none(_LIMITS + "MaxRequestBufferSize")
     if chosen is not None:
         return min(chosen, 1_048_576)
     return 262_144 if settings.flag("Service:UploadOptions:Enabled") else 0
 
 
 def http_options(settings: Settings) -> HttpOptions:
-    body_limit = settings.integer_or_none(_LIMITS + "MaxRequestBodySize")
-    line_limit = settings.integer_or_none(_LIMITS + "MaxRequestLineSize")
-    headers_limit = settings.integer_or_none(_LIMITS + "MaxRequestHeadersTotalSize")
-    count_limit = settings.integer_or_none(_LIMITS + "MaxRequestHeaderCount")
-    keep_alive = settings.seconds_or_none(_LIMITS + "KeepAliveTimeout")
-    header_timeout = settings.seconds_or_none(_LIMITS + "RequestHeadersTimeout")
+    limits = settings.read(HttpLimits)
     return HttpOptions(
-        body_limit=30_000_000 if body_limit is None else body_limit,
-        sign_in_body_limit=settings.integer(_LIMITS + "MaxSignInBodySize"),
-        form_body_limit=settings.integer(_LIMITS + "MaxUrlEncodedBodySize"),
-        bodies=BodyLimits(
-            budget=settings.integer(_LIMITS + "MaxBufferedBodies"),
-            rate=settings.integer(_LIMITS + "MinRequestBodyDataRate"),
-            grace=settings.seconds(_LIMITS + "MinRequestBodyDataRateGracePeriod"),
-            longest=settings.seconds(_LIMITS + "RequestBodyTimeout"),
-        ),
-        allowed_hosts=host_patterns(settings, "HttpServer:AllowedHosts"),
-        header_timeout=header_timeout or keep_alive or 30.0,
-        keep_alive=keep_alive != 0,
-        line_limit=line_limit,
-        headers_limit=headers_limit,
-        header_count_limit=count_limit,
-        read_at_once=_read_at_once(settings),
+        body_limit=limits.body_size,
+        sign_in_body_limit=limits.sign_in_body_size,
+        form_body_limit=limits.form_body_size,
+        bodies=limits.bodies,
+        allowed_hosts=_allowed_hosts(settings),
+        header_timeout=limits.header_timeout or limits.keep_alive or 30.0,
+        keep_alive=limits.keep_alive != 0,
+        line_limit=limits.line_size,
+        headers_limit=limits.headers_size,
+        header_count_limit=limits.header_count,
+        read_at_once=_read_at_once(settings, limits.read_at_once),
         engine=settings.choice("HttpServer:Engine"),
-        connections=_connections(settings),
-        response_buffer=settings.integer_or_none(_LIMITS + "MaxResponseBufferSize"),
-        http2=_http2_options(settings),
+        connections=None if limits.connections is None else max(1, limits.connections // worker_count(settings)),
+        response_buffer=limits.response_buffer,
+        http2=limits.http2,
         threads=_threads(settings),
         blocking_threads=settings.integer_or_none("ThreadPool:MaxWorkerThreads"),
         server_timing=settings.flag("HttpServer:ServerTiming"),
@@ -139,37 +128,17 @@ def http_options(settings: Settings) -> HttpOptions:
     )
 
 
-def _connections(settings: Settings) -> int | None:
-    """Return a worker's share of `MaxConcurrentConnections`, at least 1; None: no limit is configured."""
-    limit = settings.integer_or_none(_LIMITS + "MaxConcurrentConnections")
-    return None if limit is None else max(1, limit // worker_count(settings))
+def _allowed_hosts(settings: Settings) -> tuple[str, ...]:
+    key = "HttpServer:AllowedHosts"
+    try:
+        return tuple(map(host_pattern, settings.texts(key) or ()))
+    except ValueError as error:
+        raise StartupError(f"{key}: {error}") from None
 
 
 def _threads(settings: Settings) -> int:
     threads = settings.integer_or_none("HttpServer:Threads")
     return threads or settings.integer_or_none("ThreadPool:MaxCompletionPortThreads") or 1
-
-
-def _http2_options(settings: Settings) -> Http2Options:
-    default = Http2Options()
-    frame = settings.integer_or_none(_HTTP2 + "MaxFrameSize")
-    frame = frame or settings.integer_or_none(_HTTP2 + "MaxReadFrameSize")
-    delay = settings.seconds_or_none(_HTTP2 + "KeepAlivePingDelay")
-    timeout = settings.seconds_or_none(_HTTP2 + "KeepAlivePingTimeout")
-    return Http2Options(
-        streams=settings.integer_or_none(_HTTP2 + "MaxStreamsPerConnection") or default.streams,
-        frame=frame or default.frame,
-        headers=settings.integer_or_none(_HTTP2 + "MaxRequestHeaderFieldSize"),
-        connection_window=_window(settings, "InitialConnectionWindowSize") or default.connection_window,
-        stream_window=_window(settings, "InitialStreamWindowSize") or default.stream_window,
-        ping_delay=delay or None,
-        ping_timeout=timeout or default.ping_timeout,
-    )
-
-
-def _window(settings: Settings, name: str) -> int | None:
-    # RFC 9113, 6.9.1: the default window is 65,535; a smaller one is not allowed here.
-    return settings.integer_or_none(_HTTP2 + name)
 
 
 def listener_plans(settings: Settings) -> tuple[ListenerPlan, ...]:
@@ -251,15 +220,3 @@ def _named(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if isinstance(section, Mapping):
             label = "Default" if name.casefold() == "default" else name
             yield label, {key.casefold(): inner for key, inner in section.items()}
-
-
-def batch_options(settings: Settings) -> BatchOptions | None:
-    """Return the options of batches; None: they are off."""
-    if not settings.flag("Batch:Enabled"):
-        return None
-    return BatchOptions(
-        path=settings.text("Batch:Path"),
-        most_requests=settings.integer("Batch:MaxRequests"),
-        most_bytes=settings.integer("Batch:MaxResponseBytes"),
-        seconds=settings.seconds("Batch:Timeout"),
-    )

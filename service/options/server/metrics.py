@@ -5,53 +5,15 @@ from __future__ import annotations
 import ipaddress
 import logging
 from dataclasses import dataclass
-from pathlib import Path
 
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.access import ANYONE, Access
+from rowcall.core.operations.console import ConsoleOptions
+from rowcall.core.operations.metrics import MetricsOptions
 from rowcall.service.sockets.listeners import Address
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
-
-
-@dataclass(frozen=True, slots=True)
-class MetricsOptions:
-    """Options of the metrics that workers record."""
-
-    most: int
-    """The maximum number of endpoints with series of their own; the others are counted together."""
-    rendering: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ConsoleOptions:
-    """Options of the console. Times are in seconds."""
-
-    link_expires: float
-    session_expires: float
-    allow_actions: bool = False
-    """Whether operators may change something, and not only look."""
-    roles: frozenset[str] = frozenset()
-    """Users of the service with one of these roles may sign in."""
-
-    @property
-    def routes(self) -> tuple[tuple[str, str, Access], ...]:
-        """Method, path and access of its routes: without a session only the page to sign in at."""
-        return (
-            *(("GET", f"/console/{name}", ANYONE) for name in OPEN_FILES),
-            ("POST", "/console/api/session", Access(credential_key=self._credentials)),
-            ("*", "/console/*", Access(credential_key="a session of the console")),
-        )
-
-    @property
-    def _credentials(self) -> str:
-        by_role = f", or a session of a user with a role of {', '.join(sorted(self.roles))}" if self.roles else ""
-        return f"the sign-in link in the log{by_role}"
-
-
-OPEN_FILES = ("sign-in", "sign-in.js", "style.css", "icon.svg")
-"""Files of the console that anonymous callers get: the page to sign in at, which contains no data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +37,6 @@ class AdminOptions:
         return (("POST", "/profile"), *metrics)
 
 
-@dataclass(frozen=True, slots=True)
-class ProfilingOptions:
-    """Options of profiling. folder: where profiles are written; None: a new temporary folder for each profile."""
-
-    folder: Path | None
-    py_spy: bool
-    """Use py-spy if it is installed and permitted."""
-
-
-def profiling_options(settings: Settings) -> ProfilingOptions:
-    folder = settings.text_or_none("Profiling:Folder")
-    return ProfilingOptions(Path(folder) if folder else None, settings.choice("Profiling:Sampler") == "Auto")
-
-
 def metrics_options(settings: Settings) -> MetricsOptions | None:
     """Return the options of metrics, or None if neither metrics nor the console are enabled.
 
@@ -98,7 +46,7 @@ def metrics_options(settings: Settings) -> MetricsOptions | None:
         return None
     if not _url(settings)[1]:
         raise StartupError("Metrics:Enabled needs an address to be read at: Admin:Url, such as http://127.0.0.1:9464")
-    return MetricsOptions(settings.integer("Metrics:MaxEndpoints"), settings.flag("Metrics:MeasureRendering"))
+    return settings.read(MetricsOptions)
 
 
 def admin_options(settings: Settings) -> AdminOptions | None:
@@ -132,7 +80,7 @@ def admin_options(settings: Settings) -> AdminOptions | None:
             "Admin:Url: %s is open to every client that can reach it, and reports paths, routines and load", url
         )
     path = _path(settings) if settings.flag("Metrics:Enabled") else None
-    return AdminOptions(address, token, path, _console(settings))
+    return AdminOptions(address, token, path, settings.read_enabled(ConsoleOptions))
 
 
 def _url(settings: Settings) -> tuple[str, str]:
@@ -141,17 +89,6 @@ def _url(settings: Settings) -> tuple[str, str]:
     if url or not settings.flag("Console:Enabled"):
         return "Admin:Url", url or ""
     return "Console:Url", settings.text("Console:Url")
-
-
-def _console(settings: Settings) -> ConsoleOptions | None:
-    if not settings.flag("Console:Enabled"):
-        return None
-    return ConsoleOptions(
-        settings.seconds("Console:LinkExpires"),
-        settings.seconds("Console:SessionExpires"),
-        settings.flag("Console:AllowActions"),
-        frozenset(settings.texts("Console:Roles") or ()),
-    )
 
 
 SHORTEST_TOKEN = 16

@@ -12,8 +12,6 @@ from rowcall.service.database.replicas.options import ReplicaOptions, ReplicaSer
 from rowcall.service.options.connection_string import ConnectionInfo
 from rowcall.service.options.connections import Connections
 
-_P = "ConnectionSettings:Replicas:"
-
 Access = Callable[[str, ConnectionInfo], tuple[ConnectionTarget, DatabaseOptions]]
 
 
@@ -24,21 +22,12 @@ def replica_options(settings: Settings, connections: Connections, access: Access
     """
     if not connections.plan.replicas:
         return None
-    header = settings.text_or_none(_P + "TokenHeader")
-    return ReplicaOptions(
-        tuple(
-            server
-            for name in connections.plan.replicas
-            for server in _servers(name, *access(name, connections.others[name]))
-        ),
-        only_annotated=settings.choice(_P + "Reads") == "Annotated",
-        longest_lag=settings.seconds_or_none(_P + "MaxLag"),
-        wait=settings.seconds(_P + "WaitForWrite"),
-        check=max(0.01, settings.seconds(_P + "CheckInterval")),
-        cookie=settings.text_or_none(_P + "TokenCookie"),
-        header=None if header is None else header.lower(),
-        lifetime=settings.seconds(_P + "TokenLifetime"),
+    servers = tuple(
+        server
+        for name in connections.plan.replicas
+        for server in _servers(name, *access(name, connections.others[name]))
     )
+    return settings.read(ReplicaOptions, servers=servers)
 
 
 def _servers(name: str, target: ConnectionTarget, database: DatabaseOptions) -> Iterator[ReplicaServer]:

@@ -20,19 +20,13 @@ SORTED = (
 
 
 def password_rules(settings: Settings) -> PasswordRules:
-    """Return the rules for new passwords. Raises `StartupError`."""
-    minimum = settings.integer(_P + "MinimumLength")
-    maximum = settings.integer(_P + "MaximumLength")
-    if 0 < maximum < max(minimum, 64):
-        raise StartupError(f"{_P}MaximumLength: 64 or more, and MinimumLength or more, so that pass phrases fit")
-    breached = settings.text_or_none(_P + "BreachedFile") or None
-    if breached is not None:
-        _check_hashes(Path(breached))
-    words = settings.text_or_none(_P + "WordsFile") or None
-    if words is not None:
-        _check_words(Path(words))
-    names = frozenset(name.strip().lower() for name in settings.texts(_P + "NotContaining") or () if name.strip())
-    return PasswordRules(minimum, maximum, breached, words, names)
+    """Return the rules for new passwords. Raises `StartupError` for a list that cannot be used."""
+    rules = settings.read(PasswordRules)
+    if rules.breached_file is not None:
+        _check_hashes(Path(rules.breached_file))
+    if rules.words_file is not None:
+        _check_words(Path(rules.words_file))
+    return rules
 
 
 def _check_hashes(path: Path) -> None:

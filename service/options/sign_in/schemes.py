@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from rowcall.core.auth.cookies import cookie_name
 from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme, Schemes
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
@@ -141,7 +142,7 @@ def _cookie(settings: Settings, name: str, path: str | None) -> CookieScheme:
     scheme = CookieScheme(
         name=name,
         # Not inherited: if two schemes shared a cookie, each sign-in would end the other's session (sign-in-11).
-        cookie=token(read.own_text("CookieName") or f".AspNetCore.{name}", "CookieName"),
+        cookie=_cookie_name(read.own_text("CookieName") or f".AspNetCore.{name}"),
         valid=read.lifetime("CookieValid", "14 days"),
         path=_cookie_path(read.text("CookiePath") or "/"),
         domain=_attribute(read.text("CookieDomain") or "", "CookieDomain") or None,
@@ -168,13 +169,11 @@ def _wanted_by_prefix(scheme: CookieScheme) -> Iterable[str]:
         yield "CookiePath is /"
 
 
-def token(text: str, key: str) -> str:
-    """Return `text` if it is a token, as the name of a cookie must be (RFC 6265). Raises StartupError."""
-    if not text.isascii() or any(
-        character in '()<>@,;:\\"/[]?={} \t' or not character.isprintable() for character in text
-    ):
-        raise StartupError(f"Auth:{key}: {text!r} cannot be the name of a cookie")
-    return text
+def _cookie_name(text: str) -> str:
+    try:
+        return cookie_name(text)
+    except ValueError as error:
+        raise StartupError(f"Auth:CookieName: {error}") from None
 
 
 def _attribute(text: str, key: str) -> str:

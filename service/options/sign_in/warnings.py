@@ -10,7 +10,7 @@ from rowcall.core.auth.options import AuthOptions, BasicOptions
 from rowcall.core.auth.password_hash import iterations_of
 from rowcall.core.config import Settings
 from rowcall.core.config.tree import find
-from rowcall.service.options.capabilities.static_files import StaticFileOptions
+from rowcall.core.operations.static_files import StaticFileOptions
 
 _OPTIONS = "Service:AuthenticationOptions:"
 _BASIC = _OPTIONS + "BasicAuth:"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rowcall.core.errors.problems import Problem
-from rowcall.service.options.server.metrics import ProfilingOptions
+from rowcall.core.operations.metrics import ProfilingOptions
 
 log = logging.getLogger("rowcall")
 
@@ -87,8 +87,9 @@ class Profiler:
         if self._options.folder is None:
             # Readable for the owner only, as it contains names of routines.
             return Path(tempfile.mkdtemp(prefix="rowcall-profile-"))
-        self._options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return self._options.folder
+        folder = Path(self._options.folder)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
 
     async def _of(self, number: int, worker: ProfileTarget, seconds: float, folder: Path) -> Profile | None:
         file = folder / f"{time.strftime('%Y%m%dT%H%M%S')}-worker{number}-{worker.pid}.collapsed"

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rowcall.core.config import Settings
+from rowcall.core.operations.metrics import ProfilingOptions
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.background import Background
 from rowcall.service.database.connector import Connector
 from rowcall.service.log import current_log
-from rowcall.service.options.server.metrics import admin_options, profiling_options
+from rowcall.service.options.server.metrics import admin_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.snapshot.schema_snapshot import Difference, SchemaSnapshot
 from rowcall.service.startup_error import StartupError
@@ -67,7 +68,7 @@ class OperatorServers:
         self._admin: Admin | None = None
         self._console: Console | None = None
         self._postgrest_admin: PostgRestAdmin | None = None
-        self.profiler = Profiler(profiling_options(shown.settings), self._subjects)
+        self.profiler = Profiler(shown.settings.read(ProfilingOptions), self._subjects)
 
     def open(self, *, first: bool) -> None:
         """Open the servers before the database is connected, so that operators see a service that waits for it.

@@ -68,7 +68,7 @@ def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) 
         build=lambda _mask: ("", 0),
         made=lambda _mask: statement(),
         renderer=None,
-        pace=PoolAssignment(services.options.database.slow),
+        pace=PoolAssignment(services.options.database.pools.slow),
         volatile=True,
         policy=ErrorPolicy(faults, services.options.policies.timeout),
         sensitive=endpoint.options.sensitive,

@@ -8,8 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
+from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.endpoint.call import UncallableError, all_present, call_sql
+from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from tests.harness.catalogue import build_endpoints, discover
 from tests.harness.database import Database

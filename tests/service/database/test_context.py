@@ -12,6 +12,7 @@ import pytest
 import uvloop
 from psycopg.conninfo import conninfo_to_dict
 
+from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.execution import Execution
 from rowcall.ext.rendering.codecs import Codecs
@@ -20,7 +21,6 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.database import Database
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Command, Preamble
 from rowcall.service.database.statements import statement_for

@@ -24,6 +24,7 @@ import pytest
 import uvloop
 from psycopg.conninfo import conninfo_to_dict
 
+from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.errors.problems import Problem
 from rowcall.core.sqlfile.session_effects import DependencyGraph
 from rowcall.ext.driver.connection import Connection
@@ -34,7 +35,6 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.database import Database
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.discovery.session_effects import read_dependency_graph
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
@@ -395,8 +395,8 @@ def test_each_request_gets_exactly_its_own_answer(own_database: harness.Database
             dedicated_connections=5,
             queue_limit=100,
             queue_timeout=5.0,
+            sharing=sharing,
         ),
-        sharing=sharing,
     )
     mistakes: list[dict[str, Any]] = []
 

@@ -12,6 +12,7 @@ import pytest
 import uvloop
 from psycopg.conninfo import conninfo_to_dict
 
+from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.connection import Connection
 from rowcall.ext.driver.execution import Execution
@@ -22,7 +23,6 @@ from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.database import Database
 from rowcall.service.database.execution.pool_selection import WAITED
 from rowcall.service.database.options import DatabaseOptions
-from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.database.pools.pool_assignment import MOST_CONTENTION, PoolAssignment
 from rowcall.service.discovery.session_effects import read_dependency_graph
 from rowcall.service.request_context.request_context import RequestContext
@@ -235,7 +235,7 @@ def test_a_switch_turns_it_off(own_database: harness.Database, switch: str) -> N
     async def work() -> None:
         async with opened(own_database) as calls:
             if switch == "service":
-                calls.database._placement._options = DatabaseOptions(calls.database._options.pools, share_writes=False)
+                calls.database._placement._options = DatabaseOptions(PoolOptions(share_writes=False))
             call = calls.call("write", may_share=switch != "endpoint")
             for number in range(40):
                 assert await calls.ask(call, number) == b"%d" % number

@@ -8,8 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowcall.core.building.endpoint_builder import CommentsMode, EndpointDefaults
+from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.catalogue.catalog import Catalog, Column, ParameterMode, Routine, RoutineKind, TypeKind, Volatility
+from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.service.discovery.catalogue import ObjectSelection, load_types
 from rowcall.service.discovery.filters import RoutineFilter

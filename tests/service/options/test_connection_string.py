@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from psycopg.conninfo import conninfo_to_dict
 
 from rowcall.core.config import Settings, assemble, load_files
+from rowcall.core.sections.errors import ConfigError
 from rowcall.service.options.connection_string import (
     ConnectionInfo,
     EmbeddedServerPath,
@@ -107,7 +108,7 @@ def test_a_folder_is_an_embedded_database() -> None:
     ],
 )
 def test_a_mistake_names_the_keyword_and_no_secret(text: str, message: str) -> None:
-    with pytest.raises(StartupError) as raised:
+    with pytest.raises((ConfigError, StartupError)) as raised:
         parse_connection_string(text)
     assert message in str(raised.value)
     assert "hunter2" not in str(raised.value)
@@ -149,7 +150,7 @@ def test_the_main_connection_is_the_named_one_or_default_or_the_first(
 
 
 def test_an_unknown_connection_name_lists_those_there_are() -> None:
-    with pytest.raises(StartupError, match="'Nope', but ConnectionStrings has Main"):
+    with pytest.raises((ConfigError, StartupError), match="'Nope', but ConnectionStrings has Main"):
         main_connection_name(settings(ConnectionStrings__Main="host=x", Service__ConnectionName="Nope"))
 
 

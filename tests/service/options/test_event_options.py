@@ -6,7 +6,9 @@ import pytest
 
 from rowcall.core.config import assemble
 from rowcall.core.config.tree import Section
-from rowcall.service.options.capabilities.events import EventOptions, event_options
+from rowcall.core.events.options import EventOptions
+from rowcall.core.sections.errors import ConfigError
+from rowcall.service.options.capabilities.events import event_options
 from rowcall.service.startup_error import StartupError
 
 HEADERS = "Service:ServerSentEventsResponseHeaders"
@@ -26,7 +28,7 @@ def options(key: str, value: str) -> EventOptions:
     ],
 )
 def test_what_is_no_header_stops_the_start(key: str, value: str, why: str) -> None:
-    with pytest.raises(StartupError, match=why):
+    with pytest.raises((ConfigError, StartupError), match=why):
         options(key, value)
 
 

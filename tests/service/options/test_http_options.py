@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.config import assemble, load_files
+from rowcall.core.sections.errors import ConfigError
 from rowcall.service.options.server.http import configuration_warnings, http_options, listener_plans
 from rowcall.service.startup_error import StartupError
 from tests.harness.command import rowcall
@@ -35,7 +36,7 @@ def test_a_redirection_that_leads_nowhere_is_reported() -> None:
 
 
 def test_an_endpoint_that_is_no_section_ends_the_start() -> None:
-    with pytest.raises(StartupError, match="HttpServer:Endpoints:A: Url is missing"):
+    with pytest.raises((ConfigError, StartupError), match="HttpServer:Endpoints:A: Url is missing"):
         listener_plans(assemble(load_files([]), [("HttpServer:Endpoints:A", "http://127.0.0.1:0")], {}).settings)
 
 

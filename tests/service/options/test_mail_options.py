@@ -8,6 +8,7 @@ import pytest
 
 from rowcall.core.config import assemble
 from rowcall.core.config.tree import Section
+from rowcall.core.sections.errors import ConfigError
 from rowcall.service.options.queues.mail import mail_options
 from rowcall.service.startup_error import StartupError
 
@@ -23,12 +24,12 @@ ON = ("Mail:Enabled", "true")
     ],
 )
 def test_what_cannot_work_stops_the_start(settings: list[tuple[str, str]], why: str) -> None:
-    with pytest.raises(StartupError, match=why):
+    with pytest.raises((ConfigError, StartupError), match=why):
         mail_options(assemble(Section(), settings, {}).settings)
 
 
 def test_a_file_without_certificates(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("none")
     settings = [ON, ("Mail:Host", "x"), ("Mail:CaFile", str(tmp_path / "ca.pem"))]
-    with pytest.raises(StartupError, match=r"ca\.pem has no certificates"):
+    with pytest.raises((ConfigError, StartupError), match=r"ca\.pem has no certificates"):
         mail_options(assemble(Section(), settings, {}).settings)

@@ -6,6 +6,7 @@ import pytest
 
 from rowcall.core.config import Settings, assemble
 from rowcall.core.config.tree import Section
+from rowcall.core.sections.errors import ConfigError
 from rowcall.service.options.server.metrics import admin_options, metrics_options
 from rowcall.service.startup_error import StartupError
 
@@ -34,7 +35,7 @@ def settings(**keys: str) -> Settings:
     ],
 )
 def test_what_would_be_open_or_useless_is_refused(keys: dict[str, str], message: str) -> None:
-    with pytest.raises(StartupError, match=message.replace("[", r"\[")):
+    with pytest.raises((ConfigError, StartupError), match=message.replace("[", r"\[")):
         (admin_options(settings(**keys)), metrics_options(settings(**keys)))
 
 

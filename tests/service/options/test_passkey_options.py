@@ -59,7 +59,9 @@ def test_what_ends_the_start(key: str, value: str) -> None:
 
 def test_a_connection_that_there_is_not_ends_the_start() -> None:
     named = (("ConnectionStrings:Default", "Host=x"), (P + "ConnectionName", "keys"))
-    with pytest.raises(StartupError, match="ConnectionName names 'keys', but ConnectionStrings has Default"):
+    with pytest.raises(
+        (ConfigError, StartupError), match="ConnectionName names 'keys', but ConnectionStrings has Default"
+    ):
         connection_plan(settings(*named))
 
 

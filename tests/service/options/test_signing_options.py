@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.config import assemble, load_files
+from rowcall.core.sections.errors import ConfigError
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.capabilities.static_files import static_file_options
 from rowcall.service.options.sign_in.warnings import configuration_warnings
@@ -59,7 +60,7 @@ def look(settings: dict[str, str], caplog: pytest.LogCaptureFixture) -> list[str
 def test_what_cannot_work_stops_the_start(
     settings: dict[str, str], message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(StartupError, match=message):
+    with pytest.raises((ConfigError, StartupError), match=message):
         look({"StaticFiles:RootPath": str(tmp_path), **settings}, caplog)
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from rowcall.core.config import Settings, assemble
 from rowcall.core.config.tree import Section
-from rowcall.service.options.capabilities.testing import PreparationStep, TestOptions
+from rowcall.core.sections.errors import ConfigError
+from rowcall.core.testing.options import PreparationStep, TestOptions
 from rowcall.service.options.capabilities.testing import test_options as options_of
 from rowcall.service.startup_error import StartupError
 
@@ -66,7 +67,7 @@ def test_steps_are_named_or_stand_in_the_list() -> None:
     ],
 )
 def test_what_cannot_be_is_reported(keys: dict[str, str], why: str) -> None:
-    with pytest.raises(StartupError, match=why):
+    with pytest.raises((ConfigError, StartupError), match=why):
         options(**keys)
 
 
@@ -76,5 +77,5 @@ def test_columns_with_an_empty_name_are_left_out() -> None:
     everything = {
         f"ResponseTempTable__Columns__{kind}": "" for kind in ("Status", "Body", "ContentType", "Headers", "IsSuccess")
     }
-    with pytest.raises(StartupError, match="all of them are left out"):
+    with pytest.raises((ConfigError, StartupError), match="all of them are left out"):
         options(**everything)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rowcall.core.building.endpoint_builder import CommentsMode
 from rowcall.core.config import Settings, assemble
+from rowcall.core.config.sections.sql_files import SqlFileOptions
 from rowcall.core.config.tree import Section
+from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.service.discovery.files import SIZE_LIMIT, find_files, read_text
-from rowcall.service.options.sql_files import SqlFileOptions, sql_file_options
+from rowcall.service.options.sql_files import sql_file_options
 from tests.harness.sql_files import write_files
 
 _SECTION = "Service:SqlFileSource"

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, ExecutionState
@@ -20,7 +21,6 @@ from rowcall.service.background import Background
 from rowcall.service.database.connector import ConnectionTarget, Connector
 from rowcall.service.database.pools.dedicated import DedicatedPool
 from rowcall.service.database.pools.pipelined import PipelinedPool
-from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.database.session.resets import FULL_RESET
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.request_context.request_context import RequestContext

@@ -1,8 +1,0 @@
-"""Key of migrations."""
-
-from rowcall.core.config.keys import Key, section, text
-
-ROWS: tuple[Key, ...] = (
-    section("Migrations", "Numbered SQL files that `rowcall --migrate` runs, each once."),
-    text("Migrations:Folder", "migrations", "Folder of the files, such as 001-accounts.sql."),
-)

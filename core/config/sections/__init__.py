@@ -1,0 +1,1 @@
+"""Sections whose keys belong to no single capability, or are read one by one."""

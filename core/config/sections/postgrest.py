@@ -1,0 +1,29 @@
+"""Keys of PostgREST's interface; the declarations are in `core.postgrest.configuration.keys`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS, ConfigurationKey
+from rowcall.core.sections.declaration import choice, flag, integer, section, text, text_map
+
+
+def _declared(key: ConfigurationKey) -> Any:
+    if key.is_flag:
+        return flag(key.name, key.default == "true", key.meaning)
+    if key.is_number:
+        return integer(key.name, None if key.default is None else int(key.default), key.meaning)
+    if key.choices:
+        return choice(key.name, " ".join(key.choices), key.default, key.meaning)
+    return text(key.name, key.default, key.meaning, nullable=True, secret=key.secret)
+
+
+@section("PostgRest", "PostgREST's interface on tables, views and functions. Keys may have PostgREST's names too.")
+class PostgRest:
+    enabled = flag("Enabled", False, "Serve PostgREST's interface.")
+    path = text("Path", "/", "Path below which it is served; endpoints and other paths of the service win over it.")
+    rate_limiter = text("RateLimiterPolicy", None, "Rate limit of all requests below the path.")
+    vars().update({key.name: _declared(key) for key in INTERFACE_KEYS})
+    app_settings = text_map(
+        "AppSettings", {}, "Settings `app.settings.NAME` of every transaction, by NAME.", secret=True
+    )

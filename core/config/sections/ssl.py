@@ -1,0 +1,25 @@
+"""Keys of HTTPS. Certificates are configured in the HTTP server section."""
+
+from __future__ import annotations
+
+from rowcall.core.sections.declaration import flag, integer, section
+
+
+@section("Ssl", "HTTPS. Certificates are configured in `HttpServer:Certificates` or with an endpoint of `HttpServer`.")
+class Ssl:
+    enabled = flag(
+        "Enabled", False, "Enable UseHttpsRedirection and UseHsts. HTTP Basic then regards connections as secure."
+    )
+    use_https_redirection = flag(
+        "UseHttpsRedirection", True, "Respond to http requests with a 307 to https, if Ssl:Enabled."
+    )
+    https_port = integer(
+        "HttpsPort",
+        None,
+        "Port of the redirect, such as that of a reverse proxy. null: port of the first https address.",
+        minimum=1,
+        maximum=65_535,
+    )
+    use_hsts = flag(
+        "UseHsts", True, "Send Strict-Transport-Security over https to hosts other than the local one, if Ssl:Enabled."
+    )

@@ -1,0 +1,15 @@
+"""Keys of watching: restart if files or the database change."""
+
+from __future__ import annotations
+
+from rowcall.core.sections.declaration import flag, interval, section
+
+
+@section("Watch", "Applying changes while serving, for development.")
+class Watch:
+    enabled = flag("Enabled", False, "Apply changes of files and of the database; the same as the switch `--watch`.")
+    database_polling_interval = interval(
+        "DatabasePollingInterval",
+        "2s",
+        "Interval of catalogue polling; 0: never. If the key is missing, four times a second.",
+    )

@@ -1,0 +1,53 @@
+"""Options of the console for operators."""
+
+from __future__ import annotations
+
+from rowcall.core.endpoint.access import ANYONE, Access
+from rowcall.core.sections.declaration import flag, interval, section, text, texts
+
+OPEN_FILES = ("sign-in", "sign-in.js", "style.css", "icon.svg")
+"""Files of the console that anonymous callers get: the page to sign in at, which contains no data."""
+
+
+@section("Console", "A page for operators that shows what the service does, on the admin listener.")
+class ConsoleOptions:
+    """Options of the console. Times in seconds."""
+
+    enabled: bool = flag(
+        "Enabled", False, "Serve the console; `rowcall --console` does the same. The start logs a link to it."
+    )
+    url: str = text(
+        "Url",
+        "http://127.0.0.1:9465",
+        "Address of the admin listener if `Admin:Url` is not set; only this machine may reach it.",
+    )
+    allow_actions: bool = flag(
+        "AllowActions",
+        False,
+        "Operators may invalidate cached responses, run jobs, schedules and deliveries again, and end sessions. "
+        "Without it, the console is read-only.",
+    )
+    roles: frozenset[str] = texts(
+        "Roles",
+        None,
+        "Users of the service with one of these roles may sign in too, by their session, token or API key.",
+        convert=lambda roles: frozenset(roles or ()),
+    )
+    link_expires: float = interval(
+        "LinkExpires", "15 minutes", "Time for which the sign-in link in the log is valid, for one use."
+    )
+    session_expires: float = interval("SessionExpires", "8 hours", "Time after which an operator has to sign in again.")
+
+    @property
+    def routes(self) -> tuple[tuple[str, str, Access], ...]:
+        """Method, path and access of its routes: without a session only the page to sign in at."""
+        return (
+            *(("GET", f"/console/{name}", ANYONE) for name in OPEN_FILES),
+            ("POST", "/console/api/session", Access(credential_key=self._credentials)),
+            ("*", "/console/*", Access(credential_key="a session of the console")),
+        )
+
+    @property
+    def _credentials(self) -> str:
+        by_role = f", or a session of a user with a role of {', '.join(sorted(self.roles))}" if self.roles else ""
+        return f"the sign-in link in the log{by_role}"

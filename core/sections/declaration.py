@@ -1,0 +1,331 @@
+"""Declare a section of the configuration: one class whose fields are its keys.
+
+A field with an annotation is a key and an attribute of the object that `Settings.read` returns: its default, also that
+of the constructor, is the default of the key. A field without an annotation is only a key: no object has it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, dataclass_transform
+
+from rowcall.core.sections.errors import ConfigError
+from rowcall.core.sections.keys import MOST, JsonValue, Key, KeyType
+from rowcall.core.text.interval import parse_interval
+
+T = TypeVar("T")
+
+Convert = Callable[[Any], Any]
+"""Turns the value of a key into that of the field. Raises ValueError; the message follows the path of the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """A key of a section. Its path is relative until `section` completes it."""
+
+    key: Key
+    reader: str
+    """Name of the method of `Settings` that reads the key."""
+    convert: Convert | None = None
+    each: Convert | None = None
+    """Converts each text of a list or map, before `convert`."""
+    elements: type[Any] | None = None
+    """The section of one element of a list or map."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A section within another one."""
+
+    kind: type[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredSection:
+    """The declaration of a class. keys: with those of its parts and elements, in order."""
+
+    path: str
+    keys: tuple[Key, ...]
+    fields: Mapping[str, Declaration]
+    """Keys that are fields of the object, by field."""
+    parts: Mapping[str, type[Any]]
+    """Parts that are fields of the object, by field."""
+
+
+_SECTIONS: dict[type[Any], DeclaredSection] = {}
+
+
+def declared_section(kind: type[Any]) -> DeclaredSection:
+    """Return the declaration of a class with the decorator `section`, or that of its base class."""
+    return next(_SECTIONS[base] for base in kind.__mro__ if base in _SECTIONS)
+
+
+def keys_of(kind: type[Any]) -> tuple[Key, ...]:
+    """Return the keys of a section, with those of its parts and elements."""
+    return declared_section(kind).keys
+
+
+@dataclass_transform(frozen_default=True)
+def section(path: str, meaning: str = "", *, nullable: bool = False) -> Callable[[type[T]], type[T]]:
+    """Make a class a section, and a frozen dataclass if it has annotations.
+
+    path: names separated by colons; `<name>` is a user-defined name, `[]` an array element. meaning: without it, the
+    section itself is declared elsewhere: it is an element, or several classes share it. nullable: null is a value.
+    """
+
+    def declare(kind: type[T]) -> type[T]:
+        own = {name: value for name, value in vars(kind).items() if isinstance(value, Declaration | Part)}
+        declared = {
+            name: replace(value, key=replace(value.key, path=f"{path}:{value.key.path}".lstrip(":")))
+            if isinstance(value, Declaration)
+            else value
+            for name, value in own.items()
+        }
+        keys = [_section_key(path, meaning, nullable)] if meaning else []
+        keys += [key for value in declared.values() for key in _keys(value)]
+        annotated = vars(kind).get("__annotations__", {})
+        for name, value in declared.items():
+            if name in annotated:
+                setattr(kind, name, _field(value))
+            else:
+                delattr(kind, name)
+        result = dataclass(frozen=True, slots=True)(kind) if annotated else kind
+        objects = {name: value for name, value in declared.items() if name in annotated}
+        _SECTIONS[result] = DeclaredSection(
+            path,
+            tuple(keys),
+            {name: value for name, value in objects.items() if isinstance(value, Declaration)},
+            {name: value.kind for name, value in objects.items() if isinstance(value, Part)},
+        )
+        return result
+
+    return declare
+
+
+def _section_key(path: str, meaning: str, nullable: bool) -> Key:
+    return Key(path, KeyType.SECTION, None if nullable else {}, meaning, nullable=nullable)
+
+
+def _keys(value: Declaration | Part) -> Iterator[Key]:
+    if isinstance(value, Part):
+        yield from declared_section(value.kind).keys
+        return
+    yield value.key
+    if value.elements is not None:
+        yield from declared_section(value.elements).keys
+
+
+def _field(value: Declaration | Part) -> Any:
+    if isinstance(value, Part):
+        return dataclasses.field(default_factory=value.kind)
+    default = converted(value, value.key.path, _default(value.key, value.reader))
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=default.copy, repr=not value.key.secret)
+    return dataclasses.field(default=default, repr=not value.key.secret)
+
+
+def _default(key: Key, reader: str) -> Any:
+    """Return the default as `Settings` reads it."""
+    match key.type:
+        case KeyType.INTERVAL:
+            return None if key.default is None else parse_interval(str(key.default))
+        case KeyType.TEXTS | KeyType.STEPS | KeyType.OBJECTS:
+            return None if key.default is None else tuple(key.default)  # type: ignore[arg-type]
+        case KeyType.NUMBERS:
+            return tuple(map(float, key.default))  # type: ignore[arg-type]
+        case KeyType.TEXT_MAP:
+            return dict(key.default)  # type: ignore[arg-type]
+        case KeyType.NAMES:
+            return {}
+        case KeyType.BOOL if reader == "flag":
+            return bool(key.default)
+        case _:
+            return key.default
+
+
+def converted(declaration: Declaration, path: str, value: Any) -> Any:
+    """Return the value of the field. Raises `ConfigError`. path: of the key, with the names of the user."""
+    if declaration.each is not None:
+        value = _each_converted(declaration.each, path, value)
+    return value if declaration.convert is None else _convert(declaration.convert, path, value)
+
+
+def _each_converted(convert: Convert, path: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _convert(convert, f"{path}:{name}", text) for name, text in value.items()}
+    return tuple(_convert(convert, path, text) for text in value or ())
+
+
+def _convert(convert: Convert, path: str, value: Any) -> Any:
+    try:
+        return convert(value)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def subsection(name: str, meaning: str, *, nullable: bool = False) -> Any:
+    """Declare the name of a section whose keys are declared in this class or in a part."""
+    return Declaration(_section_key(name, meaning, nullable), "value")
+
+
+def part(kind: type[Any]) -> Any:
+    """Declare a section within this one. kind: its class."""
+    return Part(kind)
+
+
+def only_for(types: str, declaration: Any) -> Any:
+    """Restrict a key to some values of its sibling key `Type`. types: values separated by spaces."""
+    return replace(declaration, key=replace(declaration.key, only_for=tuple(types.split())))
+
+
+def text(
+    name: str,
+    default: str | None,
+    meaning: str,
+    *,
+    nullable: bool = False,
+    secret: bool = False,
+    empty: bool = False,
+    convert: Convert | None = None,
+) -> Any:
+    """Declare a text. A nullable one is None if it is null or empty; with `empty` an empty text stays one."""
+    nullable = nullable or default is None
+    key = Key(name, KeyType.TEXT, default, meaning, nullable=nullable, secret=secret)
+    if nullable and not empty:
+        convert = _or_none if convert is None else _after_or_none(convert)
+    return Declaration(key, "text_or_none" if nullable or empty else "text", convert)
+
+
+def _or_none(value: str | None) -> str | None:
+    return value or None
+
+
+def _after_or_none(convert: Convert) -> Convert:
+    return lambda value: convert(value or None)
+
+
+def flag(name: str, default: bool | None, meaning: str, *, convert: Convert | None = None) -> Any:
+    key = Key(name, KeyType.BOOL, default, meaning, nullable=default is None)
+    return Declaration(key, "flag_or_none" if default is None else "flag", convert)
+
+
+def integer(
+    name: str,
+    default: int | None,
+    meaning: str,
+    *,
+    nullable: bool = False,
+    minimum: int = 0,
+    maximum: int = MOST,
+    convert: Convert | None = None,
+) -> Any:
+    nullable = nullable or default is None
+    key = Key(name, KeyType.INT, default, meaning, nullable=nullable, minimum=minimum, maximum=maximum)
+    return Declaration(key, "integer_or_none" if nullable else "integer", convert)
+
+
+def interval(
+    name: str, default: str | None, meaning: str, *, nullable: bool = False, convert: Convert | None = None
+) -> Any:
+    """Declare a duration; the field has seconds."""
+    nullable = nullable or default is None
+    key = Key(name, KeyType.INTERVAL, default, meaning, nullable=nullable)
+    return Declaration(key, "seconds_or_none" if nullable else "seconds", convert)
+
+
+def choice(
+    name: str, choices: str | type[enum.Enum], default: str | None, meaning: str, *, convert: Convert | None = None
+) -> Any:
+    """Declare one of several words. choices: the words, separated by spaces, or an enum, whose values they are."""
+    words = choices.split() if isinstance(choices, str) else [member.value for member in choices]
+    key = Key(name, KeyType.CHOICE, default, meaning, nullable=default is None, choices=tuple(words))
+    if convert is None and not isinstance(choices, str):
+        convert = _member(choices)
+    return Declaration(key, "choice_or_none" if default is None else "choice", convert)
+
+
+def _member(kind: type[enum.Enum]) -> Convert:
+    return lambda word: None if word is None else kind(word)
+
+
+def texts(
+    name: str,
+    default: Sequence[str] | None,
+    meaning: str,
+    *,
+    each: Convert | None = None,
+    convert: Convert | None = None,
+) -> Any:
+    """Declare a list of texts. each: converts each text."""
+    key = Key(name, KeyType.TEXTS, default, meaning, nullable=default is None)
+    return Declaration(key, "texts", convert, each)
+
+
+def lines(name: str, default: Sequence[str], meaning: str) -> Any:
+    """Declare a list of texts of which empty ones count too."""
+    return Declaration(Key(name, KeyType.TEXTS, default, meaning), "lines")
+
+
+def numbers(name: str, default: Sequence[float], meaning: str) -> Any:
+    return Declaration(Key(name, KeyType.NUMBERS, default, meaning), "numbers")
+
+
+def text_map(
+    name: str,
+    default: Mapping[str, str],
+    meaning: str,
+    *,
+    choices: str = "",
+    secret: bool = False,
+    each: Convert | None = None,
+    convert: Convert | None = None,
+) -> Any:
+    """Declare a map of texts. each: converts each text."""
+    key = Key(name, KeyType.TEXT_MAP, default, meaning, choices=tuple(choices.split()), secret=secret, open=True)
+    return Declaration(key, "text_map", convert, each)
+
+
+def names(name: str, meaning: str) -> Any:
+    """Declare a list of names, or a map of names to default texts."""
+    return Declaration(Key(name, KeyType.NAMES, (), meaning), "name_defaults")
+
+
+def steps(name: str, meaning: str, *, elements: type[Any] | None = None, convert: Convert | None = None) -> Any:
+    """Declare a list of texts and sections. elements: the class of the sections."""
+    return Declaration(Key(name, KeyType.STEPS, (), meaning), "value", convert, elements=elements)
+
+
+def objects(
+    name: str,
+    default: Sequence[Mapping[str, JsonValue]] | None,
+    meaning: str,
+    *,
+    elements: type[Any] | None = None,
+    convert: Convert | None = None,
+) -> Any:
+    """Declare a list of sections. elements: their class."""
+    key = Key(name, KeyType.OBJECTS, default, meaning, nullable=default is None)
+    return Declaration(key, "value", convert, elements=elements)
+
+
+def object_map(
+    name: str,
+    default: Mapping[str, JsonValue] | None,
+    meaning: str,
+    *,
+    open: bool = False,
+    secret: bool = False,
+    elements: type[Any] | None = None,
+    convert: Convert | None = None,
+) -> Any:
+    """Declare a map of sections. elements: their class. open: keys below are not checked."""
+    key = Key(name, KeyType.OBJECT_MAP, default, meaning, nullable=default is None, open=open, secret=secret)
+    return Declaration(key, "value", convert, elements=elements)
+
+
+def anything(name: str, meaning: str) -> Any:
+    """Declare a value of any type."""
+    return Declaration(Key(name, KeyType.ANY, None, meaning, nullable=True), "value")

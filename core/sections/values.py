@@ -1,0 +1,77 @@
+"""Conversions of values that several sections need. They raise ValueError; the message follows the path of the key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A token, as the name of a header must be (RFC 9110, 5.1)."""
+MEGABYTE = 1_048_576
+_BETWEEN = re.compile(r"[\s,]+")
+
+
+def or_empty(text: str | None) -> str:
+    return text or ""
+
+
+def stripped(text: str | None) -> str:
+    return (text or "").strip()
+
+
+def stripped_or_none(text: str | None) -> str | None:
+    return stripped(text) or None
+
+
+def or_nothing(texts: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the texts; none for None."""
+    return texts or ()
+
+
+def as_set(texts: Iterable[str] | None) -> frozenset[str]:
+    return frozenset(texts or ())
+
+
+def lowered(texts: Iterable[str] | None) -> frozenset[str]:
+    """Return the texts in lower case without white space around them, and without empty ones."""
+    return frozenset(text.strip().lower() for text in texts or () if text.strip())
+
+
+def filled(texts: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the entries that are neither null nor empty."""
+    return {name: text for name, text in texts.items() if text}
+
+
+def bytes_of_megabytes(number: int) -> int:
+    return number * MEGABYTE
+
+
+def at_least(least: float) -> Callable[[float], float]:
+    return lambda seconds: max(least, seconds)
+
+
+def none_for_zero(seconds: float | None) -> float | None:
+    return seconds or None
+
+
+def path_like(example: str) -> Callable[[str | None], str | None]:
+    """Return a conversion that accepts None and paths of routes. example: a path for the message."""
+
+    def check(text: str | None) -> str | None:
+        if text is not None and (not text.startswith("/") or any(letter in text for letter in "{}?# ")):
+            raise ValueError(f"{text!r} is no path such as {example}")
+        return text
+
+    return check
+
+
+def header_name(text: str | None) -> str | None:
+    """Return the name of a header, or None."""
+    if text is not None and not HEADER_NAME.fullmatch(text):
+        raise ValueError(f"{text!r} is not the name of a header")
+    return text
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, separated by blanks or commas."""
+    return [word for word in _BETWEEN.split(text) if word]
