@@ -15,7 +15,6 @@ from functools import cache
 from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 
 from rowcall.core.annotations import GROUPS
 from rowcall.core.config import table
@@ -89,7 +88,7 @@ def config_modules() -> dict[str, tuple[Key, ...]]:
     """Return the keys by module of their sections: `core.accounts.lockout` is `accounts.lockout`, and
     `core.accounts.options` is `accounts`.
     """
-    modules = {name: item.ROWS for name, item in vars(table).items() if isinstance(item, ModuleType)}
+    modules: dict[str, tuple[Key, ...]] = {}
     for section in table.SECTIONS:
         *_, folder, module = section.__module__.split(".")
         name = {"options": folder}.get(module, module if folder == "sections" else f"{folder}.{module}")

@@ -297,7 +297,7 @@ class LoginOptions:
     )
     login_path = text("LoginPath", None, "The endpoint with this path is a login.")
     logout_path = text("LogoutPath", None, "The endpoint with this path is a logout.")
-    basic: BasicOptions = part(BasicOptions)
+    basic_auth = part(BasicOptions)
     second_factor: str | None = None
     """Column with further second factors of the user; None: there is no such column."""
     argon2: Argon2 | None = None

@@ -228,12 +228,12 @@ HandlerOptions = LargeObjects | Folder | Csv | Excel | JsonLines | ObjectStore
 
 @section("Service:UploadOptions:UploadHandlers", "Upload handlers, which store or process files.")
 class UploadHandlers:
-    common: Common = part(Common)
-    large_objects: LargeObjects = part(LargeObjects)
-    folder: Folder = part(Folder)
-    csv: Csv = part(Csv)
-    excel: Excel = part(Excel)
-    json_lines: JsonLines = part(JsonLines)
+    common = part(Common)
+    large_objects = part(LargeObjects)
+    folder = part(Folder)
+    csv = part(Csv)
+    excel = part(Excel)
+    json_lines = part(JsonLines)
     object_store = part(ObjectStore)
 
 

@@ -28,7 +28,7 @@ class _UnusableError(Exception):
 
 def cache_options(settings: Settings) -> CacheOptions:
     if not settings.flag(_P + "Enabled"):
-        return CacheOptions()
+        return CacheOptions(redis="")
     profiles = tuple(_profiles(settings))
     if profiles:
         log.info("%d cache profiles are registered: %s", len(profiles), ", ".join(profile.name for profile in profiles))
