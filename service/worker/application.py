@@ -307,7 +307,7 @@ class Application:
         if snapshot.postgrest is None:
             return None
         from rowcall.service.postgrest.interface import PostgRestInterface
-        from rowcall.service.worker.postgrest_steps import steps_ahead
+        from rowcall.service.worker.postgrest_steps import anonymous_cache, steps_ahead
 
         # Its functions may leave settings in their sessions, which endpoints must not see.
         database = self._databases.with_own_pools(POSTGREST, self._options.target, self._options.database)
@@ -315,7 +315,8 @@ class Application:
         ahead = steps_ahead(options.path, self._for_all)
         limit = limit_named(self._for_all, options.rate_limiter)
         body_limit = self._options.http.body_limit
-        return PostgRestInterface(snapshot.postgrest, database.plain_runs(), body_limit, ahead, limit)
+        cache = anonymous_cache(snapshot.number, options, self._for_all)
+        return PostgRestInterface(snapshot.postgrest, database.plain_runs(), body_limit, ahead, limit, cache)
 
     def prepared_routes(self) -> tuple[Route, ...]:
         """Return all routes of the prepared schema snapshot."""
