@@ -13,6 +13,8 @@ HOISTED = ("statement_timeout", "plan_filter.statement_cost_limit", "default_tra
 TRANSACTION_ENDS = ("commit", "commit-allow-override", "rollback", "rollback-allow-override")
 OPENAPI_MODES = ("follow-privileges", "ignore-privileges", "disabled")
 APP_SETTINGS = "app.settings."
+ANONYMOUS_CACHE = "anonymous-cache"
+"""Key of a text in seconds, which PostgREST does not have."""
 FORBIDDEN_SCHEMAS = ("pg_catalog", "information_schema")
 
 
@@ -27,6 +29,8 @@ class PostgRestOptions:
     path: str = "/"
     rate_limiter: str | None = None
     """Name of the policy that limits all requests."""
+    anonymous_cache: float = 0.0
+    """Lifetime of cached results of anonymous callers; 0: they are not cached."""
     schemas: tuple[str, ...] = ("public",)
     extra_search_path: tuple[str, ...] = ("public",)
     anonymous_role: str | None = None
@@ -87,9 +91,15 @@ def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
         if schema in FORBIDDEN_SCHEMAS:
             raise InvalidOptionError(f"db-schemas does not allow schema: '{schema}'")
     origins = read.names("server-cors-allowed-origins", ())
+    anonymous_cache = float(read.text(ANONYMOUS_CACHE) or 0)
+    if anonymous_cache and read.text("db-pre-request") is not None:
+        raise InvalidOptionError(
+            "a cached response would skip the function of db-pre-request: AnonymousCache needs none"
+        )
     return PostgRestOptions(
         path=read.text("path") or "/",
         rate_limiter=read.text("rate-limiter-policy"),
+        anonymous_cache=anonymous_cache,
         schemas=schemas,
         extra_search_path=read.names("db-extra-search-path", ("public",), empty=True),
         anonymous_role=read.text("db-anon-role"),

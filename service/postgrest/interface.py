@@ -12,17 +12,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from rowcall.core.cache.entry import Entry
 from rowcall.core.errors.problems import Problem
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.postgrest.errors import ApiError
 from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.database.execution.plain_runs import PlainRuns
+from rowcall.service.postgrest.anonymous_cache import AnonymousCache
 from rowcall.service.postgrest.authentication import Authentication, TokenError
 from rowcall.service.postgrest.planning.planner import Planner
 from rowcall.service.postgrest.planning.work import Response, Work
 from rowcall.service.postgrest.request import WRITE_METHODS, ApiRequest, read_request, segments_of
 from rowcall.service.postgrest.responding import Responder
-from rowcall.service.postgrest.result import Result
+from rowcall.service.postgrest.result import Result, read_result
 from rowcall.service.postgrest.settings import RequestSettings
 from rowcall.service.postgrest.statement_cache import StatementCache
 from rowcall.service.postgrest.transactions import Transactions
@@ -33,6 +35,7 @@ from rowcall.service.request_context.request_context import (
     Step,
     Waiting,
 )
+from rowcall.service.shared_state.single_flight import LookupResult
 
 Ahead = Mapping[tuple[str, bool], tuple[Step, ...]]
 """Steps by method, and by whether a function is called."""
@@ -54,13 +57,16 @@ class PostgRestInterface:
         body_limit: int,
         ahead: Ahead,
         limit: Step | None,
+        cache: AnonymousCache | None = None,
     ) -> None:
-        """ahead: steps before those of the interface. limit: the step that requests a permit of the rate limiter."""
+        """ahead: steps before those of the interface. limit: the step that requests a permit of the rate limiter.
+        cache: of reads by anonymous callers."""
         self._options = options = catalogue.options
         self._authentication = Authentication(options)
         self._ahead = ahead
         self.limit = limit
         self.body_limit = body_limit
+        self.cache = cache
         self.responder = Responder(options)
         self.times = options.server_timing
         """Whether responses say how long the parts of a request took."""
@@ -121,6 +127,8 @@ class _Steps:
             raise error
         context.answered = True
         interface = self._interface
+        if interface.cache is not None:
+            interface.cache.release(context)
         interface.responder.send(context, interface.responder.error(error, context.scope, self._request))
 
     def _limit(self, limit: Step, context: RequestContext) -> Waiting:
@@ -176,6 +184,45 @@ class _Steps:
             self._work = work
             if self._timing is not None:
                 self._timing.mark("plan")
+            cache = self._interface.cache
+            if cache is not None and self._interface.transactions.is_one_segment(request, work):
+                return self._look_up(cache, context, request, work)
+            return self._run(context, request, work)
+        except (ApiError, Problem) as error:
+            self._fail(context, error)
+            return None
+
+    def _look_up(self, cache: AnonymousCache, context: RequestContext, request: ApiRequest, work: Work) -> Waiting:
+        key = cache.key(request, work, self._interface.transactions.shared_settings(request, work))
+        if key is None:
+            return self._run(context, request, work)
+        found: Any = cache.begin(key, 0)
+        if type(found) is not Entry and isinstance(found, Awaitable):
+            return self._wait_for_result(cache, context, found)
+        return self._use(cache, found, context)
+
+    async def _wait_for_result(
+        self, cache: AnonymousCache, context: RequestContext, waiting: Awaitable[LookupResult]
+    ) -> None:
+        """Wait for the result that an equal request computes."""
+        try:
+            found = await waiting
+        except Problem as error:
+            self._fail(context, error)
+        else:
+            context.follow((partial(self._use, cache, found), self._respond))
+
+    def _use(self, cache: AnonymousCache, found: LookupResult, context: RequestContext) -> Waiting:
+        """Answer with a cached result; without one, run the work."""
+        request, work = self._request, self._work
+        if request is None or work is None:
+            return None
+        try:
+            if isinstance(found, Entry):
+                cache.report(context, "hit")
+                context.answered = True
+                return self._send(context, work, read_result(found.body))
+            cache.miss(context, found)
             return self._run(context, request, work)
         except (ApiError, Problem) as error:
             self._fail(context, error)
@@ -211,6 +258,8 @@ class _Steps:
             if result is None:
                 context.follow((self._respond,))
                 return self._run(context, request, work, alone=True)
+            if self._interface.cache is not None:
+                self._interface.cache.keep(context, execution, result)
             return self._send(context, work, result)
         except (ApiError, Problem) as error:
             self._fail(context, error)

@@ -59,6 +59,22 @@ class RequestSettings:
         hoisted: Iterable[tuple[str, str]] = (),
     ) -> Values:
         """Return the settings of a request. hoisted: settings of the called function."""
+        result = self.shared(scope, schema, user, read_only=read_only, timezone=timezone, hoisted=hoisted)
+        headers, cookies = headers_and_cookies(scope)
+        result += (b"request.headers", headers, b"request.cookies", cookies)
+        return result
+
+    def shared(
+        self,
+        scope: Any,
+        schema: str,
+        user: Authenticated,
+        *,
+        read_only: bool,
+        timezone: str | None,
+        hoisted: Iterable[tuple[str, str]],
+    ) -> Values:
+        """Return the settings without headers and cookies."""
         # Sessions of this service have a time limit of their own, which requests of this interface do not.
         result: Values = [b"search_path", self._paths[schema], b"statement_timeout", self._timeout]
         if read_only:
@@ -67,7 +83,6 @@ class RequestSettings:
         for name, value in hoisted:
             if name != ISOLATION:
                 result += (name.encode(), value.encode())
-        headers, cookies = headers_and_cookies(scope)
         result += (
             b"role",
             user.role.encode(),
@@ -77,10 +92,6 @@ class RequestSettings:
             scope.method.encode(),
             b"request.path",
             scope.path.encode(),
-            b"request.headers",
-            headers,
-            b"request.cookies",
-            cookies,
         )
         if timezone is not None:
             result += (b"timezone", timezone.encode())

@@ -58,9 +58,7 @@ class Transactions:
     def begin(self, request: ApiRequest, work: Work, *, alone: bool = False) -> Execution | None:
         """Start work that is one segment; `finish` follows. None: `run` has to run it. alone: on a connection that no
         other request uses at the same time."""
-        if self._level(request, work) is not None or self._rolls_back(request) or work.estimate is not None:
-            return None
-        if work.check is not None and not work.read_only:
+        if not self.is_one_segment(request, work):
             return None
         cached = self._statements.find(work.statement, work.repeatable)
         ahead = ahead_of(self._values(request, work)) + self._before
@@ -70,6 +68,23 @@ class Transactions:
             return self._runs.begin(execution, request.disconnected, None if alone else cached.pace)
         except ValueError:
             raise _unsendable() from None
+
+    def is_one_segment(self, request: ApiRequest, work: Work) -> bool:
+        """Whether nothing of the transaction depends on a result."""
+        if self._level(request, work) is not None or self._rolls_back(request) or work.estimate is not None:
+            return False
+        return work.check is None or work.read_only
+
+    def shared_settings(self, request: ApiRequest, work: Work) -> Values:
+        """Return the settings of a request without headers and cookies."""
+        return self._settings.shared(
+            request.scope,
+            request.schema,
+            request.user,
+            read_only=work.read_only,
+            timezone=request.preferences.timezone,
+            hoisted=work.hoisted,
+        )
 
     def finish(self, request: ApiRequest, work: Work, execution: Execution) -> Result | None:
         """Return the result of an execution that `begin` has started; None: it has to run again, alone.

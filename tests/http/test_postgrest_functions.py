@@ -312,6 +312,17 @@ def test_calls(service: Service, case: Case) -> None:
     case.check(service.client)
 
 
+def test_calls_that_are_planned_once_have_arguments_of_their_own(service: Service) -> None:
+    for number in (1, 2, 1):
+        expected = [{"id": 1}, {"id": 2}] if number == 1 else [{"id": 3}]
+        Case("POST /rpc/arrivals?select=id", json=expected, body=f'{{"harbour":{number}}}').check(service.client)
+        Case("POST /rpc/text_of", json=str(number), body=f'[{{"a":"{number}"}}]').check(service.client)
+        Case("POST /rpc/size_text", json=number, body="x" * number, headers={"content-type": "text/plain"}).check(
+            service.client
+        )
+        Case("POST /rpc/text_of?x=eq.%00payload%00", 400, error("22021"), body='{"a":"b"}').check(service.client)
+
+
 def test_a_function_runs_once(service: Service, every_database: Database) -> None:
     before = every_database.value("select n from api.counter")
     Case("POST /rpc/count_up", text=str(before + 1), body="{}", headers={"prefer": "count=exact"}).check(service.client)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS, ConfigurationKey
-from rowcall.core.sections.declaration import choice, flag, integer, section, text, text_map
+from rowcall.core.sections.declaration import choice, flag, integer, interval, section, text, text_map
 
 
 def _declared(key: ConfigurationKey) -> Any:
@@ -23,6 +23,11 @@ class PostgRest:
     enabled = flag("Enabled", False, "Serve PostgREST's interface.")
     path = text("Path", "/", "Path below which it is served; endpoints and other paths of the service win over it.")
     rate_limiter = text("RateLimiterPolicy", None, "Rate limit of all requests below the path.")
+    anonymous_cache = interval(
+        "AnonymousCache",
+        None,
+        "Lifetime of cached results of reads by the anonymous role, for all of its requests. null: none is cached.",
+    )
     vars().update({key.name: _declared(key) for key in INTERFACE_KEYS})
     app_settings = text_map(
         "AppSettings", {}, "Settings `app.settings.NAME` of every transaction, by NAME.", secret=True

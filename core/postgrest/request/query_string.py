@@ -5,7 +5,10 @@ Source: PostgREST's documentation, URL Grammar.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TypeVar
 from urllib.parse import quote, unquote_plus
 
 from rowcall.core.postgrest import errors
@@ -23,6 +26,8 @@ from rowcall.core.postgrest.request.tree import (
 )
 
 _UNRESERVED = "-_.~"
+_IS_UNRESERVED = re.compile(r"[A-Za-z0-9_.~-]*").fullmatch
+Part = TypeVar("Part")
 _OPERATOR_STARTS = tuple(
     operator + end
     for operator in (*grammar.QUANTIFIED, *grammar.SIMPLE, *grammar.FULL_TEXT, "in", "is", "isdistinct")
@@ -36,8 +41,12 @@ def parameters(raw: bytes) -> list[tuple[str, str]]:
     for part in raw.decode("latin-1").replace(";", "&").split("&"):
         key, equals, value = part.partition("=")
         if equals:
-            result.append((unquote_plus(key, errors="replace"), unquote_plus(value, errors="replace")))
+            result.append((_decoded(key), _decoded(value)))
     return result
+
+
+def _decoded(text: str) -> str:
+    return unquote_plus(text, errors="replace") if "%" in text or "+" in text else text
 
 
 def parse_query(raw: bytes, *, function_arguments: bool = False) -> Query:
@@ -60,7 +69,7 @@ def parse_query(raw: bytes, *, function_arguments: bool = False) -> Query:
     for key, value in pairs:
         last = key.rpartition(".")[2]
         if key == "select":
-            select = grammar.select(value) if select is None else select
+            select = _part_of(value, _select, grammar.select) if select is None else select
         elif key == "columns":
             columns = grammar.names("columns parameter", value) if columns is None else columns
         elif key == "on_conflict":
@@ -68,19 +77,19 @@ def parse_query(raw: bytes, *, function_arguments: bool = False) -> Query:
         elif last == "order":
             path = _level(key)
             if path not in order:
-                order[path] = grammar.order(value)
+                order[path] = _part_of(value, _order, grammar.order)
         elif last in ("limit", "offset"):
             has_ranges = True
             number = _number(value)
             if number is not None:
                 (limits if last == "limit" else offsets)[_level(key)] = number
-        elif (logic_key := grammar.logic_key(key)) is not None:
+        elif (logic_key := _part_of(key, _logic_key, grammar.logic_key)) is not None:
             logic_path, negated, operator = logic_key
             logic.append((logic_path, grammar.logic(operator, negated, value)))
         elif function_arguments and not is_operation(value):
             arguments.append((key, value))
         else:
-            path, field = grammar.key_path(key)
+            path, field = _part_of(key, _key_path, grammar.key_path)
             filters.append((path, Condition(field, grammar.operation(value))))
             filter_keys.append(key)
     return Query(
@@ -96,6 +105,22 @@ def parse_query(raw: bytes, *, function_arguments: bool = False) -> Query:
         has_ranges=has_ranges,
         canonical=_canonical(pairs),
     )
+
+
+LONGEST = 256
+"""Characters of a part beyond which it is not remembered."""
+# Clients combine the same parts in many ways, and select lists are the longest ones.
+_select, _order, _logic_key, _key_path = (
+    lru_cache(maxsize=512)(grammar.select),
+    lru_cache(maxsize=512)(grammar.order),
+    lru_cache(maxsize=512)(grammar.logic_key),
+    lru_cache(maxsize=512)(grammar.key_path),
+)
+
+
+def _part_of(text: str, remembered: Callable[[str], Part], parse: Callable[[str], Part]) -> Part:
+    """Return a parsed part of a query string. Parts are immutable."""
+    return remembered(text) if len(text) <= LONGEST else parse(text)
 
 
 def is_operation(value: str) -> bool:
@@ -142,7 +167,11 @@ def _ranges(limits: dict[Path, int], offsets: dict[Path, int]) -> Iterable[tuple
 
 def _canonical(pairs: list[tuple[str, str]]) -> str:
     """Return the parameters sorted by key and encoded again, for `Content-Location`."""
-    return "&".join(f"{quote(key, _UNRESERVED)}={quote(value, _UNRESERVED)}" for key, value in sorted(pairs, key=_key))
+    return "&".join(f"{_encoded(key)}={_encoded(value)}" for key, value in sorted(pairs, key=_key))
+
+
+def _encoded(text: str) -> str:
+    return text if _IS_UNRESERVED(text) else quote(text, _UNRESERVED)
 
 
 def _key(pair: tuple[str, str]) -> str:

@@ -13,11 +13,15 @@ from urllib.parse import quote, unquote_plus
 
 from rowcall.core.postgrest.sql.output import Statement
 
-_SIMPLE = re.compile(rb"((?:not\.)?(?:eq|neq|gte|gt|lte|lt)\.)(.*)", re.DOTALL)
-_RESERVED = frozenset((b"select", b"columns", b"on_conflict", b"order", b"limit", b"offset", b"and", b"or"))
+_SIMPLE = re.compile(
+    rb"(?!(?:[^=]*\.)?(?:select|columns|on_conflict|order|limit|offset|and|or)=)"
+    rb"[^=]*=(?:not\.)?(?:eq|neq|gte|gt|lte|lt)\."
+)
+"""The part of a parameter before the value of a simple comparison."""
 _MARK = "\0{}\0"
 LONGEST = 2048
 """Bytes of a query string beyond which no shape is made."""
+_ENCODED_MARKS = [b"%%00%d%%00" % place for place in range(LONGEST)]
 
 
 def shape_of(raw: bytes) -> tuple[bytes, list[str]] | None:
@@ -27,11 +31,12 @@ def shape_of(raw: bytes) -> tuple[bytes, list[str]] | None:
     values: list[str] = []
     parts = raw.split(b"&")
     for place, part in enumerate(parts):
-        key, equals, text = part.partition(b"=")
-        match = _SIMPLE.fullmatch(text) if equals and key.rpartition(b".")[2] not in _RESERVED else None
+        match = _SIMPLE.match(part)
         if match is not None:
-            parts[place] = b"%s=%s%%00%d%%00" % (key, match[1], len(values))
-            values.append(unquote_plus(match[2].decode("latin-1"), errors="replace"))
+            end = match.end()
+            parts[place] = part[:end] + _ENCODED_MARKS[len(values)]
+            value = part[end:].decode("latin-1")
+            values.append(unquote_plus(value, errors="replace") if "%" in value or "+" in value else value)
     return b"&".join(parts), values
 
 
@@ -41,13 +46,15 @@ PAYLOAD_MARK = "\0payload\0"
 
 def filled(statement: Statement, values: Sequence[str], payload: str | None = None) -> Statement:
     """Return the statement with values in the places of the marks. payload: the text of a body."""
-    marks = {_MARK.format(place): value for place, value in enumerate(values)}
-    if payload is not None:
-        marks[PAYLOAD_MARK] = payload
-    parameters = tuple(
-        parameter if parameter is None else marks.get(parameter, parameter) for parameter in statement.parameters
-    )
-    return Statement(statement.sql, parameters)
+    parameters = [
+        parameter
+        if not parameter or parameter[0] != "\0"
+        else payload
+        if parameter == PAYLOAD_MARK
+        else values[int(parameter[1:-1])]
+        for parameter in statement.parameters
+    ]
+    return Statement(statement.sql, tuple(parameters))
 
 
 def uses_each_mark(statement: Statement, count: int) -> bool:

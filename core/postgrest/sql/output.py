@@ -9,6 +9,7 @@ the same for reads, writes and calls, so that one place reads it.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rowcall.core.postgrest.schema import MediaHandler
 from rowcall.core.text.naming import quote_qualified
@@ -24,8 +25,7 @@ COLUMNS = ("total", "rows", "body", "headers", "status", "inserted", "keys")
 the primary key of the only written row, for `Location`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """SQL and its parameters as texts of unknown type; None is NULL."""
 
     sql: str

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rowcall.core.config import Settings
 from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS, ConfigurationKey
-from rowcall.core.postgrest.options import InvalidOptionError, PostgRestOptions, options_of
+from rowcall.core.postgrest.options import ANONYMOUS_CACHE, InvalidOptionError, PostgRestOptions, options_of
 from rowcall.service.startup_error import StartupError
 
 
@@ -26,6 +26,11 @@ def interface_texts(settings: Settings) -> dict[str, str]:
         "path": settings.text_or_none("PostgRest:Path") or "/",
         "rate-limiter-policy": settings.text_or_none("PostgRest:RateLimiterPolicy") or "",
     }
+    seconds = settings.seconds_or_none("PostgRest:AnonymousCache")
+    if seconds:
+        if not settings.flag("CacheOptions:Enabled"):
+            raise StartupError("PostgRest:AnonymousCache needs CacheOptions:Enabled")
+        texts[ANONYMOUS_CACHE] = str(seconds)
     for key in INTERFACE_KEYS:
         texts[key.postgrest] = _text(settings, key)
     texts["jwt-secret"] = _content_of(texts["jwt-secret"], "jwt-secret")

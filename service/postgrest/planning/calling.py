@@ -5,20 +5,23 @@ Source: PostgREST's documentation, Functions as RPC.
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
 from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.errors import ApiError
 from rowcall.core.postgrest.functions import choose_function
 from rowcall.core.postgrest.negotiation import Negotiated, Shape, negotiate
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.plan import Plan, read_plan
 from rowcall.core.postgrest.request import ranges
-from rowcall.core.postgrest.request.payload import Payload, parse_payload
+from rowcall.core.postgrest.request.payload import Payload, PayloadKind, parse_payload
 from rowcall.core.postgrest.request.query_string import parse_query
+from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, filled
 from rowcall.core.postgrest.request.tree import Query
 from rowcall.core.postgrest.schema import Function, Schema
 from rowcall.core.postgrest.sql.calls import call_statement, is_scalar
-from rowcall.core.postgrest.sql.output import NO_BODY
+from rowcall.core.postgrest.sql.output import NO_BODY, Statement
 from rowcall.service.postgrest.planning.reading import is_plain, with_top_range
 from rowcall.service.postgrest.planning.work import Response, Work, explained
 from rowcall.service.postgrest.request import ApiRequest
@@ -26,44 +29,102 @@ from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 
 ISOLATION = "default_transaction_isolation"
+MOST_SHAPES = 1000
+"""Planned calls that a worker keeps. The oldest one is dropped beyond."""
 
 
-def plan_call(
-    schema: Schema, options: PostgRestOptions, request: ApiRequest, body: bytes, responder: Responder
-) -> Work:
-    """Return the work of a call. Raises `ApiError`."""
-    query = with_top_range(parse_query(request.query, function_arguments=request.reads), request)
-    payload = None if request.reads else _payload(request, query, body)
-    names = [name for name, _ in query.arguments] if payload is None else payload.keys
-    function = choose_function(schema, (request.schema, request.name), names, payload)
-    plan = _plan(schema, options, function, query)
-    negotiated = negotiate(request.accept, schema, _shape(function), plans=options.plans, plain_select=is_plain(query))
-    request.preferences.check()
-    check = _check(request, function, negotiated)
-    statement = call_statement(
-        schema,
-        function,
-        plan,
-        query.arguments,
-        payload,
-        output=NO_BODY if request.method == "HEAD" or function.returns_void else negotiated.output,
-        count=request.preferences.count in ("exact", "estimated"),
-    )
-    settings = tuple(item for item in function.settings if item[0] in options.hoisted_settings)
-    work = Work(
-        statement,
-        partial(_respond, request, function, plan, negotiated, responder),
-        read_only=request.reads or function.volatility != "v",
-        check=check,
-        hoisted=settings,
-        isolation=next((value for name, value in settings if name == ISOLATION), None),
-        repeatable=function.volatility != "v",
-    )
-    return explained(work, negotiated)
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A planned call. check, settings: of the transaction."""
+
+    function: Function
+    plan: Plan
+    negotiated: Negotiated
+    check: partial[None] | None
+    settings: tuple[tuple[str, str], ...]
+    statement: Statement
 
 
-def _payload(request: ApiRequest, query: Query, body: bytes) -> Payload:
-    return parse_payload(body, request.scope.headers.get("content-type"), query.columns, function=True)
+class CallPlanner:
+    """Plans calls with one schema snapshot. Those by POST with the same names of arguments are planned once."""
+
+    def __init__(self, schema: Schema, options: PostgRestOptions, responder: Responder) -> None:
+        self._schema = schema
+        self._options = options
+        self._responder = responder
+        self._calls: dict[tuple[object, ...], _Call] = {}
+
+    def plan(self, request: ApiRequest, body: bytes) -> Work:
+        """Return the work of a call. Raises `ApiError`."""
+        raw = request.query
+        if request.reads:
+            query = with_top_range(parse_query(raw, function_arguments=True), request)
+            call = self._planned(request, query, None)
+            return self._work(request, call, call.statement)
+        query = _parsed(raw)
+        payload = parse_payload(body, request.scope.headers.get("content-type"), query.columns, function=True)
+        known = None if payload.kind is PayloadKind.FORM or b"%00" in raw else self._known(request, raw, query, payload)
+        if known is None:
+            call = self._planned(request, query, payload)
+            return self._work(request, call, call.statement)
+        return self._work(request, known, filled(known.statement, (), payload.text))
+
+    def _known(self, request: ApiRequest, raw: bytes, query: Query, payload: Payload) -> _Call | None:
+        """Return the call with a mark in the place of the body; None if it has to be planned with its body."""
+        form = (payload.kind.value, payload.keys, payload.is_array, payload.raw_type)
+        key = (request.schema, request.name, request.accept, request.preferences, raw, form)
+        call = self._calls.get(key)
+        if call is not None:
+            return call
+        try:
+            call = self._planned(request, query, replace(payload, text=PAYLOAD_MARK))
+        except ApiError:
+            return None
+        while len(self._calls) >= MOST_SHAPES:
+            del self._calls[next(iter(self._calls))]
+        self._calls[key] = call
+        return call
+
+    def _planned(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Call:
+        schema, options = self._schema, self._options
+        names = [name for name, _ in query.arguments] if payload is None else payload.keys
+        function = choose_function(schema, (request.schema, request.name), names, payload)
+        plan = _plan(schema, options, function, query)
+        negotiated = negotiate(
+            request.accept, schema, _shape(function), plans=options.plans, plain_select=is_plain(query)
+        )
+        request.preferences.check()
+        check = _check(request, function, negotiated)
+        statement = call_statement(
+            schema,
+            function,
+            plan,
+            query.arguments,
+            payload,
+            output=NO_BODY if request.method == "HEAD" or function.returns_void else negotiated.output,
+            count=request.preferences.count in ("exact", "estimated"),
+        )
+        settings = tuple(item for item in function.settings if item[0] in options.hoisted_settings)
+        return _Call(function, plan, negotiated, check, settings, statement)
+
+    def _work(self, request: ApiRequest, call: _Call, statement: Statement) -> Work:
+        function, negotiated = call.function, call.negotiated
+        work = Work(
+            statement,
+            partial(_respond, request, function, call.plan, negotiated, self._responder),
+            read_only=request.reads or function.volatility != "v",
+            check=call.check,
+            hoisted=call.settings,
+            isolation=next((value for name, value in call.settings if name == ISOLATION), None),
+            repeatable=function.volatility != "v",
+        )
+        return explained(work, negotiated)
+
+
+@lru_cache(maxsize=512)
+def _parsed(raw: bytes) -> Query:
+    """Parse the query string of a call by POST. Raises `ApiError` (`PGRST100`, `103`)."""
+    return parse_query(raw)
 
 
 def _plan(schema: Schema, options: PostgRestOptions, function: Function, query: Query) -> Plan:

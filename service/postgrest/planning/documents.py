@@ -34,6 +34,8 @@ class Documents:
         self._kept: dict[Key, bytes] = {}
         self._kept_bytes = 0
         self._building: dict[Key, asyncio.Task[bytes]] = {}
+        self._turn = asyncio.Lock()
+        """One document at a time: requests with many hosts must not hold many unfinished ones."""
 
     async def document(self, namespace: str, host: str, privileges: bytes) -> bytes:
         """Return the document of a schema. privileges: result of `privileges_statement`."""
@@ -49,7 +51,12 @@ class Documents:
         return await asyncio.shield(task)
 
     async def _build(self, key: Key) -> bytes:
-        namespace, host, privileges = key
+        async with self._turn:
+            document = await self._joined(*key)
+        self._keep(key, document)
+        return document
+
+    async def _joined(self, namespace: str, host: str, privileges: bytes) -> bytes:
         body = io.BytesIO()
         until = perf_counter() + SLICE
         for part in document_parts(self._schema, namespace, self._options, read_privileges(privileges), host):
@@ -57,9 +64,7 @@ class Documents:
             if perf_counter() > until:
                 await asyncio.sleep(0)
                 until = perf_counter() + SLICE
-        document = body.getvalue()
-        self._keep(key, document)
-        return document
+        return body.getvalue()
 
     def _keep(self, key: Key, document: bytes) -> None:
         if len(document) > self._most_bytes:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.schema import Schema
-from rowcall.service.postgrest.planning.calling import plan_call
+from rowcall.service.postgrest.planning.calling import CallPlanner
 from rowcall.service.postgrest.planning.describing import options_response, plan_root
 from rowcall.service.postgrest.planning.documents import Documents
 from rowcall.service.postgrest.planning.reading import ReadPlanner
@@ -26,6 +26,7 @@ class Planner:
         self._responder = responder
         self._reads = ReadPlanner(schema, options, responder)
         self._documents = Documents(schema, options)
+        self._calls = CallPlanner(schema, options, responder)
         self._writes = WritePlanner(schema, options, responder)
 
     def plan(self, request: ApiRequest, body: bytes) -> Work | Response:
@@ -36,11 +37,11 @@ class Planner:
             case Resource.ROOT if self._options.root_function is not None:
                 name = self._options.root_function.rpartition(".")[2]
                 called = replace(request, resource=Resource.FUNCTION, name=name)
-                return plan_call(self._schema, self._options, called, body, self._responder)
+                return self._calls.plan(called, body)
             case Resource.ROOT:
                 return plan_root(self._documents, self._options, request)
             case Resource.FUNCTION:
-                return plan_call(self._schema, self._options, request, body, self._responder)
+                return self._calls.plan(request, body)
         if request.reads:
             return self._reads.plan(request)
         return self._writes.plan(request, body)

@@ -41,6 +41,8 @@ class _Read:
     counting: Counting
     statement: Statement
     estimate: Statement | None
+    headers: tuple[object, object]
+    """Accepted types and preferences of the request, which are part of its key."""
 
 
 class ReadPlanner:
@@ -64,7 +66,10 @@ class ReadPlanner:
     def _read_of_shape(self, request: ApiRequest, shape: bytes, count: int) -> _Read | None:
         """Return the read of a shape; None if it has to be planned with its values, for example to report an error."""
         header = request.scope.headers.get("range") if request.method == "GET" else None
-        key = (request.schema, request.name, request.method, request.accept, request.preferences, header, shape)
+        # Equal headers give the same objects, and hashing them takes longer than all the rest. The read refers to them,
+        # so that no others get their ids.
+        headers = id(request.accept), id(request.preferences)
+        key = (request.schema, request.name, request.method, headers, header, shape)
         read = self._shapes.get(key)
         if read is not None:
             return read
@@ -103,7 +108,7 @@ class ReadPlanner:
             count_limit=counting.limit,
         )
         estimate = estimate_statement(schema, plan) if counting.estimated and negotiated.plan is None else None
-        return _Read(query, plan, negotiated, counting, statement, estimate)
+        return _Read(query, plan, negotiated, counting, statement, estimate, (request.accept, request.preferences))
 
     def _work(self, request: ApiRequest, read: _Read, values: Sequence[str]) -> Work:
         statement, estimate = read.statement, read.estimate

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from rowcall.core.postgrest.negotiation import Negotiated
 from rowcall.core.postgrest.response_headers import VARY
@@ -25,8 +26,7 @@ class Response:
     body: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """One transaction and its response.
 
     statement: the main statement. respond: result → response, or an awaitable of it if that takes long; raises
@@ -59,4 +59,4 @@ def explained(work: Work, negotiated: Negotiated) -> Work:
     def respond(result: Result) -> Response:
         return Response(200, [("Content-Type", negotiated.content_type), VARY], result.body)
 
-    return replace(work, statement=statement, respond=respond, check=None, raw=True)
+    return work._replace(statement=statement, respond=respond, check=None, raw=True)

@@ -1,0 +1,79 @@
+"""Cache of reads by anonymous callers: the result row of the main statement, from which each response is made.
+
+A result is found by everything that its transaction contains, except headers and cookies of the request, as it serves
+callers who send others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rowcall.core.cache.entry import Entry
+from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.ext.driver.execution import Execution
+from rowcall.service.database.preamble import Values
+from rowcall.service.postgrest.planning.work import Work
+from rowcall.service.postgrest.request import ApiRequest
+from rowcall.service.postgrest.result import Result
+from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.shared_state.single_flight import CacheBackend, CacheLease, NotShared, ending
+
+Report = Callable[[RequestContext, str], None]
+
+
+class AnonymousCache:
+    """Keys and lifetime of the cached results. report: records `hit`, `miss` or `bypass`."""
+
+    def __init__(
+        self, backend: CacheBackend, options: PostgRestOptions, snapshot: int, largest: int, report: Report | None
+    ) -> None:
+        """snapshot: number of the schema snapshot, whose end ends its entries. largest: bytes from which a result is
+        not stored."""
+        self._role = options.anonymous_role
+        self._seconds = options.anonymous_cache
+        self._prefix = b"postgrest\0%d" % snapshot
+        self._largest = largest
+        self._report = report
+        self.begin = backend.begin
+
+    def key(self, request: ApiRequest, work: Work, settings: Values) -> bytes | None:
+        """Return the key of a read; None: its result is not shared. settings: without headers and cookies."""
+        if not (request.reads and work.repeatable) or work.raw or request.user.role != self._role:
+            return None
+        parts = [self._prefix, *(part or b"" for part in settings), work.statement.sql.encode()]
+        parts += [b"n" if value is None else b"t" + value.encode() for value in work.statement.parameters]
+        key = b"\0".join(parts)
+        # A NUL within a part would make keys ambiguous. PostgreSQL refuses it.
+        return key if key.count(b"\0") == len(parts) else None
+
+    def miss(self, context: RequestContext, found: CacheLease | NotShared) -> None:
+        """Let the request compute a result: for itself, or with a lease for all that wait for it."""
+        if isinstance(found, NotShared):
+            self.report(context, "bypass")
+            return
+        self.report(context, "miss")
+        context.lease = found
+        context.at_end(ending)
+
+    def report(self, context: RequestContext, word: str) -> None:
+        if self._report is not None:
+            self._report(context, word)
+
+    def keep(self, context: RequestContext, execution: Execution, result: Result) -> None:
+        """Store the result if this request has a lease. One that sets headers or status is for one caller only."""
+        lease: CacheLease | None = context.lease
+        if lease is None:
+            return
+        context.lease = None
+        body = execution.body or b""
+        if result.headers is not None or result.status is not None or len(body) >= self._largest:
+            lease.pass_on()
+        else:
+            lease.keep(Entry(body, execution.rows), self._seconds)
+
+    def release(self, context: RequestContext) -> None:
+        """Let each waiting request compute its own result, after an error."""
+        lease: CacheLease | None = context.lease
+        if lease is not None:
+            context.lease = None
+            lease.pass_on()
