@@ -283,3 +283,5 @@ class JobRunner:
             "select rowcall.fail_job(%s::uuid, %s, %s, %s::float8, %s)",
             job.id, job.attempt, reason[:MOST_MESSAGE], delay, state,
         )  # fmt: skip
+        # Nothing notifies workers of the next attempt, so this one has to look when it is due.
+        self._wake.set()
