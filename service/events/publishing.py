@@ -87,7 +87,7 @@ class _AtOnce:
             self._publisher.publish(event)
 
     def _event(self, message: str, hint: str | None) -> Event | None:
-        """Return the event for a notice, or None if no subscriber may receive it: that of a job without its tenant."""
+        """Return the event for a notice, or None if its tenant is unknown, as in a job enqueued in SQL."""
         if self._execution is None:
             self._execution = self._publisher.execution_of(self._context)
             self._tenant = self._publisher.tenant_of(self._context)

@@ -33,7 +33,8 @@ begin
         on conflict (endpoint, unique_key) where unique_key is not null and state in ('waiting', 'running') do nothing
         returning id into made;
         if made is not null then
-            perform pg_notify('rowcall_jobs', _queue);
+            -- Workers look at once for a job that is due, and for the time of one that is due later.
+            perform pg_notify('rowcall_jobs', case when _run_at > clock_timestamp() then 'later' else _queue end);
             return made;
         end if;
         select id into made from rowcall.job
@@ -66,6 +67,12 @@ set enable_mergejoin = off set jit = off as $$
 declare
     taken rowcall.job[];
 begin
+    -- Several workers look for each job that is enqueued, and all but one in vain.
+    if not exists (
+        select from rowcall.job
+        where state = 'waiting' and run_at <= statement_timestamp() and endpoint = any (_endpoints)) then
+        return;
+    end if;
     for attempt in 1 .. 5 loop
         begin
             with found as (

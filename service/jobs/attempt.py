@@ -16,6 +16,7 @@ from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.jobs.job import Job, bind_arguments
 from rowcall.service.request.subrequests import CapturedResponse, SubrequestScope
 from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.surroundings import headers_of_tenant
 
 CANCEL_WITHIN = 10.0
 _UNFIT = 400
@@ -66,6 +67,8 @@ async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: St
         return Attempt(_UNFIT, "it was interrupted too often, by lost workers or the service", retry=False)
     capture = CapturedResponse(_Caller(job))
     headers = [] if job.trace is None else [("traceparent", job.trace)]
+    if endpoint.options.tenant is not None and job.tenant is not None:
+        headers += headers_of_tenant(endpoint.options.tenant, job.tenant)
     context = RequestContext(SubrequestScope(endpoint.method, endpoint.path, "", headers, 1), capture)
     context.scope.job = job
     context.user = job.user(auth)

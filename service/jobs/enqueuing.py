@@ -11,6 +11,7 @@ from rowcall.service.jobs.job import arguments_of, names_of
 from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.surroundings import tenant_of
 from rowcall.service.request_context.trace import trace_of
 
 _ADD = (
@@ -39,7 +40,8 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
         user = context.user
         claims = None if user is None else orjson.dumps([list(claim) for claim in user.claims])
         name, queue, priority = fixed
-        arguments = b'{"signature":' + orjson.dumps(signature) + b',"values":' + values + b"}"
+        tenant = orjson.dumps(tenant_of(endpoint.options.tenant, context))
+        arguments = b'{"signature":' + orjson.dumps(signature) + b',"tenant":' + tenant + b',"values":' + values + b"}"
         unique = None if chosen is None else _key(context, chosen)
         limited = prefix + _key(context, serial) if serial else None
         trace = trace_of(context.protocol)

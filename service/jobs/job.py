@@ -56,6 +56,12 @@ class Job:
         """Number of this attempt, from 1, among those that count."""
         return self.attempt - min(self.interruptions, MOST_INTERRUPTIONS)
 
+    @property
+    def tenant(self) -> str | None:
+        """Tenant of the request that enqueued it. None for jobs enqueued in SQL, which have claims only."""
+        tenant = self.arguments.get("tenant") if self.bound and isinstance(self.arguments, Mapping) else None
+        return tenant if isinstance(tenant, str) else None
+
     def interrupt(self, reason: str) -> None:
         """Record that the attempt ends for a reason of the service, unless the caller has cancelled it before."""
         if not self.cancelled.is_set():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import random
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -27,6 +28,8 @@ from rowcall.service.jobs.schedules import Schedules
 log = logging.getLogger("rowcall.jobs")
 
 CHANNEL = "rowcall_jobs"
+LATER = "later"
+"""Payload of the notification of a job that is not due yet."""
 LONGEST_WAIT = 10.0
 """Seconds after which a worker looks for jobs without a notification."""
 GRACE = 10.0
@@ -43,6 +46,7 @@ _TAKE = (
     " serial_key is not null"
     " from rowcall.take_jobs(%s::text[], %s::text[], %s)"
 )
+_TAKE_OF_ALL = _TAKE.replace("take_jobs(%s::text[], ", "take_of_all_queues(")
 _TAKE_WITHIN = _TAKE.replace("take_jobs(", "take_jobs_within(").removesuffix(")") + ", %s::text[], %s::int[])"
 STOP_WITHIN = 3.0
 """Seconds for the ends of cancelled jobs when the worker stops."""
@@ -75,6 +79,8 @@ class JobRunner:
         self._running: dict[str, Job] = {}
         self._more = False
         """Further jobs may be due: there was no room for them when this worker looked last."""
+        self._due = 0.0
+        """Time of the event loop at which a job may be due; in the past: it has to be asked for."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
 
@@ -84,10 +90,12 @@ class JobRunner:
         self._schedules = Schedules(
             endpoint for endpoint in jobs.endpoints.values() if endpoint.options.schedule is not None
         )
+        self._due = 0.0
         self._wake.set()
 
     async def run(self) -> None:
         """Take and run jobs until the connection is lost. Raises `psycopg.Error`."""
+        self._due = 0.0
         async with self._queue.open(CHANNEL, self._notified):
             await self._work()
 
@@ -118,8 +126,10 @@ class JobRunner:
         word, _, number = payload.partition(" ")
         if word == "cancel" and number in self._running:
             self._running[number].cancelled.set()
-        else:
-            self._wake.set()
+            return
+        if word == LATER:
+            self._due = 0.0
+        self._wake.set()
 
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
@@ -140,7 +150,10 @@ class JobRunner:
                 await asyncio.sleep(GATHER)
             free = self._options.concurrency - len(self._running)
             self._more = free <= 0 or await self._take(free) >= free
-            pause = TIDY if self._more else min(TIDY, await self._next())
+            if not self._more and (self._options.limits or self._due <= loop.time()):
+                self._due = math.inf  # until a notification, which may come while the database is asked
+                self._due = min(self._due, loop.time() + min(TIDY, await self._next()))
+            pause = TIDY if self._more else max(0.0, self._due - loop.time())
             await self._wait(min(pause, self._schedules.pause()))
 
     async def _wait(self, seconds: float) -> None:
@@ -156,8 +169,10 @@ class JobRunner:
             rows = await self._queue.query(
                 _TAKE_WITHIN, list(self._jobs.endpoints), queues, most, list(names), list(numbers)
             )
-        else:
+        elif queues is not None:
             rows = await self._queue.query(_TAKE, list(self._jobs.endpoints), queues, most)
+        else:
+            rows = await self._queue.query(_TAKE_OF_ALL, list(self._jobs.endpoints), most)
         for number, endpoint, attempt, arguments, bound, claims, trace, interruptions, has_key in rows:
             job = Job(
                 number,
@@ -283,3 +298,6 @@ class JobRunner:
             "select rowcall.fail_job(%s::uuid, %s, %s, %s::float8, %s)",
             job.id, job.attempt, reason[:MOST_MESSAGE], delay, state,
         )  # fmt: skip
+        # Nothing notifies workers of the next attempt, so this one has to look when it is due.
+        self._due = 0.0
+        self._wake.set()

@@ -16,7 +16,7 @@ from rowcall.service.postgrest.planning.work import Work
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.result import Result
 from rowcall.service.request_context.request_context import RequestContext
-from rowcall.service.shared_state.single_flight import CacheBackend, CacheLease, NotShared, ending
+from rowcall.service.shared_state.single_flight import CacheBackend, CacheLease, NotShareable, ending
 
 Report = Callable[[RequestContext, str], None]
 
@@ -46,9 +46,9 @@ class AnonymousCache:
         # A NUL within a part would make keys ambiguous. PostgreSQL refuses it.
         return key if key.count(b"\0") == len(parts) else None
 
-    def miss(self, context: RequestContext, found: CacheLease | NotShared) -> None:
+    def miss(self, context: RequestContext, found: CacheLease | NotShareable) -> None:
         """Let the request compute a result: for itself, or with a lease for all that wait for it."""
-        if isinstance(found, NotShared):
+        if isinstance(found, NotShareable):
             self.report(context, "bypass")
             return
         self.report(context, "miss")

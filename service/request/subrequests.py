@@ -97,7 +97,8 @@ class SubrequestScope:
         self.method = method
         self.path = self.raw_path = path
         self.query_string = query
-        self.headers = _SubrequestHeaders([("host", "localhost"), *headers])
+        has_host = any(name == "host" for name, _ in headers)
+        self.headers = _SubrequestHeaders(headers if has_host else [("host", "localhost"), *headers])
         self.depth = depth
         self.client = client
         self.scheme = scheme

@@ -23,6 +23,13 @@ def tenant_of(tenant: Tenant | None, context: RequestContext) -> str | None:
     return _value(tenant.place, tenant.name, context) or None
 
 
+def headers_of_tenant(tenant: Tenant, value: str) -> list[tuple[str, str]]:
+    """Return headers with which `tenant_of` returns the value. A claim needs none, as it is the user's."""
+    if tenant.place is ValuePlace.HEADER:
+        return [(tenant.name, value)]
+    return [("host", tenant.name.replace("*", value))] if tenant.place is ValuePlace.HOST else []
+
+
 def _of_host(pattern: str, context: RequestContext) -> str | None:
     """Return the part of the host name in the place of the `*`."""
     scope = context.scope

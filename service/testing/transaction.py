@@ -20,7 +20,8 @@ class NestedTransaction(Transaction):
     """Ends without ending the transaction of the test. changed: names of the settings that the request changes."""
 
     def __init__(self, *arguments: Any, session: Session | None, changed: Sequence[str], **named: Any) -> None:
-        super().__init__(*arguments, **named)
+        # No guarded statements: they are prepared, and a test may deallocate any statement.
+        super().__init__(*arguments, **{**named, "statement_on": None})
         self._session = session
         self._changed = changed
         self._rolled_back: asyncio.Future[None] | None = None

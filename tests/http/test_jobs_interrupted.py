@@ -127,6 +127,23 @@ def test_a_reload_while_it_runs(start: Start, own_database: Database) -> None:
     assert ended(own_database) == [("done", 1, 0)]
 
 
+def test_a_routine_that_is_replaced(start: Start, own_database: Database) -> None:
+    """Its statement is guarded after some runs, and refused by PostgreSQL when the definition has changed."""
+    note = "create or replace function note() returns void language sql as $$ insert into work values ('{}') $$"
+    own_database.execute(note.format("first"))
+    own_database.execute("comment on function note() is 'HTTP POST /note\njob retries 0'")
+    start(**{"Jobs:Concurrency": "2"})
+    many = "select rowcall.enqueue('POST /note') from generate_series(1, 60)"
+    own_database.execute(many)
+    assert {state for state, _, _ in ended(own_database)} == {"done"}
+    own_database.execute(f"begin; {note.format('second')}; {many}; commit")
+    assert {state for state, _, _ in ended(own_database)} == {"done"}
+    assert own_database.fetch("select what, count(*) from work group by 1 order by 1") == [
+        ("first", 60),
+        ("second", 60),
+    ]
+
+
 def test_interruptions_are_bounded(start: Start, own_database: Database) -> None:
     start()
     own_database.execute(

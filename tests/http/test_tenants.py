@@ -8,10 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from rowcall.service.installation.script import install_sql
 from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -47,6 +49,17 @@ tenant from claim org';
 create function of_host() returns text language sql stable as $$ select current_setting('request.tenant', true) $$;
 comment on function of_host() is 'HTTP GET /of-host
 tenant from host *.shop.example';
+create table job_run (tenant text);
+create function record_tenant() returns void language sql as $$
+  insert into job_run values (current_setting('request.tenant', true)) $$;
+comment on function record_tenant() is 'HTTP POST /record-tenant
+tenant from header X-Tenant
+job';
+create function record_host() returns void language sql as $$
+  insert into job_run values (current_setting('request.tenant', true)) $$;
+comment on function record_host() is 'HTTP POST /record-host
+tenant from host *.shop.example
+job';
 create function without() returns text language sql stable as $$
   select concat_ws('|', coalesce(current_setting('app.tenant', true), ''), current_setting('search_path'),
     current_setting('TimeZone')) $$;
@@ -80,9 +93,11 @@ def service(database: Database, serve: Serve) -> Service:
     settings = {
         "Auth:CookieAuth": "true",
         "CacheOptions:Enabled": "true",
+        "Jobs:Enabled": "true",
         "Service:RequiresAuthorization": "false",
         "ConnectionSettings:Pool:SharedConnections": "2",
     }
+    database.execute(install_sql())
     return serve(database, SQL, settings, workers=2)
 
 
@@ -94,6 +109,15 @@ def test_the_schema_of_the_tenant_is_searched_first(service: Service) -> None:
     assert of(service, "/items", "red").json() == [{"owner": "red", "n": 3}]
     assert of(service, "/items", "blue").json() == [{"owner": "blue", "n": 5}]
     assert of(service, "/items", "Odd-1").json() == [{"owner": "odd", "n": 1}]
+
+
+def test_jobs_run_for_the_tenant_of_their_request(service: Service, database: Database) -> None:
+    for tenant in ("red", "blue"):
+        assert service.post("/record-tenant", headers={"x-tenant": tenant}).status_code == 202
+    assert service.post("/record-host", headers={"host": "green.shop.example"}).status_code == 202
+    tenants = "select tenant from job_run order by tenant"
+    wait_until(lambda: len(database.fetch(tenants)) == 3, "the jobs have ended")
+    assert database.fetch(tenants) == [("blue",), ("green",), ("red",)]
 
 
 @pytest.mark.parametrize("path", ["/items", "/cached-items"])
