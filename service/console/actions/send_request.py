@@ -173,7 +173,7 @@ def _read_on(
 ) -> None:
     """Read the response until its end, in a thread of its own.
 
-    opened: gets the socket. closed: nobody reads the results any more.
+    opened: gets the socket. closed: the results are not read any more.
     """
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     try:
