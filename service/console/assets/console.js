@@ -167,7 +167,8 @@ async function show() {
   leave = () => {};
   say("");
   const [name, query] = (location.hash.slice(1) || "overview").split("?");
-  const page = DETAILS[name] ?? PAGES[name] ?? overview;
+  const known = { ...PAGES, ...DETAILS };
+  const page = Object.hasOwn(known, name) ? known[name] : overview;
   for (const anchor of document.querySelectorAll("nav a")) {
     if (anchor.getAttribute("href") === `#${name}`) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");
