@@ -65,7 +65,7 @@ def http_files(
 
 def _request(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions) -> str:
     head = "".join(f"{line}\n" for line in _head(endpoint, definitions, options))
-    return f"{head}{_sent(endpoint, options)}\n\n###\n\n"
+    return f"{head}{example_request(endpoint, options)}\n\n###\n\n"
 
 
 def _head(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions) -> Iterator[str]:
@@ -78,7 +78,8 @@ def _head(endpoint: Endpoint, definitions: Definitions, options: HttpFileOptions
     yield from (f"// {line}" for line in endpoint.prose)
 
 
-def _sent(endpoint: Endpoint, options: HttpFileOptions) -> str:
+def example_request(endpoint: Endpoint, options: HttpFileOptions) -> str:
+    """Return an example request with `{{host}}` in place of the base URL."""
     automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
     raw = endpoint.raw_body
     shown = [

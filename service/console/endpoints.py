@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from rowcall.core.building.description import described
+from rowcall.core.documents.http_files import HttpFileOptions, example_request
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.core.events.stream_path import stream_path
@@ -76,6 +77,7 @@ def endpoint(sources: Sources, counts: Counts, query: Mapping[str, str], definit
         "sql": definitions.definition(item.routine.oid) if item.routine.source is None else None,
         "conditions": list(item.access.conditions),
         "description": described(item),
+        "example": _example(item, sources),
         "stream": stream_path(item, options.events.level),
         "signIn": [{"method": other.method, "path": other.path} for other in snapshot.endpoints if other.options.login],
         "apiKeyHeader": None if options.auth.api_keys is None else options.auth.api_keys.header,
@@ -90,6 +92,13 @@ def named_endpoint(snapshot: SchemaSnapshot, query: Mapping[str, str]) -> list[E
     if not found:
         raise Problem(404, f"there is no endpoint {method[:20]} {path[:200]}; /console/api/endpoints lists them")
     return found
+
+
+def _example(item: Endpoint, sources: Sources) -> str:
+    """Return an example request as text, with the address of the service."""
+    host = next(iter(sources.urls()), "")
+    options = HttpFileOptions("", host, claims=sources.options.auth.mapping)
+    return example_request(item, options).replace("{{host}}", host, 1)
 
 
 def _groups(item: Endpoint, by: str) -> tuple[str, ...]:

@@ -18,8 +18,10 @@ from rowcall.core.operations.percentiles import percentile
 from rowcall.ext.driver.meter import bounds
 from rowcall.service.console.sources import Sources
 from rowcall.service.console.traffic import BUCKETS, Name, Traffic
+from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.metrics.report import STATUSES, Process, Processes, gauges
 from rowcall.service.metrics.segments import Row, read
+from rowcall.service.options.worker import WorkerOptions
 
 _FRESH = 0.9
 """Seconds for which a sample serves further requests."""
@@ -127,7 +129,7 @@ class Load:
                 "misses": after.totals["cache_misses"],
                 "ratio": _ratio(changes["cache_hits"], changes["cache_misses"]),
             },
-            "pools": _pools(reported),
+            "pools": _pools(reported, self._sources.options, len(samples)),
             "streams": [dict(labels) | {"open": value} for labels, value in _values(reported, "rowcall_event_streams")],
             "silentWorkers": samples.count(None),
             "processes": self._process_list(),
@@ -170,7 +172,8 @@ def _counted(numbers: Mapping[str, float]) -> dict[str, Any]:
     }
 
 
-def _pools(reported: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _pools(reported: Mapping[str, Any], options: WorkerOptions, workers: int) -> list[dict[str, Any]]:
+    """Return the load of each pool of all workers. most: executions that can be in flight; further ones wait."""
     pools: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
     for name, member in (
         ("rowcall_database_connections", "connections"),
@@ -179,9 +182,24 @@ def _pools(reported: Mapping[str, Any]) -> list[dict[str, Any]]:
     ):
         for labels, value in _values(reported, name):
             described = dict(labels)
-            pool = {"connection": described.get("connection"), "pool": described.get("lane")}
+            pool: dict[str, Any] = {"connection": described.get("connection"), "pool": described.get("lane")}
             pools.setdefault(labels, pool)[member] = value
+    for pool in pools.values():
+        other = options.others.get(str(pool["connection"]).casefold())
+        sizes = (options.database if other is None else other.options).pools
+        most = _capacity(pool["pool"], sizes) * workers
+        pool["most"] = most
+        pool["saturation"] = pool["inFlight"] / most if most else None
     return list(pools.values())
+
+
+def _capacity(name: str | None, options: PoolOptions) -> int:
+    """Return how many executions a pool of a worker runs at a time."""
+    if name == "exclusive":
+        return options.dedicated_connections
+    if name == "write":
+        return options.write_connections * options.write_depth
+    return options.pipelined_connections * options.pipelined_depth
 
 
 def _values(reported: Mapping[str, Any], name: str) -> list[tuple[tuple[tuple[str, str], ...], float]]:

@@ -33,7 +33,8 @@ class RecentSpans(SpanProcessor):
 
     def of(self, trace: str) -> tuple[SpanEntry, ...]:
         """Return the stored spans of a trace, in the order of their ends. trace: its id."""
-        found = [span for span in self._spans.copy() if f"{span.context.trace_id:032x}" == trace]
+        number = int(trace, 16)
+        found = [span for span in self._spans.copy() if span.context.trace_id == number]
         return tuple(_entry(span) for span in found[:MOST_SPANS])
 
 

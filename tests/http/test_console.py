@@ -188,7 +188,7 @@ def test_the_overview_has_rates_latencies_and_pools(console: httpx.Client) -> No
     assert {"requestsPerSecond", "errorsPerSecond", "latency", "inFlight", "cache", "host"} <= overview.keys()
     pools = overview["pools"]
     assert isinstance(pools, list)
-    assert {"connection", "pool", "connections", "inFlight", "waiting"} == pools[0].keys()
+    assert {"connection", "pool", "connections", "inFlight", "most", "saturation", "waiting"} == pools[0].keys()
 
 
 def test_the_overview_is_sent_live(console: httpx.Client) -> None:
@@ -234,6 +234,7 @@ def test_an_endpoint_has_its_comment_sql_and_traffic(service: Service, console: 
     item = data(console, "endpoint", method="GET", path="/items/{_id}")
     assert item["comment"] == "Finds an item.\nHTTP GET /items/{_id}"
     assert "select 'item ' || _id" in str(item["sql"])
+    assert str(item["example"]).startswith(f"GET {service.url}/items/")
     assert isinstance(item["traffic"], dict)
     assert item["traffic"]["requests"] >= 1
     assert data(console, "endpoint", method="GET", path="/own")["access"] == "boss"

@@ -177,8 +177,8 @@ def test_actions_of_features_that_are_off_do_not_exist(database: Database, serve
     plain = serve_once(database, "", {**SETTINGS, **off, "Service:AuditTrail:Enabled": None})
     with operator(plain, TOKEN) as console:
         names = [item["name"] for item in console.get("/console/api/actions").json()["actions"]]
-        assert names == ["end-session", "revoke-tokens", "revoke-devices", "send-request"]
-        assert "there are end-session" in refusal(console, 404, "retry-job", id=NO_ID)
+        assert names == ["end-stream", "end-session", "revoke-tokens", "revoke-devices", "send-request", "open-stream"]
+        assert "there are end-stream" in refusal(console, 404, "retry-job", id=NO_ID)
 
 
 @pytest.mark.parametrize(

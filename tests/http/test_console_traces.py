@@ -179,6 +179,7 @@ def test_a_waterfall_is_read_by_the_keyboard(service: Service, console: httpx.Cl
     spans = tab.locator(".waterfall li")
     expect(spans).to_have_count(4)
     expect(spans.first).to_contain_text("GET /items/{_id}")
+    spans.first.locator("summary").press("Enter")
     expect(spans.first.get_by_role("row", name="http.response.status_code 200")).to_be_visible()
     database = spans.nth(2).locator("summary")
     database.focus()

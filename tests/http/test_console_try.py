@@ -206,7 +206,7 @@ def test_files_sign_in_and_events_in_the_page(service: Service, tab: Page) -> No
     sign_in.get_by_role("button", name="Sign in").click()
     expect(tab.get_by_text("Signed in: requests are sent")).to_be_visible()
     form.get_by_role("button", name="Send").click()
-    expect(tab.locator("pre", has_text="changed")).to_be_visible()
+    expect(tab.get_by_text("changed", exact=True)).to_be_visible()
 
     # The session stays for the forms of other endpoints, until it is forgotten.
     visit(tab, "GET", "/api/who")

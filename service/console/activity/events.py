@@ -30,7 +30,8 @@ class Events:
         """
         with self._lock:
             if not self._report or time.monotonic() - self._at >= _FRESH:
-                self._report = self._sources.run(self._read())
+                # Reading the counters of many endpoints takes long for an event loop.
+                self._report = {**self._sources.run(self._read()), **_counts(self._sources)}
                 self._at = time.monotonic()
             return self._report
 
@@ -48,14 +49,11 @@ class Events:
             for stream in answer.streams.streams
         ]
         streams.sort(key=lambda stream: stream["began"])
-        counts = _counts(sources)
         by_channel = Counter(stream["channel"] for stream in streams)
         return {
             "published": activity.published,
             "received": activity.received,
             "notified": sum(activity.notified.values()),
-            "delivered": counts["delivered"],
-            "dropped": counts["dropped"],
             "replay": {"events": activity.stored, "most": activity.most},
             "open": sum(answer.streams.count for _, answer in answers if answer is not None),
             "silentWorkers": sum(answer is None for _, answer in answers),
@@ -73,6 +71,7 @@ class Events:
 
 
 def _counts(sources: Sources) -> dict[str, float]:
+    """Return how many events were delivered and dropped."""
     labels = {("worker", f"events {outcome}"): outcome for outcome in ("delivered", "dropped")}
     counts = dict.fromkeys(labels.values(), 0.0)
     for row in read(sources.folder):

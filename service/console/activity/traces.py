@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from rowcall.core.errors.problems import Problem
@@ -15,6 +15,8 @@ _TRACE = re.compile(r"[0-9a-f]{32}")
 _PAGE = 50
 _MOST = 200
 
+Name = tuple[str, str]
+"""Method and path of an endpoint."""
 Located = tuple[str, SpanEntry]
 """A span with the name of the process that has recorded it."""
 
@@ -40,6 +42,8 @@ def trace(sources: Sources, query: Mapping[str, str]) -> dict[str, Any]:
     spans = [] if sources.options.tracing is None else _spans(sources, name)
     if not spans:
         raise Problem(404, "no span of this trace is stored: it was not sampled, or newer ones have replaced it")
+    names = {_name(span) for _, span in spans if span.root}
+    served = {(item.method, item.path) for item in sources.snapshot().endpoints if (item.method, item.path) in names}
     first = min(span.begins for _, span in spans)
     last = max(span.ends for _, span in spans)
     return {
@@ -47,7 +51,7 @@ def trace(sources: Sources, query: Mapping[str, str]) -> dict[str, Any]:
         "began": first / 1e9,
         "seconds": (last - first) / 1e9,
         "spans": [
-            {**_described(worker, span, first), "depth": depth, "endpoint": _endpoint(sources, span)}
+            {**_described(worker, span, first), "depth": depth, "endpoint": _endpoint(served, span)}
             for depth, (worker, span) in _nested(spans)
         ],
     }
@@ -79,15 +83,14 @@ def _described(worker: str, span: SpanEntry, zero: int) -> dict[str, Any]:
     }
 
 
-def _endpoint(sources: Sources, span: SpanEntry) -> dict[str, str] | None:
-    """Return method and path of the endpoint whose request the span is; None if it is none."""
-    if not span.root:
-        return None
-    name = (span.attributes.get("http.request.method"), span.attributes.get("http.route"))
-    for item in sources.snapshot().endpoints:
-        if (item.method, item.path) == name:
-            return {"method": item.method, "path": item.path}
-    return None
+def _endpoint(served: Set[Name], span: SpanEntry) -> dict[str, str] | None:
+    """Return method and path of the endpoint whose request the span is; None if it is none. served: endpoints."""
+    method, path = _name(span)
+    return {"method": method, "path": path} if span.root and (method, path) in served else None
+
+
+def _name(span: SpanEntry) -> Name:
+    return str(span.attributes.get("http.request.method")), str(span.attributes.get("http.route"))
 
 
 def _nested(spans: Sequence[Located]) -> list[tuple[int, Located]]:

@@ -1,6 +1,6 @@
 // Pages with actions: cache, queues, sessions. Without Console:AllowActions they have no buttons.
 import { act, load } from "./api.js";
-import { card, duration, el, moment, number, percent, table } from "./dom.js";
+import { card, duration, el, moment, number, percent, table, time } from "./dom.js";
 
 // Returns whether actions are allowed, and the function that makes the button of an action, or "" if that is not possible.
 // After success, `again` runs.
@@ -67,11 +67,11 @@ export const queues = (content) => page(content, "Queues", async (button, listed
   const report = await load("queues");
   const job = (one) => (one.state === "failed" || one.state === "cancelled" ? button("Retry", "retry-job", { id: one.id }, `Run job ${one.id} of ${one.endpoint} again?`) : one.state === "done" ? "" : button("Cancel", "cancel-job", { id: one.id }, `Cancel job ${one.id} of ${one.endpoint}?`));
   return [
-    listed("Jobs", [["Endpoint", (one) => one.endpoint], ["Queue", (one) => one.queue], ["State", (one) => one.state], ["Attempts", (one) => one.attempts, true], ["Created", (one) => one.created], ["Error", (one) => one.error], ["Id", (one) => one.id], [ACTION, job]], report.jobs ?? []),
-    listed("Schedules", [["Endpoint", (one) => one.endpoint], ["Last time", (one) => one.due], ["State", (one) => one.state], [ACTION, (one) => button("Run now", "run-schedule", { endpoint: one.endpoint }, `Run ${one.endpoint} now?`)]], report.schedules ?? []),
+    listed("Jobs", [["Endpoint", (one) => one.endpoint], ["Queue", (one) => one.queue], ["State", (one) => one.state], ["Attempts", (one) => one.attempts, true], ["Created", (one) => time(one.created)], ["Error", (one) => one.error], ["Id", (one) => one.id], [ACTION, job]], report.jobs ?? []),
+    listed("Schedules", [["Endpoint", (one) => one.endpoint], ["Last time", (one) => time(one.due)], ["State", (one) => one.state], [ACTION, (one) => button("Run now", "run-schedule", { endpoint: one.endpoint }, `Run ${one.endpoint} now?`)]], report.schedules ?? []),
     form("Replay webhooks", [["topic", "Topic", { required: true, placeholder: "order.*" }], ["since", "Published since (UTC)", { required: true, type: "datetime-local" }], ["subscriber", "Subscriber, or empty", {}]], (values) => button("Replay", "replay-webhooks", values, "Deliver all of these messages again?")),
     listed("Webhook deliveries", [["Subscriber", (one) => one.subscriber], ["State", (one) => one.state], ["Attempts", (one) => one.attempts, true], ["Status", (one) => one.status, true], ["Error", (one) => one.error], ["Message", (one) => one.message], [ACTION, (one) => (one.state === "dead" ? button("Retry", "retry-delivery", { message: one.message, subscriber: one.subscriber }, `Deliver ${one.message} to ${one.subscriber} again?`) : "")]], report.deliveries ?? []),
-    table("Webhook subscribers", [["Name", (one) => one.name], ["Topics", (one) => one.topics.join(", ")], ["Active", (one) => one.active], ["Failures", (one) => one.failures, true], ["Paused until", (one) => one.pausedUntil]], report.subscribers ?? []),
+    table("Webhook subscribers", [["Name", (one) => one.name], ["Topics", (one) => one.topics.join(", ")], ["Active", (one) => one.active], ["Failures", (one) => one.failures, true], ["Paused until", (one) => time(one.pausedUntil)]], report.subscribers ?? []),
     unavailable(report),
   ];
 });
@@ -83,8 +83,8 @@ export async function sessions(content, parameters) {
   await page(content, "Sessions and keys", async (button, listed) => {
     const report = await load("sessions", { subject });
     const found = subject === "" ? [] : [
-      listed(`One-time tokens of ${subject}`, [["Purpose", (one) => one.purpose], ["Created", (one) => one.created], ["Expires", (one) => one.expires], ["Used", (one) => one.used], [ACTION, (one) => (one.used ? "" : button("Revoke", "revoke-tokens", { subject, purpose: one.purpose }, `Revoke the tokens of ${subject} for ${one.purpose}?`))]], report.tokens ?? []),
-      listed(`Remembered devices of ${subject}`, [["Device", (one) => one.description], ["Created", (one) => one.created], ["Expires", (one) => one.expires], [ACTION, (one) => button("Revoke", "revoke-devices", { subject, id: one.id }, `Revoke this device of ${subject}?`)]], report.devices ?? []),
+      listed(`One-time tokens of ${subject}`, [["Purpose", (one) => one.purpose], ["Created", (one) => time(one.created)], ["Expires", (one) => time(one.expires)], ["Used", (one) => time(one.used)], [ACTION, (one) => (one.used ? "" : button("Revoke", "revoke-tokens", { subject, purpose: one.purpose }, `Revoke the tokens of ${subject} for ${one.purpose}?`))]], report.tokens ?? []),
+      listed(`Remembered devices of ${subject}`, [["Device", (one) => one.description], ["Created", (one) => time(one.created)], ["Expires", (one) => time(one.expires)], [ACTION, (one) => button("Revoke", "revoke-devices", { subject, id: one.id }, `Revoke this device of ${subject}?`)]], report.devices ?? []),
       unavailable(report),
     ];
     return [

@@ -15,6 +15,8 @@ const say = (text) => {
   state.textContent = text;
 };
 
+const pools = (report) => table("Connection pools", [["Connection", (one) => one.connection], ["Pool", (one) => one.pool], ["Connections", (one) => number(one.connections), true], ["In flight", (one) => number(one.inFlight), true], ["At most", (one) => number(one.most), true], ["Saturation", (one) => el("span", { class: one.saturation > 0.8 ? "warn" : null }, percent(one.saturation)), true], ["Waiting", (one) => number(one.waiting), true]], report.pools);
+
 function overview(content) {
   const cards = el("dl", { class: "cards" });
   const charts = el("div", { class: "charts" });
@@ -27,6 +29,7 @@ function overview(content) {
     cards.replaceChildren(
       card("Requests a second", number(now.requestsPerSecond)),
       card("p50", duration(now.latency.p50)),
+      card("p90", duration(now.latency.p90)),
       card("p99", duration(now.latency.p99)),
       card("Errors a second", number(now.errorsPerSecond), now.errorsPerSecond ? "bad" : null),
       card("In flight", number(now.inFlight)),
@@ -43,7 +46,7 @@ function overview(content) {
     );
     redraw(
       tables,
-      table("Connection pools", [["Connection", (one) => one.connection], ["Pool", (one) => one.pool], ["Connections", (one) => number(one.connections), true], ["In flight", (one) => number(one.inFlight), true], ["Waiting", (one) => number(one.waiting), true]], now.pools),
+      pools(now),
       table("Processes", [["Process", (one) => one.name], ["Pid", (one) => one.pid, true], ["Memory", (one) => bytes(one.memoryBytes), true], ["Processor time", (one) => duration(one.processorSeconds), true], ["Open files", (one) => number(one.openFiles), true]], now.processes),
       table("Event streams", [["Path", (one) => one.path], ["Open", (one) => number(one.open), true]], now.streams),
     );
@@ -53,9 +56,10 @@ function overview(content) {
 const unavailable = (report) => table("Not available", [["Part", ([name]) => name], ["Reason", ([, reason]) => reason]], Object.entries(report.unavailable));
 
 async function database(content) {
-  const report = await load("database");
+  const [report, now] = await Promise.all([load("database"), load("overview")]);
   content.append(
     el("h2", {}, "Database"),
+    pools(now),
     table("Sessions", [["Pid", (one) => one.pid, true], ["User", (one) => one.user], ["Application", (one) => one.application], ["State", (one) => one.state], ["Waits for", (one) => one.waitEvent], ["Blocked by", (one) => (one.blockedBy.length ? one.blockedBy.join(", ") : "–")], ["Transaction", (one) => duration(one.transactionSeconds), true], ["Statement", (one) => one.query]], report.sessions ?? []),
     table("Locks that are waited for", [["Pid", (one) => one.pid, true], ["Type", (one) => one.type], ["Mode", (one) => one.mode], ["Relation", (one) => one.relation], ["Blocked by", (one) => one.blockedBy.join(", ")], ["Waits", (one) => duration(one.waitSeconds), true]], report.locks ?? []),
     table("Replicas", [["Application", (one) => one.application], ["Address", (one) => one.address], ["State", (one) => one.state], ["Sync", (one) => one.sync], ["Lag", (one) => duration(one.lagSeconds), true]], report.replicas ?? []),
@@ -137,7 +141,7 @@ async function requests(content, parameters) {
   const traces = await recentTraces();
   const trace = [["Trace", (one) => (one.properties.TraceId ? traces.link(one.properties.TraceId) : "")]];
   const stop = log(content, { channel: "rowcall.http", ...parameters }, "Requests", traces.enabled ? trace : []);
-  content.append(traces.room);
+  content.querySelector("form").after(traces.room);
   return () => {
     stop();
     traces.stop();
@@ -163,7 +167,8 @@ async function show() {
   leave = () => {};
   say("");
   const [name, query] = (location.hash.slice(1) || "overview").split("?");
-  const page = DETAILS[name] ?? PAGES[name] ?? overview;
+  const known = { ...PAGES, ...DETAILS };
+  const page = Object.hasOwn(known, name) ? known[name] : overview;
   for (const anchor of document.querySelectorAll("nav a")) {
     if (anchor.getAttribute("href") === `#${name}`) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");

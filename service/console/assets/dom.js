@@ -24,17 +24,21 @@ const fraction = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 export const number = (value) => (value === null || value === undefined ? "–" : Math.abs(value) < 100 && !Number.isInteger(value) ? fraction.format(value) : whole.format(value));
 export const percent = (value) => (value === null || value === undefined ? "–" : `${fraction.format(value * 100)} %`);
 export const bytes = (value) => (value === undefined ? "–" : `${fraction.format(value / 1048576)} MiB`);
+// The time of a text in ISO 8601, as PostgreSQL has it, or the text itself, such as infinity.
+export const time = (text) => (text === null || text === undefined || Number.isNaN(Date.parse(text)) ? shown(text) : new Date(text).toLocaleString());
 export const moment = (seconds) => new Date(seconds * 1000).toLocaleString();
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
-  return seconds < 1 ? `${fraction.format(seconds * 1000)} ms` : `${fraction.format(seconds)} s`;
+  if (seconds < 1) return `${fraction.format(seconds * 1000)} ms`;
+  if (seconds < 300) return `${fraction.format(seconds)} s`;
+  return seconds < 7200 ? `${fraction.format(seconds / 60)} min` : `${fraction.format(seconds / 3600)} h`;
 }
 
 // A table with a heading. columns: [title, function of a row, whether it is a number].
 export function table(title, columns, rows) {
   const heading = el("h3", {}, title);
   if (!rows.length) return el("section", {}, heading, el("p", { class: "soft" }, "None."));
-  const head = el("tr", {}, columns.map(([name]) => el("th", { scope: "col" }, name)));
+  const head = el("tr", {}, columns.map(([name, , isNumber]) => el("th", { scope: "col", class: isNumber ? "number" : null }, name)));
   const body = rows.map((row) => el("tr", {}, columns.map(([, value, isNumber]) => el("td", { class: isNumber ? "number" : null }, value(row)))));
   const scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": title }, el("table", {}, el("thead", {}, head), el("tbody", {}, body)));
   return el("section", {}, heading, scroll);

@@ -138,6 +138,8 @@ export async function endpoint(content, parameters) {
     el("pre", {}, shown(item.comment)),
     table("Parameters", [["Name", (one) => one.name], ["In SQL", (one) => one.originalName], ["Type", (one) => one.type], ["Default", (one) => (one.hasDefault ? "yes" : "no")]], item.description.parameters),
     table("Columns", [["Name", (one) => one.name], ["Type", (one) => one.type]], item.description.returnColumns ?? []),
+    el("h3", {}, "Example"),
+    el("pre", { tabindex: "0" }, item.example),
     el("h3", {}, "SQL"),
     el("pre", {}, shown(item.sql ?? item.description.routine.definition)),
     el("h3", {}, "Plan"),

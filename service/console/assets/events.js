@@ -26,6 +26,7 @@ export const events = (say) => async (content) => {
       card("Notified by PostgreSQL", number(now.notified)),
       card("Delivered to streams", number(now.delivered)),
       card("Dropped", number(now.dropped), now.dropped ? "warn" : null),
+      now.silentWorkers ? card("Workers without an answer", number(now.silentWorkers), "warn") : "",
       card("For reconnections", `${number(now.replay.events)} of ${number(now.replay.most)}`),
     );
     charts.replaceChildren(

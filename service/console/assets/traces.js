@@ -8,7 +8,7 @@ const AGAIN = 5000;
 
 const status = (span) => el("span", { class: span.failed ? "bad" : null }, shown(span.attributes["http.response.status_code"]));
 
-// Returns an element with the last traced requests, the function that returns whether the spans of a trace are stored, and
+// Returns an element with the last traced requests, the function that returns the link to a trace if its spans are stored, and
 // one that ends its updates. It is empty if tracing is off.
 export async function recentTraces() {
   const room = el("div");
@@ -19,7 +19,7 @@ export async function recentTraces() {
     enabled = report.enabled;
     known = new Set(report.traces.map((one) => one.trace));
     if (!enabled || room.contains(document.activeElement)) return;
-    room.replaceChildren(table("Traces of the last requests that were sampled", [["Time", (one) => moment(one.began)], ["Request", (one) => el("a", { href: traceLink(one.trace) }, one.name)], ["Status", status, true], ["Duration", (one) => duration(one.seconds), true], ["Worker", (one) => one.worker]], report.traces.slice(0, 30)));
+    room.replaceChildren(table("Traces of the last sampled requests", [["Time", (one) => moment(one.began)], ["Request", (one) => el("a", { href: traceLink(one.trace) }, one.name)], ["Status", status, true], ["Duration", (one) => duration(one.seconds), true], ["Worker", (one) => one.worker]], report.traces.slice(0, 8)));
   };
   await draw();
   if (!enabled) return { enabled, room, link: () => "", stop: () => {} };
@@ -54,5 +54,4 @@ export async function trace(content, parameters) {
     el("p", {}, `${report.trace}, ${moment(report.began)}: ${number(report.spans.length)} spans in ${duration(report.seconds)}. `, el("a", { href: `#log?${new URLSearchParams({ search: report.trace })}` }, "Log entries of this trace")),
     el("ol", { class: "waterfall", "aria-label": "Spans" }, report.spans.map((span) => row(span, report.seconds))),
   );
-  content.querySelector("details").open = true;
 }
