@@ -24,6 +24,9 @@ from rowcall.service.postgrest.request import ApiRequest, Resource
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 
+__all__ = ["Planner", "errors"]
+_TYPE = f"{OPENAPI}; charset=utf-8"
+
 
 class Planner:
     """Plans requests with one schema snapshot."""
@@ -51,12 +54,6 @@ class Planner:
         if request.reads:
             return self._reads.plan(request)
         return self._writes.plan(request, body)
-
-
-__all__ = ["Planner", "errors"]
-
-
-_TYPE = f"{OPENAPI}; charset=utf-8"
 
 
 def options_response(schema: Schema, request: ApiRequest) -> Response:
