@@ -24,7 +24,6 @@ from rowcall.service.postgrest.request import ApiRequest, Resource
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 
-__all__ = ["Planner", "errors"]
 _TYPE = f"{OPENAPI}; charset=utf-8"
 
 
