@@ -245,6 +245,23 @@ class Annotation:
         return self.assign is not None or self.assign_word is not None
 
 
+def _joined(line: Line) -> str:
+    return line.joined
+
+
+def rest_of(line: Line) -> str:
+    return line.rest
+
+
+def first_word(line: Line) -> str:
+    return line.arguments[0]
+
+
+def keyword_form(assign: Assign, value: Callable[[Line], str] = _joined) -> Apply:
+    """Return a function that applies `timeout 5s` as `timeout = 5s`. value: returns the value that a line has."""
+    return lambda draft, line: assign(draft, value(line))
+
+
 def flag(option: str) -> Apply:
     """Return a function that applies an annotation without arguments: it turns a boolean option on."""
 

@@ -15,6 +15,8 @@ from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstr
 from rowcall.core.data.record import Record
 from rowcall.core.errors.diagnostics import Diagnostic
 
+FIRST_USER_OID = 16384
+"""First oid of objects that users have created. Another database may have another oid for a type of the same name."""
 VOID_TYPE = 2278
 """Oid of the pseudo-type `void`, the same in every database."""
 

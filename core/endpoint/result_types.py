@@ -11,11 +11,9 @@ from dataclasses import replace
 from itertools import groupby
 
 from rowcall.core.catalogue.casting import base_of
-from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
+from rowcall.core.catalogue.catalog import FIRST_USER_OID, TypeInfo, TypeKind
 from rowcall.core.endpoint.endpoint import ResultColumn, ResultShape
 
-FIRST_USER_OID = 16384
-"""First oid of types that users have created. Another database may have another oid for a type of the same name."""
 ANY = 0
 """Any type: for a polymorphic type, a record without columns, a type that is not in the catalogue."""
 _CASTS = {"::text": 25, "::text[]": 1009}

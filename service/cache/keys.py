@@ -23,6 +23,9 @@ KeyOf = Callable[[RequestContext], bytes | None]
 Part = Callable[[RequestContext], bytes]
 
 
+ANONYMOUS = b"\0"
+
+
 def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
     """Return the function for the key. Call it when all parameters have their values and, for `reads_body`, the body is
     read.
@@ -167,9 +170,6 @@ def plain_values(context: RequestContext) -> list[bytes | None]:
 
 def _indexes(mask: int) -> list[int]:
     return [index for index in range(mask.bit_length()) if mask >> index & 1]
-
-
-ANONYMOUS = b"\0"
 
 
 def claims_of(services: Services) -> Callable[[RequestContext], bytes]:

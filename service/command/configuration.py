@@ -19,6 +19,26 @@ from rowcall.service.command.about import print_json
 from rowcall.service.command.configuration_files import Configuration, load, postgrest_texts
 from rowcall.service.command.switches import Arguments
 
+_SECRETS = {"ConnectionStrings:Default": "DB_URI", "PostgRest:JwtSecret": "JWT_SECRET"}
+"""Keys whose values are not printed, and the variables that hold them instead."""
+_RESET = "\x1b[0m"
+_CYAN, _YELLOW, _GREEN, _GREY, _DARK_GREEN = "\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[90m", "\x1b[2;32m"
+_INVERSE, _NOT_INVERSE = "\x1b[7m", "\x1b[27m"
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_TOKEN = re.compile(
+    rf"(?P<comment>^\s*//.*$)|(?P<key>{_STRING})(?=:)|(?P<text>{_STRING})|(?P<null>\bnull\b)"
+    r"|(?P<value>-?\d[\d.eE+-]*|\btrue\b|\bfalse\b)|(?P<mark>[{}\[\],:])",
+    re.MULTILINE,
+)
+_COLOURS = {
+    "comment": _DARK_GREEN,
+    "key": _CYAN,
+    "text": _YELLOW,
+    "value": _GREEN,
+    "null": _GREY,
+    "mark": _GREY,
+}
+
 
 def show(arguments: Arguments) -> int:
     """Print the configuration. Return 1 if there are unknown keys, which are listed on stderr (command-5).
@@ -92,35 +112,11 @@ def show_equivalent(arguments: Arguments) -> int:
     return 0
 
 
-_SECRETS = {"ConnectionStrings:Default": "DB_URI", "PostgRest:JwtSecret": "JWT_SECRET"}
-"""Keys whose values are not printed, and the variables that hold them instead."""
-
-
 def _variable(path: str) -> str | None:
     """Return the variable that holds a value which is not printed; None for other values."""
     if path in _SECRETS or not is_secret(path):
         return _SECRETS.get(path)
     return re.sub(r"\W", "_", path.rpartition(":")[2]).upper()
-
-
-_RESET = "\x1b[0m"
-_CYAN, _YELLOW, _GREEN, _GREY, _DARK_GREEN = "\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[90m", "\x1b[2;32m"
-_INVERSE, _NOT_INVERSE = "\x1b[7m", "\x1b[27m"
-
-_STRING = r'"(?:[^"\\]|\\.)*"'
-_TOKEN = re.compile(
-    rf"(?P<comment>^\s*//.*$)|(?P<key>{_STRING})(?=:)|(?P<text>{_STRING})|(?P<null>\bnull\b)"
-    r"|(?P<value>-?\d[\d.eE+-]*|\btrue\b|\bfalse\b)|(?P<mark>[{}\[\],:])",
-    re.MULTILINE,
-)
-_COLOURS = {
-    "comment": _DARK_GREEN,
-    "key": _CYAN,
-    "text": _YELLOW,
-    "value": _GREEN,
-    "null": _GREY,
-    "mark": _GREY,
-}
 
 
 def coloured(text: str, word: str = "") -> str:

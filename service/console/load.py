@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.operations.percentiles import percentile
 from rowcall.ext.driver.meter import bounds
 from rowcall.service.console.sources import Sources
 from rowcall.service.console.traffic import BUCKETS, Name, Traffic
-from rowcall.service.database.pools.pool import PoolOptions
 from rowcall.service.metrics.report import STATUSES, Process, Processes, gauges
 from rowcall.service.metrics.segments import Row, read
 from rowcall.service.options.worker import WorkerOptions

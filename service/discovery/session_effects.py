@@ -13,6 +13,7 @@ from typing import Any
 from psycopg import AsyncConnection, AsyncCursor
 from psycopg.rows import TupleRow, tuple_row
 
+from rowcall.core.catalogue.catalog import FIRST_USER_OID
 from rowcall.core.sqlfile.session_effects import (
     HARMLESS_EXTENSIONS,
     CatalogueObject,
@@ -111,7 +112,6 @@ _DOMAIN_CHECKS = """
 select pg_catalog.pg_get_constraintdef(k.oid) from pg_catalog.pg_constraint k where k.contypid <> 0
 """
 
-FIRST_USER_OID = 16384
 _POLYMORPHIC = {
     **dict.fromkeys(("anyelement", "anynonarray", "anycompatible", "anycompatiblenonarray", '"any"'), "integer"),
     **dict.fromkeys(("anyarray", "anycompatiblearray"), "integer[]"),

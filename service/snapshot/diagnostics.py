@@ -15,6 +15,9 @@ from rowcall.service.options.auth import is_secure
 _HOST = "Service:ProxyOptions:Host"
 
 
+_BASIC = "Service:AuthenticationOptions:BasicAuth:"
+
+
 class UnresolvedReferences:
     """A proxy without a host, and requests to this service without a matching endpoint."""
 
@@ -57,9 +60,6 @@ def _answers(router: Router, method: str, path: str) -> bool:
         return router.find(method, decode_path(path)) is not None
     except MalformedPathError:
         return False
-
-
-_BASIC = "Service:AuthenticationOptions:BasicAuth:"
 
 
 class BasicUsers:

@@ -27,6 +27,17 @@ from rowcall.service.options.sql_files import sql_file_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.startup_error import StartupError
 
+log = logging.getLogger("rowcall")
+_TABLES = "Service:CrudSource:"
+TRUSTED = "Service:TrustedOwners"
+_PATTERN_KEYS: Mapping[Variant, str] = {
+    (None, True): "ReturningUrlPattern",
+    (Conflict.NOTHING, False): "OnConflictDoNothingUrlPattern",
+    (Conflict.NOTHING, True): "OnConflictDoNothingReturningUrlPattern",
+    (Conflict.UPDATE, False): "OnConflictDoUpdateUrlPattern",
+    (Conflict.UPDATE, True): "OnConflictDoUpdateReturningUrlPattern",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
@@ -48,20 +59,6 @@ class Exposure:
         defaults = self.routines if self.files is None else self.files.defaults(self.routines)
         for routine in catalog.files:
             yield routine, defaults
-
-
-log = logging.getLogger("rowcall")
-
-_TABLES = "Service:CrudSource:"
-TRUSTED = "Service:TrustedOwners"
-
-_PATTERN_KEYS: Mapping[Variant, str] = {
-    (None, True): "ReturningUrlPattern",
-    (Conflict.NOTHING, False): "OnConflictDoNothingUrlPattern",
-    (Conflict.NOTHING, True): "OnConflictDoNothingReturningUrlPattern",
-    (Conflict.UPDATE, False): "OnConflictDoUpdateUrlPattern",
-    (Conflict.UPDATE, True): "OnConflictDoUpdateReturningUrlPattern",
-}
 
 
 def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> Exposure:

@@ -25,6 +25,11 @@ SHOW_AFTER = 1.0
 """Seconds."""
 
 
+_START_TIME = 22
+"""Field of /proc/PID/stat, counted from 1: clock ticks since boot (proc_pid_stat(5))."""
+_starts = itertools.count()
+
+
 class Progress:
     """Use: `with Progress(watched=…) as progress:`, then `progress.show("reading …")` for each phase."""
 
@@ -68,11 +73,6 @@ class Progress:
                 # While it is shown, rich prints above it what other code writes to sys.stdout.
                 self._status = Console(file=sys.stdout).status(self._text)
                 self._status.start()
-
-
-_START_TIME = 22
-"""Field of /proc/PID/stat, counted from 1: clock ticks since boot (proc_pid_stat(5))."""
-_starts = itertools.count()
 
 
 def begin_start() -> float:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rowcall.core.catalogue.catalog import TypeInfo, TypeKind
+from rowcall.core.catalogue.catalog import FIRST_USER_OID, TypeInfo, TypeKind
 from rowcall.core.documents.wire_types import OIDS as SAFE_OIDS
 from rowcall.core.text.naming import nested_name
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.service.options.worker import WorkerOptions
-
-FIRST_USER_OID = 16384
 
 
 def codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Draft, Line, switch
+from rowcall.core.annotations.declaration import Annotation, Draft, Line, first_word, keyword_form, switch
 from rowcall.core.text.interval import parse_interval
 
 _QUOTES = "\"'"
@@ -44,10 +44,6 @@ def _second_factor(draft: Draft, line: Line) -> None:
 
 def _assign_second_factor(draft: Draft, value: str) -> None:
     draft.set(second_factor=switch(value))
-
-
-def _cors(draft: Draft, line: Line) -> None:
-    _assign_cors(draft, line.arguments[0])
 
 
 def _assign_cors(draft: Draft, value: str) -> None:
@@ -102,7 +98,7 @@ ANNOTATIONS = (
         syntax="cors on|off",
         description="`off`: pages of other origins may not call this endpoint, even if `Cors` in the configuration "
         "allows them.",
-        apply=_cors,
+        apply=keyword_form(_assign_cors, first_word),
         assign=_assign_cors,
         minimum_words=2,
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form
 from rowcall.core.endpoint.capabilities import ConsumedToken, IssuedToken, Mail
 from rowcall.core.text.interval import parse_interval
 
@@ -15,10 +15,6 @@ _ISSUED = re.compile(
     re.IGNORECASE,
 )
 _TEMPLATE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*")
-
-
-def _issue_token(draft: Draft, line: Line) -> None:
-    _assign_issue_token(draft, line.joined)
 
 
 def _assign_issue_token(draft: Draft, value: str) -> None:
@@ -35,19 +31,11 @@ def _assign_issue_token(draft: Draft, value: str) -> None:
     )
 
 
-def _consume_token(draft: Draft, line: Line) -> None:
-    _assign_consume_token(draft, line.joined)
-
-
 def _assign_consume_token(draft: Draft, value: str) -> None:
     purpose, *rest = value.split() or [""]
     if not _PURPOSE.fullmatch(purpose) or (rest and (len(rest) != 2 or rest[0].lower() != "from")):
         raise BadValueError(f"'{value}' is none of: password_reset, invitation from _code")
     draft.set(consumed_token=ConsumedToken(purpose, rest[1] if rest else "token"))
-
-
-def _send_mail(draft: Draft, line: Line) -> None:
-    _assign_send_mail(draft, line.joined)
 
 
 def _assign_send_mail(draft: Draft, value: str) -> None:
@@ -65,7 +53,7 @@ ANNOTATIONS = (
         description="Each row of the result gets a new one-time token for its subject, which is the value of a column "
         "(`user_id` by default). The database has only a hash. With `send_mail` the token is a value of the mail, "
         "otherwise it is a member `token` of the response. `at most 5`: a subject gets no more in an hour.",
-        apply=_issue_token,
+        apply=keyword_form(_assign_issue_token),
         assign=_assign_issue_token,
         minimum_words=4,
     ),
@@ -75,7 +63,7 @@ ANNOTATIONS = (
         syntax="consume_token <purpose> [from <parameter>]",
         description="A parameter (`token` by default) has to be a valid token of the purpose, which is used up in the "
         "transaction of the routine; the setting `request.token_subject` has its subject. Other requests are 400.",
-        apply=_consume_token,
+        apply=keyword_form(_assign_consume_token),
         assign=_assign_consume_token,
         minimum_words=2,
         maximum_words=4,
@@ -86,7 +74,7 @@ ANNOTATIONS = (
         syntax="send_mail [template <template>]",
         description="Each row of the result is a mail, with the columns `to`, `subject`, `text`, `html` and others, "
         "which is sent after the commit. The response is always 202 without a body.",
-        apply=_send_mail,
+        apply=keyword_form(_assign_send_mail),
         assign=_assign_send_mail,
         maximum_words=3,
     ),

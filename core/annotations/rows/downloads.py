@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form
 from rowcall.core.endpoint.capabilities import Download
 from rowcall.core.text.interval import parse_interval
-
-
-def _download(draft: Draft, line: Line) -> None:
-    _assign_download(draft, line.joined)
 
 
 def _assign_download(draft: Draft, value: str) -> None:
@@ -29,7 +25,7 @@ ANNOTATIONS = (
         "or says where they are, and `name`, `type`, `modified` and `etag` describe them. Ranges and validators are "
         "handled. `inline` shows types without scripts in the browser; with `link`, `?link` returns an address with "
         "which any client gets the file for a time.",
-        apply=_download,
+        apply=keyword_form(_assign_download),
         assign=_assign_download,
     ),
 )

@@ -9,6 +9,8 @@ from rowcall.core.annotations.declaration import (
     BadValueError,
     Draft,
     Line,
+    first_word,
+    keyword_form,
     switch,
     true_or_false,
 )
@@ -69,10 +71,6 @@ def _assigned_events(*roles: str) -> Assign:
 
 def _assign_publish(draft: Draft, value: str) -> None:
     draft.within("events", Events(), publish=true_or_false(value))
-
-
-def _set_level(draft: Draft, line: Line) -> None:
-    _assign_level(draft, line.arguments[0])
 
 
 def _assign_level(draft: Draft, value: str) -> None:
@@ -158,7 +156,7 @@ ANNOTATIONS = (
         aliases=("sse_level", "sse_events_level"),
         syntax="sse_level info|notice|warning",
         description="Severity of the notices that become events. Other severities are not sent.",
-        apply=_set_level,
+        apply=keyword_form(_assign_level, first_word),
         assign=_assign_level,
         minimum_words=2,
     ),

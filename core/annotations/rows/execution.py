@@ -10,7 +10,9 @@ from rowcall.core.annotations.declaration import (
     Draft,
     Line,
     assigned_flag,
+    first_word,
     flag,
+    keyword_form,
 )
 from rowcall.core.endpoint.capabilities import Reading
 from rowcall.core.text.interval import parse_interval
@@ -35,19 +37,11 @@ def _assign_timeout(draft: Draft, value: str) -> None:
     draft.set(timeout=seconds)
 
 
-def _deadline(draft: Draft, line: Line) -> None:
-    _assign_deadline(draft, line.joined)
-
-
 def _assign_deadline(draft: Draft, value: str) -> None:
     seconds = parse_interval(value)
     if seconds is None:
         raise BadValueError(f"'{value}' is not an interval; Service:Deadlines:Default holds")
     draft.set(deadline=seconds)
-
-
-def _read_from(draft: Draft, line: Line) -> None:
-    _assign_read_from(draft, line.joined)
 
 
 def _assign_read_from(draft: Draft, value: str) -> None:
@@ -57,10 +51,6 @@ def _assign_read_from(draft: Draft, value: str) -> None:
     if place.lower() not in ("primary", "replica") or (limit and (seconds is None or place.lower() == "primary")):
         raise BadValueError(f"'{value}' is none of: primary, replica, replica within 5 seconds")
     draft.set(reading=Reading(place.lower() == "replica", seconds))
-
-
-def _buffer_rows(draft: Draft, line: Line) -> None:
-    _assign_buffer_rows(draft, line.arguments[0])
 
 
 def _assign_buffer_rows(draft: Draft, value: str) -> None:
@@ -113,7 +103,7 @@ ANNOTATIONS = (
         description="Longest duration of a whole request: waiting, all its statements, and its requests to other "
         "services. After it, the response is 504, and running statements and requests are cancelled. With 0 there is "
         "no limit, regardless of `Service:Deadlines:Default`.",
-        apply=_deadline,
+        apply=keyword_form(_assign_deadline),
         assign=_assign_deadline,
         minimum_words=2,
     ),
@@ -123,7 +113,7 @@ ANNOTATIONS = (
         syntax="buffer_rows <number>",
         description="Number of rows that are sent together: 0 sends each row at once, 1 the whole result. Without it, "
         "rows are sent as fast as the client takes them, and a small result in one piece.",
-        apply=_buffer_rows,
+        apply=keyword_form(_assign_buffer_rows, first_word),
         assign=_assign_buffer_rows,
         minimum_words=2,
     ),
@@ -151,7 +141,7 @@ ANNOTATIONS = (
         description="With `ConnectionSettings:Replicas`: `primary` runs the endpoint on the primary, `replica` on a "
         "replica regardless of the volatility of the routine, `within` only on a replica with at most this delay. "
         "Procedures and uploads always run on the primary.",
-        apply=_read_from,
+        apply=keyword_form(_assign_read_from),
         assign=_assign_read_from,
         minimum_words=2,
     ),

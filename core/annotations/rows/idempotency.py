@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form
 from rowcall.core.endpoint.capabilities import Idempotency
 from rowcall.core.text.interval import parse_interval
-
-
-def _idempotent(draft: Draft, line: Line) -> None:
-    _assign_idempotent(draft, line.joined)
 
 
 def _assign_idempotent(draft: Draft, value: str) -> None:
@@ -27,7 +23,7 @@ ANNOTATIONS = (
         syntax="idempotent [required] [for <interval>]",
         description="A request with the header Idempotency-Key takes effect once: a repetition gets the stored "
         "response. `required` refuses requests without it. `for` is the time for which responses are stored.",
-        apply=_idempotent,
+        apply=keyword_form(_assign_idempotent),
         assign=_assign_idempotent,
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form, rest_of
 from rowcall.core.endpoint.capabilities import Job, Schedule
 from rowcall.core.jobs.schedule import ScheduleError, check_schedule
 from rowcall.core.text.interval import parse_interval
@@ -12,10 +12,6 @@ from rowcall.core.text.interval import parse_interval
 _WORDS = ("queue", "retries", "backoff", "timeout", "priority", "unique", "serial", "concurrency")
 MOST_RETRIES = 1_000_000
 MOST_AT_ONCE = 1_000_000
-
-
-def _job(draft: Draft, line: Line) -> None:
-    _assign_job(draft, line.joined)
 
 
 def _assign_job(draft: Draft, value: str) -> None:
@@ -69,10 +65,6 @@ _SCHEDULE = re.compile(
 )
 
 
-def _schedule(draft: Draft, line: Line) -> None:
-    _assign_schedule(draft, line.rest)
-
-
 def _assign_schedule(draft: Draft, value: str) -> None:
     match = _SCHEDULE.fullmatch(value.strip())
     if match is None:
@@ -106,7 +98,7 @@ ANNOTATIONS = (
         description="A job calls the routine at the times of a cron expression, once for all hosts. Objects with only "
         "this line have no path. `if missed run` makes up for the last time at which no service ran; `overlap run` "
         "begins although the former job has not ended.",
-        apply=_schedule,
+        apply=keyword_form(_assign_schedule, rest_of),
         assign=_assign_schedule,
         minimum_words=2,
     ),
@@ -119,7 +111,7 @@ ANNOTATIONS = (
         "routine with the validated arguments and the claims of the caller. Failed attempts are repeated after growing "
         "times. With `unique by`, there is one unfinished job for equal values; with `serial by`, jobs with equal "
         "values run one after another; with `concurrency 3 per`, three at a time.",
-        apply=_job,
+        apply=keyword_form(_assign_job),
         assign=_assign_job,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, Draft, Line, keyword_form, rest_of
 from rowcall.core.endpoint.capabilities import BasicAuth
 
 
@@ -44,10 +44,6 @@ def _assign_realm(draft: Draft, value: str) -> None:
     draft.within("basic_auth", BasicAuth(), enabled=True, realm=value or None)
 
 
-def _command(draft: Draft, line: Line) -> None:
-    _assign_command(draft, line.rest)
-
-
 def _assign_command(draft: Draft, value: str) -> None:
     draft.within("basic_auth", BasicAuth(), enabled=True, command=value or None)
 
@@ -87,7 +83,7 @@ ANNOTATIONS = (
         syntax="basic_auth_command <SQL>",
         description="Requires HTTP Basic and checks credentials with this SQL: $1 user, $2 password, $3 whether the "
         "password matches, $4 realm, $5 path. The columns of its row are the claims of the caller.",
-        apply=_command,
+        apply=keyword_form(_assign_command, rest_of),
         assign=_assign_command,
         minimum_words=2,
     ),

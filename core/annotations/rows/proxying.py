@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, Apply, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, Apply, BadValueError, Draft, Line, keyword_form
 from rowcall.core.annotations.rows.exposure import METHODS
 from rowcall.core.endpoint.capabilities import Forwarding
 from rowcall.core.text.interval import parse_interval
@@ -28,10 +28,6 @@ def _forwarding(draft: Draft, line: Line) -> Forwarding:
             message = f"'{word}' is none of {', '.join(METHODS)}, and no URL that begins with http or /; it is ignored"
             draft.warn(line, message)
     return Forwarding(method, url)
-
-
-def _hedge(draft: Draft, line: Line) -> None:
-    _assign_hedge(draft, line.joined)
 
 
 def _assign_hedge(draft: Draft, value: str) -> None:
@@ -65,7 +61,7 @@ ANNOTATIONS = (
         description="With `proxy`: if there is no response after this time, the same request is sent once more; the "
         "first response is used, and the other request is cancelled. For GET, HEAD, PUT, DELETE and QUERY, which have "
         "the same effect if they arrive twice, with a body of at most 64 KiB.",
-        apply=_hedge,
+        apply=keyword_form(_assign_hedge),
         assign=_assign_hedge,
         minimum_words=2,
     ),

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form
 from rowcall.core.endpoint.capabilities import Queryable
 
 ABILITIES = ("select", "filter", "order", "page")
-
-
-def _queryable(draft: Draft, line: Line) -> None:
-    _assign_queryable(draft, line.joined)
 
 
 def _assign_queryable(draft: Draft, value: str) -> None:
@@ -41,10 +37,6 @@ def _abilities(words: list[str]) -> tuple[dict[str, bool], int | None]:
     return abilities, rows
 
 
-def _max_rows(draft: Draft, line: Line) -> None:
-    _assign_max_rows(draft, line.joined)
-
-
 def _assign_max_rows(draft: Draft, value: str) -> None:
     if not (value.isascii() and value.isdigit() and 0 < len(value) <= 9 and int(value) > 0):
         raise BadValueError(f"'{value}' is not a number of rows from 1 to 999999999")
@@ -59,7 +51,7 @@ ANNOTATIONS = (
         description="Requests may select, filter, order and page the result over its columns; without words, all four. "
         "`page 25` is the usual number of rows. `by` names the columns that identify a row, if it is no table with a "
         "primary key.",
-        apply=_queryable,
+        apply=keyword_form(_assign_queryable),
         assign=_assign_queryable,
     ),
     Annotation(
@@ -67,7 +59,7 @@ ANNOTATIONS = (
         aliases=("max_rows",),
         syntax="max_rows <number>",
         description="Most rows of a page of an endpoint with `queryable page`.",
-        apply=_max_rows,
+        apply=keyword_form(_assign_max_rows),
         assign=_assign_max_rows,
         minimum_words=2,
         maximum_words=2,

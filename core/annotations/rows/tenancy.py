@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rowcall.core.annotations.declaration import FALSE_WORDS, Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import FALSE_WORDS, Annotation, BadValueError, Draft, keyword_form, rest_of
 from rowcall.core.endpoint.capabilities import Tenant, TimeZone, ValuePlace
 
 _TENANT = re.compile(
@@ -42,16 +42,8 @@ def tenant_from(text: str) -> Tenant:
     return Tenant(place, name, "", schemas)
 
 
-def _tenant(draft: Draft, line: Line) -> None:
-    _assign_tenant(draft, line.rest)
-
-
 def _assign_tenant(draft: Draft, value: str) -> None:
     draft.set(tenant=None if value.strip().lower() in FALSE_WORDS else tenant_from(value))
-
-
-def _timezone_from(draft: Draft, line: Line) -> None:
-    _assign_timezone_from(draft, line.joined)
 
 
 def _assign_timezone_from(draft: Draft, value: str) -> None:
@@ -71,7 +63,7 @@ ANNOTATIONS = (
         description="Sets the tenant of a request for its transaction: as a setting that routines and policies read, "
         "or with `as search_path tenant_{0}, public` as the schema in which names are looked up. `tenant from host "
         "*.example.com` takes it from the host name. `tenant off` ends that of the configuration.",
-        apply=_tenant,
+        apply=keyword_form(_assign_tenant, rest_of),
         assign=_assign_tenant,
         minimum_words=2,
     ),
@@ -81,7 +73,7 @@ ANNOTATIONS = (
         syntax="timezone_from prefer | timezone_from claim|header <tenant>",
         description="Runs the routine in the time zone of the request, and renders its timestamps in it: that of "
         "`Prefer: timezone=Europe/Berlin`, of a claim or of a header.",
-        apply=_timezone_from,
+        apply=keyword_form(_assign_timezone_from),
         assign=_assign_timezone_from,
         minimum_words=2,
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line, switch
+from rowcall.core.annotations.declaration import Annotation, Apply, Assign, BadValueError, Draft, Line, switch
 from rowcall.core.annotations.sentences import reads_as_sentence
 from rowcall.core.endpoint.capabilities import Upload
 from rowcall.core.uploads.encodings import ENCODINGS, UnknownEncodingError, codec_name
@@ -235,15 +235,23 @@ SETTINGS = (
 )
 
 
-def _resumable(draft: Draft, line: Line) -> None:
-    if line.arguments:
-        raise BadValueError("no argument is expected")
-    draft.within("upload", Upload(), enabled=True, resumable=True)
+def _turned_on(option: str) -> Apply:
+    """Return a function that turns a part of uploads on, which implies `upload`."""
+
+    def apply(draft: Draft, line: Line) -> None:
+        if line.arguments:
+            raise BadValueError("no argument is expected")
+        draft.within("upload", Upload(), enabled=True, **{option: True})
+
+    return apply
 
 
-def _assign_resumable(draft: Draft, value: str) -> None:
-    enabled = switch(value)
-    draft.within("upload", Upload(), enabled=enabled or draft.get("upload", Upload()).enabled, resumable=enabled)
+def _switched(option: str) -> Assign:
+    def assign(draft: Draft, value: str) -> None:
+        on = switch(value)
+        draft.within("upload", Upload(), enabled=on or draft.get("upload", Upload()).enabled, **{option: on})
+
+    return assign
 
 
 RESUMABLE = Annotation(
@@ -252,20 +260,9 @@ RESUMABLE = Annotation(
     syntax="resumable",
     description="Uploads: a file may also be uploaded in chunks, over several requests, by the protocol tus 1.0: "
     "bytes that arrived before a connection broke need not be sent again. Implies `upload`.",
-    apply=_resumable,
-    assign=_assign_resumable,
+    apply=_turned_on("resumable"),
+    assign=_switched("resumable"),
 )
-
-
-def _progress(draft: Draft, line: Line) -> None:
-    if line.arguments:
-        raise BadValueError("no argument is expected")
-    draft.within("upload", Upload(), enabled=True, progress=True)
-
-
-def _assign_progress(draft: Draft, value: str) -> None:
-    enabled = switch(value)
-    draft.within("upload", Upload(), enabled=enabled or draft.get("upload", Upload()).enabled, progress=enabled)
 
 
 PROGRESS = Annotation(
@@ -274,8 +271,8 @@ PROGRESS = Annotation(
     syntax="upload_progress",
     description="Uploads: reports to subscribers of the endpoint's events how many bytes have arrived, as JSON: "
     '`{"received":65536,"of":1048576}`. Needs `sse`, and implies `upload`.',
-    apply=_progress,
-    assign=_assign_progress,
+    apply=_turned_on("progress"),
+    assign=_switched("progress"),
 )
 
 ANNOTATIONS = (UPLOAD, RESUMABLE, PROGRESS, *SETTINGS)

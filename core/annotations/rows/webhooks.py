@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 
-from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, Line
+from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form
 from rowcall.core.endpoint.capabilities import Publishing, Webhook, WebhookScheme
 from rowcall.core.text.interval import parse_interval
 
 _SCHEMES = {scheme.value: scheme for scheme in WebhookScheme}
-
-
-def _verify_webhook(draft: Draft, line: Line) -> None:
-    _assign_verify_webhook(draft, line.joined)
 
 
 def _assign_verify_webhook(draft: Draft, value: str) -> None:
@@ -34,10 +30,6 @@ def _assign_verify_webhook(draft: Draft, value: str) -> None:
 _TOPIC = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 
-def _publishes(draft: Draft, line: Line) -> None:
-    _assign_publishes(draft, line.joined)
-
-
 def _assign_publishes(draft: Draft, value: str) -> None:
     topic, *rest = value.split() or [""]
     if not _TOPIC.fullmatch(topic) or (rest and (len(rest) != 2 or rest[0].lower() != "key")):
@@ -52,7 +44,7 @@ ANNOTATIONS = (
         syntax="publishes <topic> [key <name>]",
         description="The result is published to the subscribers of the topic, in the transaction of the routine. "
         "Messages with the same value of `key`, a column or member of the result, are delivered in order.",
-        apply=_publishes,
+        apply=keyword_form(_assign_publishes),
         assign=_assign_publishes,
         minimum_words=2,
         maximum_words=4,
@@ -64,7 +56,7 @@ ANNOTATIONS = (
         description="Only webhooks with a valid signature over their body are accepted, which is verified with a "
         "secret of Webhooks:Secrets. Old ones are refused, and a repeated one takes effect once. Callers need not be "
         "signed in, unless the comment says so.",
-        apply=_verify_webhook,
+        apply=keyword_form(_assign_verify_webhook),
         assign=_assign_verify_webhook,
         minimum_words=2,
     ),

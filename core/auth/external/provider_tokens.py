@@ -12,6 +12,10 @@ from typing import Any, NamedTuple
 
 from rowcall.core.auth.external.options import Provider
 
+EVENT = "http://schemas.openid.net/event/backchannel-logout"
+_TYPES = ("logout+jwt", "jwt", "")
+"""Accepted types of the token, in lower case. The first is recommended; older issuers send less specific ones."""
+
 
 def fault_of(
     provider: Provider, claims: Mapping[str, Any], nonce: str | None, algorithm: str, access_token: str | None
@@ -49,11 +53,6 @@ def _half_hash(text: str, algorithm: str) -> str:
     size = algorithm[-3:] if algorithm[-3:] in ("256", "384", "512") else "512"
     digest = hashlib.new(f"sha{size}", text.encode()).digest()
     return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
-
-
-EVENT = "http://schemas.openid.net/event/backchannel-logout"
-_TYPES = ("logout+jwt", "jwt", "")
-"""Accepted types of the token, in lower case. The first is recommended; older issuers send less specific ones."""
 
 
 class LogoutToken(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.schema import Schema
 from rowcall.service.postgrest.planning.calling import CallPlanner
@@ -45,6 +44,3 @@ class Planner:
         if request.reads:
             return self._reads.plan(request)
         return self._writes.plan(request, body)
-
-
-__all__ = ["Planner", "errors"]

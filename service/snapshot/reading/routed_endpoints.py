@@ -1,5 +1,7 @@
 """Endpoints that run on another database than the one where they were found: their types there, and whether their
 routines exist there.
+
+Names are the same there, but oids are not, and types of results are identified by oid.
 """
 
 from __future__ import annotations
@@ -7,17 +9,33 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import psycopg
+from psycopg import AsyncConnection
 
-from rowcall.core.catalogue.catalog import Routine, RoutineKind, TypeInfo
+from rowcall.core.catalogue.catalog import FIRST_USER_OID, Routine, RoutineKind, TypeInfo
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.service.discovery.routed import missing_routines, types_of_the_same_names
+from rowcall.core.text.naming import quote_qualified
+from rowcall.service.discovery.catalogue import load_types
 from rowcall.service.snapshot.reading.catalogues import Catalogues
 from rowcall.service.snapshot.reading.places import MAIN, Places
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
+
+
+_SAME_NAMES = """
+select t.oid from unnest(%s::text[], %s::text[]) wanted(schema, name)
+join pg_catalog.pg_namespace n on n.nspname = wanted.schema
+join pg_catalog.pg_type t on t.typnamespace = n.oid and t.typname = wanted.name
+"""
+_MISSING = """
+select wanted.number from unnest(%s::text[], %s::text[]) with ordinality wanted(signature, relation, number)
+where case when wanted.signature is not null then pg_catalog.to_regprocedure(wanted.signature)::oid
+           else pg_catalog.to_regclass(wanted.relation)::oid end is null
+order by wanted.number
+"""
 
 
 @dataclass(slots=True)
@@ -30,7 +48,7 @@ class RoutedEndpoints:
 
 
 class RoutedChecks:
-    """verify: value of `Service:RoutineOptions:VerifyRoutedEndpoints`."""
+    """Checks where routed endpoints run. verify: value of `Service:RoutineOptions:VerifyRoutedEndpoints`."""
 
     def __init__(self, places: Places, catalogues: Catalogues, verify: str) -> None:
         self._places = places
@@ -50,12 +68,12 @@ class RoutedChecks:
                 continue  # The endpoint has a diagnostic.
             try:
                 async with await self._places.connector(place).open_plain() as connection:
-                    types_there = await types_of_the_same_names(connection, here.types.values())
+                    types_there = await _types_of_the_same_names(connection, here.types.values())
                     types.setdefault(place, {}).update(types_there)
                     await self._catalogues.add_dependency_graph(place, connection)
                     if self._verify != "None":
                         checked += len(here.endpoints)
-                        missing += _missing(place, here, await missing_routines(connection, _called(here.endpoints)))
+                        missing += _missing(place, here, await _missing_routines(connection, _called(here.endpoints)))
             except psycopg.Error as error:
                 if place == MAIN or self._verify == "Fail":
                     raise
@@ -88,3 +106,32 @@ def _missing(place: str, routed: RoutedEndpoints, routines: Iterable[Routine]) -
         names = [endpoint.name for endpoint in routed.endpoints if endpoint.routine.identity == routine.identity]
         where = "the main connection" if place == MAIN else f"connection {place}"
         yield f"{routine.identity} is not there on {where}, needed by {', '.join(names)}"
+
+
+async def _types_of_the_same_names(
+    connection: AsyncConnection[Any], types: Iterable[TypeInfo]
+) -> Mapping[int, TypeInfo]:
+    """Return the types of this database with the names of `types`, by their oids here. Built-in types are omitted,
+    because their oids are the same everywhere."""
+    user_types = [info for info in types if info.oid >= FIRST_USER_OID]
+    if not user_types:
+        return {}
+    names = ([info.schema for info in user_types], [info.name for info in user_types])
+    rows = await (await connection.execute(_SAME_NAMES, names)).fetchall()
+    return await load_types(connection, [row[0] for row in rows]) if rows else {}
+
+
+async def _missing_routines(connection: AsyncConnection[Any], routines: Sequence[Routine]) -> list[Routine]:
+    """Return the routines that this database lacks, or has with other parameter types, with a single query."""
+    async with connection.transaction():
+        # The search path under which the names of types were read.
+        await connection.execute("select pg_catalog.set_config('search_path', 'public', true)")
+        signatures = [_signature(routine) if routine.source is None else None for routine in routines]
+        relations = [quote_qualified(routine.schema, routine.name) for routine in routines]
+        rows = await (await connection.execute(_MISSING, (signatures, relations))).fetchall()
+    return [routines[row[0] - 1] for row in rows]
+
+
+def _signature(routine: Routine) -> str:
+    types = ",".join(parameter.type_name for parameter in routine.parameters)
+    return f"{quote_qualified(routine.schema, routine.name)}({types})"
