@@ -87,7 +87,7 @@ def _tags_path(settings: Settings) -> str | None:
     key = _P + "TagsPath"
     path = (settings.text_or_none(key) or "").strip()
     if path and (not path.startswith("/") or _NO_SEGMENTS.search(path)):
-        raise StartupError(f"{key}: {path!r} is no path such as /api/forget")
+        raise StartupError(f"{key}: {path!r} is no path such as /api/invalidate")
     return path or None
 
 
