@@ -65,7 +65,8 @@ def _closed(settings: Settings, root: str) -> tuple[str, ...]:
                 f"{key}: {pattern!r} matches no path: paths of files begin with a slash, such as /{pattern}"
             )
         if not has_wildcard(pattern) and Path(root, pattern.strip("/")).is_dir():
-            log.warning("%s: %s is a folder, and its files stay open: write %s/*", key, pattern, pattern.rstrip("/"))
+            path = pattern.rstrip("/")
+            log.warning("%s: %s is a folder, and its files can be read without sign-in: write %s/*", key, pattern, path)
     return patterns
 
 

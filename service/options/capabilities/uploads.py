@@ -45,7 +45,7 @@ def upload_options(settings: Settings) -> UploadOptions:
     default = settings.text(_P + "DefaultUploadHandler")
     if handlers and default not in handlers:
         log.warning(
-            "%sDefaultUploadHandler: '%s' is none of the handlers %s; uploads that name no handler fail",
+            "%sDefaultUploadHandler: '%s' is none of the handlers %s; endpoints that name no handler accept no files",
             _P,
             default,
             ", ".join(handlers),
@@ -228,7 +228,9 @@ def _store_url(text: str) -> str:
     except BadUrlError as error:
         raise StartupError(f"{_H}S3Endpoint: {error}") from None
     if address.target != "/" or address.userinfo is not None:
-        raise StartupError(f"{_H}S3Endpoint: a scheme, a host and a port are expected, and nothing else")
+        raise StartupError(
+            f"{_H}S3Endpoint: only a scheme, a host and a port may be given, such as https://s3.test:9000"
+        )
     return f"{address.origin.scheme}://{address.origin.authority}"
 
 

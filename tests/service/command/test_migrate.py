@@ -63,7 +63,11 @@ def test_files_that_do_not_continue_what_has_run(own_database: Database, tmp_pat
     write(tmp_path, **{"1__first": FIRST, "5__fifth": "select 1;"})
     assert migrate(tmp_path, own_database)[0] == 0
     write(tmp_path, **{"3__third": "select 3;"})
-    fails(tmp_path, own_database, "3-third.sql has not run, but 5-fifth.sql with a higher number has: give it a new number")
+    fails(
+        tmp_path,
+        own_database,
+        "3-third.sql has not run, but 5-fifth.sql with a higher number has: give it a new number",
+    )
     (tmp_path / "migrations" / "3-third.sql").unlink()
     write(tmp_path, **{"1__first": FIRST.replace("\n", "\r\n")})
     assert migrate(tmp_path, own_database)[0] == 0
