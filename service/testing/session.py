@@ -137,8 +137,9 @@ class Session:
         await self._put_back(local=in_transaction)
 
     def mark(self) -> tuple[str, ...]:
-        """Return the commands before a statement in the transaction of a test: they set a savepoint for this
-        statement."""
+        """Return the commands to run before a statement in the transaction of a test: they set a savepoint for this
+        statement, or return to the last one if the transaction is aborted.
+        """
         if self.aborted:
             return (BACK,)
         commands = (RELEASE, SET) if self._marked else (SET,)
