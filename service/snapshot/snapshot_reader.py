@@ -199,8 +199,7 @@ class SnapshotReader:
         """Read everything and return the next snapshot.
 
         only_files: assume that the databases are unchanged. whole: read everything again; otherwise functions and
-        procedures
-        with an unchanged fingerprint are not read. seen: use the fingerprint of the last `has_changed`.
+        procedures with an unchanged fingerprint are not read. seen: use the fingerprint of the last `has_changed`.
 
         Raises `psycopg.Error`, and `StartupError` for configurations that must not be served.
         """
@@ -453,8 +452,7 @@ class SnapshotReader:
         """Return all endpoints with their session effects.
 
         groups: the key of the connection on which endpoints were found, and the endpoints. An endpoint with unchanged
-        effects
-        is the same object as before, by which the change for the workers is computed.
+        effects is the same object as before, by which the change for the workers is computed.
         """
         before, self._analyses = self._analyses, {}
         analysed: list[Endpoint] = []

@@ -116,8 +116,7 @@ class Session:
         """Lend the connection to the driver while the block runs.
 
         In a transaction of the test, a failing request undoes only its own changes, and settings of a request end with
-        it, as
-        if it had a transaction of its own. Raises `psycopg.Error` if the connection is lost.
+        it, as if it had a transaction of its own. Raises `psycopg.Error` if the connection is lost.
         """
         in_transaction = self.in_transaction
         self._kept.clear()
