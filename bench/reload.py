@@ -3,9 +3,8 @@
 The databases are that of `many.sql`, whose routines are all alike, and that of `many_kinds.sql`, with 2,000 signatures
 and comments of several lines; each with this number of routines. A start ends when the log reports that the service
 listens, a reload when it reports that the new schema snapshot is active; a request then verifies it. Besides the
-elapsed
-time, which depends on other load of the machine, the CPU time of the service and of PostgreSQL is printed: their sum is
-about the elapsed time on an idle machine.
+elapsed time, which depends on other load of the machine, the CPU time of the service and of PostgreSQL is printed:
+their sum is about the elapsed time on an idle machine.
 """
 
 import argparse

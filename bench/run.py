@@ -141,7 +141,9 @@ class Bench:
         return [BY_NAME[name] for name in self.options.by_connections if self.options.connections]
 
     def start_all(self, stack: ExitStack) -> dict[Scenario, dict[str, bytes | str]]:
-        """Start the services and return the first responses. Those that repeat the others are the last."""
+        """Start the services and return the first response of each to each scenario. Peers that send constant responses
+        are started last, because they repeat those of the others.
+        """
         chosen = [name for name in self.options.peers if name in services.BY_NAME]
         if "variants" in self.options.checks and "rowcall" in chosen:
             chosen += [service.name for service in services.VARIANTS if service.name not in chosen]

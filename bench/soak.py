@@ -1,6 +1,5 @@
 """`python -m bench.soak --seconds 3600`: a service at a share of its maximum rate, with faults at random moments, and
-their
-consequences. The maximum is measured first, by the same clients, for `--measure` seconds.
+their consequences. The maximum is measured first, by the same clients, for `--measure` seconds.
 
 Every request has a unique number, so that lost, doubled and foreign responses are detected: a write with the response
 200 must be in the table, no number may occur twice, and every other response must be that of its number. The report

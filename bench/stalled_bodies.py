@@ -1,6 +1,5 @@
 """`python -m bench.stalled_bodies`: a hundred clients that announce bodies and do not complete them, and their effect
-on
-other requests of the same worker: p99 of a small request without and with them, and the worker's memory.
+on other requests of the same worker: p99 of a small request without and with them, and the worker's memory.
 
 Some send to an endpoint that they may call, some to an endpoint that responds 401, some only a part of their headers.
 """

@@ -3,9 +3,8 @@
     python -m bench.uploads [--rows 300000] [--megabytes 2000] [--rounds 3] [--workload NAME ...]
 
 Each figure is shown with its limit (psql's COPY, cp), the processor time of the worker, of PostgreSQL and of the
-client,
-which a busy machine does not change, the growth of the worker, and the latency of a small endpoint of the same worker,
-without and with uploads. A client is a process of its own, and rounds alternate with those of their limit.
+client, which a busy machine does not change, the growth of the worker, and the latency of a small endpoint of the same
+worker, without and with uploads. A client is a process of its own, and rounds alternate with those of their limit.
 
 The latency has a control: the same endpoint of another service without uploads, called alternately. Its loss is caused
 by the client and by PostgreSQL, which use the same processors; the further loss of the first one is caused by uploads.

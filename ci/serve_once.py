@@ -1,8 +1,7 @@
 """Starts an installed rowcall with the demo, sends one request and stops it.
 
 It runs with the interpreter of the tested environment and uses only the standard library: nothing of the checkout may
-be
-needed.
+be needed.
 """
 
 import json

@@ -54,6 +54,7 @@ EXCEPTIONS = (
     Exempt("docs/metrics-and-traces.md", "lane", "a label of metrics, which dashboards of users name"),
     Exempt("docs/caching.md", "exchange", "StackExchange.Redis is the name of a library"),
     Exempt("bench/postgres.py", "nobody", "an account of Unix"),
+    Exempt("ext/response_cache/robust_lock.h", "exchange", "compare and exchange is an atomic operation of C"),
     Exempt("service/console/load.py", "lane", "a label of metrics, which dashboards of users name"),
     Exempt("examples/grafana-dashboard.json", "lane", "a label of metrics, which dashboards of users name"),
     Exempt("service/console/assets/sign-in.js", "exchanges", "to exchange a token is a term of OAuth 2 (RFC 8693)"),
@@ -61,7 +62,7 @@ EXCEPTIONS = (
 
 _SUFFIXES = {
     *(".py", ".pyx", ".pxd", ".pyi", ".md", ".sh", ".sql", ".ts", ".js", ".mjs", ".html", ".css", ".json", ".svg"),
-    *(".toml", ".yaml", ".yml", ".service", ".socket"),
+    *(".toml", ".yaml", ".yml", ".service", ".socket", ".txt", ".h", ".c"),
 }
 _NEVER_EDITED = re.compile(r"service/installation/\d{3}-[a-z-]+\.sql")
 """Installed steps of the schema `rowcall`."""
@@ -99,8 +100,9 @@ def files() -> Iterator[str]:
         name = path.relative_to(ROOT).as_posix()
         if path.suffix not in _SUFFIXES or name in (GLOSSARY, THIS_FILE) or _NEVER_EDITED.fullmatch(name):
             continue
-        # The packages of the benchmark's peer in Node are not ours.
-        if "node_modules" not in path.parts and path.is_file():
+        # Cython writes a file of C for each of its modules. The packages of the benchmark's peer in Node are not ours.
+        is_generated = path.suffix == ".c" and path.with_suffix(".pyx").exists()
+        if not is_generated and "node_modules" not in path.parts and path.is_file():
             yield name
 
 

@@ -1,8 +1,7 @@
 """The endpoints of the benchmark in FastAPI with asyncpg and orjson, as an experienced user would write them.
 
 asyncpg prepares and caches statements. The response uses orjson directly: validation by a response model would be
-slower
-and is not needed for rows of the application's own query. asyncpg reads PGHOST and similar variables.
+slower and is not needed for rows of the application's own query. asyncpg reads PGHOST and similar variables.
 """
 
 import os

@@ -1,8 +1,7 @@
 """granian with constant responses: the limit of the HTTP side alone.
 
 `BENCH_ANSWERS` names a JSON file `{"path?query": "body"}`. The body of a POST is read and dropped, because a service
-has
-to read it too.
+has to read it too.
 """
 
 import json

@@ -133,7 +133,9 @@ def without_proxies(options: Options) -> Options:
 
 
 def disabled_proxies(endpoint_name: str, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each proxy annotation, if proxies are disabled. used: the line of each annotation."""
+    """Yield a diagnostic for each proxy annotation of an endpoint, for a service whose proxies are disabled. used: the
+    line of each annotation.
+    """
     for name in ("proxy", "proxy_out"):
         if name in used:
             message = f"{endpoint_name}: {name} has no effect, as Service:ProxyOptions:Enabled is false"

@@ -42,7 +42,9 @@ def _encrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
 
 
 def _decrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
-    """Report unknown columns. A scalar is decrypted regardless of names; without columns nothing is decrypted."""
+    """Yield a diagnostic if `decrypt` names unknown columns. A scalar result is decrypted whatever the line names, and
+    a result without columns has nothing to decrypt, so these are not checked.
+    """
     shapes = (endpoint.shape, *(part.shape for part in endpoint.shape.parts))
     columns = [column for shape in shapes for column in shape.columns]
     if not columns or any(shape.path is ResultPath.SCALAR for shape in shapes):

@@ -106,7 +106,7 @@ def _status_header(text: str | None) -> str | None:
 def _tags_path(text: str | None) -> str | None:
     path = stripped(text)
     if path and (not path.startswith("/") or _NO_SEGMENTS.search(path)):
-        raise ValueError(f"{path!r} is no path such as /api/forget")
+        raise ValueError(f"{path!r} is no path such as /api/invalidate")
     return path or None
 
 

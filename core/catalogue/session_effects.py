@@ -86,7 +86,7 @@ def guard(statement: str, dependencies: Dependencies, *, day_first: bool) -> str
     parts = ["select", f"'{GUARD_DAY[day_first]}'::pg_catalog.date"]
     if dependencies.mentions:
         parts.append(f"where {' or '.join(f'exists ({mention})' for mention in dependencies.mentions)}")
-    expression = f"rowcall_wire as ({' '.join(parts)})"
+    expression = f"rowcall_guard as ({' '.join(parts)})"
     if head["with"] is None:
         return f"with {expression} {statement}"
     return f"with {head['recursive'] or ''} {expression}, {statement[head.end() :]}"

@@ -326,8 +326,10 @@ def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolReques
 
 
 def _elements(array: EndpointParameter, value: object) -> Iterable[object]:
-    """Return the elements of an array, each of which becomes one pair of the query. None: the array is left out, as a
-    pair without a value would be an element."""
+    """Return the elements of an array argument, each of which becomes one pair of the query string. A value of None has
+    none: the array is left out, because a pair without a value would be an element. Raises `Problem` 400 for an empty
+    array, which a query string cannot express.
+    """
     if value is None:
         return ()
     if value == []:

@@ -130,8 +130,7 @@ class _ParameterEditor:
         """Return the parameter with values read as the new type.
 
         The argument keeps its own type; otherwise PostgreSQL would look up another routine. Only an argument of a
-        pseudo-type
-        gets the new type.
+        pseudo-type gets the new type.
         """
         declared = self._types.get(self._routine.parameters[parameter.position].type_oid)
         kind, fields = kind_and_fields(new_type.element, self._types, self._naming.camel)

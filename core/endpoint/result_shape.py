@@ -51,8 +51,7 @@ def result_shape(
     """Return the shape of a routine's result.
 
     nested: composite columns are not expanded (`Options.nested`). resolve_nested: composites inside them are rendered
-    as
-    objects, otherwise as the text of PostgreSQL (`ResolveNestedCompositeTypes`, rendering-20, rendering-21).
+    as objects, otherwise as the text of PostgreSQL (`ResolveNestedCompositeTypes`, rendering-20, rendering-21).
     """
     kind, oid, columns = routine.kind, routine.return_type_oid, routine.columns
     name = routine.name if nested and len(columns) == 1 else ""

@@ -81,8 +81,7 @@ def with_variables(text: str, names: Mapping[str, int], variables: Mapping[str, 
     """Return the text with variables of the environment filled in (comments-28).
 
     variables: by their names in lower case; None: no value, so that `{!name:other}` is `other`. Parameters of the same
-    name
-    take precedence.
+    name take precedence.
     """
 
     def filled(match: re.Match[str]) -> str:

@@ -41,10 +41,8 @@ class Rule(Record):
     """A validation rule.
 
     message: `{0}` is the database name of the parameter or its name in requests, `{1}` its name in requests, `{2}` the
-    name
-    of the rule. by_database_name: `{0}` is the database name, as in messages of the configuration. least, most: bounds
-    of
-    numbers; None: no bound.
+    name of the rule. by_database_name: `{0}` is the database name, as in messages of the configuration. least, most:
+    bounds of numbers; None: no bound.
     """
 
     name: str

@@ -14,13 +14,17 @@ class Verdict(enum.Enum):
 
 
 class ExitCode(enum.IntEnum):
-    """Exit code of `rowcall --test`. If several apply, the highest."""
+    """Exit code of `rowcall --test`."""
 
     PASSED = 0
     FAILED = 1
+    """An assertion has failed, and there was no error."""
     ERRORS = 2
+    """A file could not run to its end, or the coverage is below its threshold."""
     SETUP = 3
+    """The run could not be prepared."""
     NOTHING = 4
+    """There are no tests."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ def _store_url(text: str | None) -> str:
     except BadUrlError as error:
         raise ValueError(str(error)) from None
     if address.target != "/" or address.userinfo is not None:
-        raise ValueError("a scheme, a host and a port are expected, and nothing else")
+        raise ValueError("only a scheme, a host and a port may be given, such as https://s3.test:9000")
     return f"{address.origin.scheme}://{address.origin.authority}"
 
 

@@ -6,12 +6,12 @@ from rowcall.ext.driver.request_context import RequestContext
 def encode_key(prefix: bytes, mask: int, arguments: list[bytes | None], key_mask: int) -> bytes: ...
 
 class Lease:
-    answers: Any
+    cache: Any
     name: bytes
     number: int
     began: float
     tags: tuple[str, ...]
-    def __init__(self, answers: Any, name: bytes, number: int, began: float) -> None: ...
+    def __init__(self, cache: Any, name: bytes, number: int, began: float) -> None: ...
 
 class CacheLookup:
     def __init__(
@@ -22,7 +22,7 @@ class CacheLookup:
         seconds: float,
         longest: int,
         unshared: dict[bytes, float],
-        answers: Any,
+        cache: Any,
         lease: Callable[[Any, bytes, int, float], Any],
         ending: Callable[[RequestContext, Exception | None], None],
         steps_to_skip: int,

@@ -64,19 +64,19 @@ cdef bytes _key(bytes prefix, bytes present, list arguments):
 
 
 cdef class Lease:
-    """The right and duty to compute the response of this name; base of the leases of `answers`.
+    """The right and duty to compute the response for a key. cache: stores it, and informs waiting requests.
 
     began: when the lease was acquired. tags: the announced tags.
     """
 
-    cdef readonly object answers
+    cdef readonly object cache
     cdef readonly bytes name
     cdef readonly object number
     cdef readonly double began
     cdef public tuple tags
 
-    def __cinit__(self, answers, bytes name, number, double began):
-        self.answers = answers
+    def __cinit__(self, cache, bytes name, number, double began):
+        self.cache = cache
         self.name = name
         self.number = number
         self.began = began
@@ -89,14 +89,13 @@ cdef class CacheLookup:
     key_mask: bits of the parameters that belong to the key. table: table of cached responses
     (`ext.response_cache.table`). seconds: lifetime of a lease; 0: until it is released. longest: bytes of a key that is
     used as a name itself; longer keys go to `otherwise`. unshared: if not empty, every request goes to `otherwise`.
-    lease(answers, name, number, began): returns the lease object. ending: called at the end of the request.
-    steps_to_skip: number of following steps that a hit skips. on_hit, report: called with the context,
-    `report` also with
-    `hit` or `miss`; or None. otherwise: the fallback step.
+    lease(cache, name, number, began): returns the lease object. ending: called at the end of the request.
+    steps_to_skip: number of following steps that a hit skips. on_hit, report: called with the context, `report` also
+    with `hit` or `miss`; or None. otherwise: the fallback step.
     """
 
     cdef bytes _prefix
-    cdef object _key_mask, _begin, _responses, _lease, _ending, _on_hit, _report, _otherwise
+    cdef object _key_mask, _begin, _cache, _lease, _ending, _on_hit, _report, _otherwise
     cdef dict _unshared
     cdef double _seconds
     cdef Py_ssize_t _longest, _steps_to_skip
@@ -105,14 +104,14 @@ cdef class CacheLookup:
 
     def __init__(self, bytes prefix not None, key_mask, table, double seconds, Py_ssize_t longest,
                  dict unshared not None,
-                 answers, lease, ending, Py_ssize_t steps_to_skip, on_hit, report, otherwise):
+                 cache, lease, ending, Py_ssize_t steps_to_skip, on_hit, report, otherwise):
         self._prefix = prefix
         self._key_mask = key_mask
         self._begin = table.begin
         self._seconds = seconds
         self._longest = longest
         self._unshared = unshared
-        self._responses = answers
+        self._cache = cache
         self._lease = lease
         self._ending = ending
         self._steps_to_skip = steps_to_skip
@@ -144,7 +143,7 @@ cdef class CacheLookup:
                 self._report(context, "hit")
             context.next_step += self._steps_to_skip
         elif result > 0:
-            context.lease = self._lease(self._responses, key, result, at)
+            context.lease = self._lease(self._cache, key, result, at)
             if context.endings is None:
                 context.endings = []
             context.endings.append(self._ending)

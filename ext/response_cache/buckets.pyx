@@ -3,17 +3,17 @@
 from libc.stdint cimport uint32_t, uint64_t
 
 from rowcall.ext.response_cache.blocks cimport Place, is_there
-from rowcall.ext.response_cache.layout cimport ANSWER, Answer, Region, answer_at
+from rowcall.ext.response_cache.layout cimport RESPONSE, CachedResponse, Region, response_at
 
 
 cdef uint32_t find_block(Region *region, uint32_t kind, const uint64_t *name) noexcept nogil:
     cdef uint32_t index = region.buckets[name[1] & region.mask]
     cdef uint32_t _turn
-    cdef Answer *item
+    cdef CachedResponse *item
     for _turn in range(region.count):
         if index == 0:
             return 0
-        item = answer_at(region, index)
+        item = response_at(region, index)
         if item.name[0] == name[0] and item.name[1] == name[1] and item.kind == kind:
             return index
         index = item.chain
@@ -22,24 +22,24 @@ cdef uint32_t find_block(Region *region, uint32_t kind, const uint64_t *name) no
 
 
 cdef uint32_t find_answer(Region *region, const uint64_t *name, const char *key, size_t length) noexcept nogil:
-    cdef uint32_t index = find_block(region, ANSWER, name)
+    cdef uint32_t index = find_block(region, RESPONSE, name)
     cdef Place place
-    if index == 0 or answer_at(region, index).key != length:
+    if index == 0 or response_at(region, index).key != length:
         return 0
-    place.block, place.at = index, sizeof(Answer)
+    place.block, place.at = index, sizeof(CachedResponse)
     return index if is_there(region, &place, key, length) else 0
 
 
 cdef void chain(Region *region, uint32_t index, const uint64_t *name) noexcept nogil:
     cdef uint32_t *bucket = &region.buckets[name[1] & region.mask]
-    cdef Answer *item = answer_at(region, index)
+    cdef CachedResponse *item = response_at(region, index)
     item.name[0], item.name[1] = name[0], name[1]
     item.chain = bucket[0]
     bucket[0] = index
 
 
 cdef void unchain(Region *region, uint32_t index) noexcept nogil:
-    cdef Answer *item = answer_at(region, index)
+    cdef CachedResponse *item = response_at(region, index)
     cdef uint32_t *link = &region.buckets[item.name[1] & region.mask]
     cdef uint32_t _turn
     for _turn in range(region.count):
@@ -48,5 +48,5 @@ cdef void unchain(Region *region, uint32_t index) noexcept nogil:
             return
         if link[0] == 0:
             break
-        link = &answer_at(region, link[0]).chain
+        link = &response_at(region, link[0]).chain
     region.damaged = True

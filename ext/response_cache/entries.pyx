@@ -6,15 +6,15 @@ from libc.stdint cimport uint32_t, uint64_t
 from rowcall.ext.response_cache.blocks cimport Place, free_blocks, allocate_block, write
 from rowcall.ext.response_cache.buckets cimport OF_TAG, chain, find_block, name_of, unchain
 from rowcall.ext.response_cache.layout cimport (
-    ANSWER, BLOCK, FREE, LINK, NODE_BITS, NODES, SLOTS, Answer, Head, Nodes, Region, answer_at, is_over, link_of,
-    nodes_at,
+    RESPONSE, BLOCK, FREE, LINK, NODE_BITS, NODES, SLOTS, CachedResponse, Head, Nodes, Region, is_over, link_of,
+    nodes_at, response_at,
 )
 from rowcall.ext.response_cache.tags cimport drop_mark, tag_named, tie, untie
 
 cdef enum:
     TICKS = 16        # slots of the wheel per second
     SLOTS_AT_ONCE = 64
-    OWN = BLOCK - sizeof(Answer)  # bytes of text in the first block of a response; FURTHER: in each further one
+    OWN = BLOCK - sizeof(CachedResponse)  # bytes of text in the first block of a response; FURTHER: in each further one
     FURTHER = BLOCK - LINK
 
 cdef double LAST_END = 1e14
@@ -45,27 +45,27 @@ cdef bint make_room(Region *region, uint64_t count, double now) noexcept nogil:
 
 cdef void remove(Region *region, uint32_t index) noexcept nogil:
     cdef Head *head = region.head
-    cdef Answer *item = answer_at(region, index)
+    cdef CachedResponse *item = response_at(region, index)
     cdef uint32_t slot = item.slot
-    if item.kind != ANSWER or item.blocks == 0 or item.blocks >= region.count or slot >= SLOTS:
+    if item.kind != RESPONSE or item.blocks == 0 or item.blocks >= region.count or slot >= SLOTS:
         region.damaged = True
         return
     unchain(region, index)
     if item.older:
-        answer_at(region, item.older).newer = item.newer
+        response_at(region, item.older).newer = item.newer
     else:
         head.oldest = item.newer
     if item.newer:
-        answer_at(region, item.newer).older = item.older
+        response_at(region, item.newer).older = item.older
     else:
         head.newest = item.older
     if item.ends != 0:
         if item.before:
-            answer_at(region, item.before).behind = item.behind
+            response_at(region, item.before).behind = item.behind
         else:
             region.wheel[slot] = item.behind
         if item.behind:
-            answer_at(region, item.behind).before = item.before
+            response_at(region, item.behind).before = item.before
     if item.nodes:
         _remove_nodes(region, item.nodes)
     item.kind = FREE
@@ -102,8 +102,8 @@ cdef uint32_t remove_ended(Region *region, double now, uint64_t tick) noexcept n
         index = region.wheel[head.tick % SLOTS]
         seen = 0
         while index:
-            behind = answer_at(region, index).behind
-            if is_over(answer_at(region, index).ends, now):
+            behind = response_at(region, index).behind
+            if is_over(response_at(region, index).ends, now):
                 remove(region, index)
                 count += 1
             index = behind
@@ -116,7 +116,7 @@ cdef uint32_t remove_ended(Region *region, double now, uint64_t tick) noexcept n
 
 
 cdef bint is_whole(Region *region, uint32_t index) noexcept nogil:
-    cdef Answer *item = answer_at(region, index)
+    cdef CachedResponse *item = response_at(region, index)
     cdef uint64_t most = OWN + <uint64_t>item.blocks * FURTHER - FURTHER
     if item.blocks == 0 or item.blocks >= region.count or item.body > most:
         return False
@@ -134,9 +134,9 @@ cdef uint32_t insert(
     cdef uint64_t length = PyBytes_GET_SIZE(key) + PyBytes_GET_SIZE(head) + PyBytes_GET_SIZE(texts)
     cdef uint64_t count = 1
     cdef uint32_t index, block, last, _at
-    cdef Answer *item
+    cdef CachedResponse *item
     cdef Place place
-    index = find_block(region, ANSWER, name)
+    index = find_block(region, RESPONSE, name)
     if index:
         remove(region, index)
     length += PyBytes_GET_SIZE(body)
@@ -149,12 +149,12 @@ cdef uint32_t insert(
         block = allocate_block(region)
         link_of(region, last)[0] = block
         last = block
-    item = answer_at(region, index)
-    item.kind, item.last, item.blocks, item.nodes = ANSWER, last, <uint32_t>count, 0
+    item = response_at(region, index)
+    item.kind, item.last, item.blocks, item.nodes = RESPONSE, last, <uint32_t>count, 0
     item.is_null, item.rows, item.written, item.ends, item.fresh = is_null, rows, written, ends, fresh
     item.key, item.head = <uint32_t>PyBytes_GET_SIZE(key), <uint32_t>PyBytes_GET_SIZE(head)
     item.tags, item.body = <uint32_t>PyBytes_GET_SIZE(texts), PyBytes_GET_SIZE(body)
-    place.block, place.at = index, sizeof(Answer)
+    place.block, place.at = index, sizeof(CachedResponse)
     # The lengths are taken from the objects, not from the memory: if blocks were linked in a circle, they would be
     # overwritten here.
     write(region, &place, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
@@ -172,11 +172,11 @@ cdef uint32_t insert(
 cdef void _queue(Region *region, uint32_t index, double now) noexcept nogil:
     """Append a response as the newest item, and add it to the wheel slot in which it ends."""
     cdef Head *head = region.head
-    cdef Answer *item = answer_at(region, index)
+    cdef CachedResponse *item = response_at(region, index)
     cdef uint32_t slot
     item.older, item.newer = head.newest, 0
     if item.older:
-        answer_at(region, item.older).newer = index
+        response_at(region, item.older).newer = index
     else:
         head.oldest = index
     head.newest = index
@@ -187,12 +187,12 @@ cdef void _queue(Region *region, uint32_t index, double now) noexcept nogil:
         slot = <uint32_t>(max(tick_of(item.ends), head.tick) % SLOTS)
         item.slot, item.behind = slot, region.wheel[slot]
         if item.behind:
-            answer_at(region, item.behind).before = index
+            response_at(region, item.behind).before = index
         region.wheel[slot] = index
 
 
 cdef void _tie_all(Region *region, uint32_t index, list tags) noexcept:
-    cdef Answer *item = answer_at(region, index)
+    cdef CachedResponse *item = response_at(region, index)
     cdef Nodes *nodes = NULL
     cdef uint32_t node
     cdef uint64_t[2] name

@@ -8,8 +8,8 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from rowcall.ext.response_cache.entries cimport is_whole, tick_of
 from rowcall.ext.response_cache.layout cimport (
-    ANSWER, NODE_BITS, NODES, PLACES, SLOTS, TAG, Answer, Lease, Nodes, Region, answer_at, link_of, node_at, nodes_at,
-    tag_at,
+    RESPONSE, NODE_BITS, NODES, PLACES, SLOTS, TAG, CachedResponse, Lease, Nodes, Region, link_of, node_at, nodes_at,
+    response_at, tag_at,
 )
 
 
@@ -23,12 +23,12 @@ cdef class _Check:
     cdef Region *region
     cdef list broken
     cdef dict owners
-    cdef list answers
+    cdef list responses
     cdef list tags
 
     cdef list run(self, Region *region):
         self.region = region
-        self.broken, self.owners, self.answers, self.tags = [], {}, [], []
+        self.broken, self.owners, self.responses, self.tags = [], {}, [], []
         self._buckets()
         self._blocks()
         self._order()
@@ -57,16 +57,16 @@ cdef class _Check:
     cdef int _buckets(self) except -1:
         """Each response and each tag is in the bucket of its name, once (shard-2)."""
         cdef uint32_t bucket, index, _turn
-        cdef Answer *item
+        cdef CachedResponse *item
         cdef set names = set()
         for bucket in range(self.region.mask + 1):
             index = self.region.buckets[bucket]
             for _turn in range(self.region.count):
                 if index == 0:
                     break
-                item = answer_at(self.region, index)
-                if item.kind == ANSWER:
-                    self.answers.append(index)
+                item = response_at(self.region, index)
+                if item.kind == RESPONSE:
+                    self.responses.append(index)
                 elif item.kind == TAG:
                     self.tags.append(index)
                 else:
@@ -85,9 +85,9 @@ cdef class _Check:
         """Each allocated block is free or has one owner, and `room` counts the others (shard-1)."""
         cdef uint32_t index, free = 0, turn
         cdef uint64_t count
-        cdef Answer *item
-        for index in self.answers:
-            item = answer_at(self.region, index)
+        cdef CachedResponse *item
+        for index in self.responses:
+            item = response_at(self.region, index)
             if not is_whole(self.region, index):
                 self._wrong(f"shard-1: the texts of response {index} do not fit its blocks")
                 continue
@@ -125,29 +125,29 @@ cdef class _Check:
         cdef set seen = set()
         while index and count < self.region.count:
             seen.add(index)
-            if answer_at(self.region, index).older != older:
+            if response_at(self.region, index).older != older:
                 self._wrong(f"shard-3: response {index} follows the wrong one")
-            older, index = index, answer_at(self.region, index).newer
+            older, index = index, response_at(self.region, index).newer
             count += 1
         if self.region.head.newest != older:
             self._wrong("shard-3: the list of responses does not end with the newest one")
-        if seen != set(self.answers) or count != len(seen):
+        if seen != set(self.responses) or count != len(seen):
             self._wrong("shard-3: the list of responses is not that of the buckets")
-        if self.region.head.count != <uint64_t>len(self.answers):
-            self._wrong(f"shard-3: {self.region.head.count} responses are counted, {len(self.answers)} are there")
+        if self.region.head.count != <uint64_t>len(self.responses):
+            self._wrong(f"shard-3: {self.region.head.count} responses are counted, {len(self.responses)} are there")
         return 0
 
     cdef int _wheel(self) except -1:
         """Each response with an end is in one slot, which the wheel visits when the response ends (shard-4)."""
         cdef uint32_t slot, index, before, _turn
-        cdef Answer *item
+        cdef CachedResponse *item
         cdef set seen = set()
         for slot in range(SLOTS):
             index, before = self.region.wheel[slot], 0
             for _turn in range(self.region.count):
                 if index == 0:
                     break
-                item = answer_at(self.region, index)
+                item = response_at(self.region, index)
                 if index in seen or item.slot != slot or item.before != before:
                     self._wrong(f"shard-4: response {index} is tied to slot {slot} in a wrong way")
                 if tick_of(item.ends) >= self.region.head.tick and tick_of(item.ends) % SLOTS != slot:
@@ -156,7 +156,7 @@ cdef class _Check:
                 before, index = index, item.behind
             else:
                 self._wrong(f"shard-4: slot {slot} has no end")
-        if seen != {index for index in self.answers if answer_at(self.region, index).ends != 0}:
+        if seen != {index for index in self.responses if response_at(self.region, index).ends != 0}:
             self._wrong("shard-4: the wheel does not have exactly the responses with an end")
         return 0
 
@@ -166,15 +166,15 @@ cdef class _Check:
         cdef Nodes *nodes
         cdef set tied = set()
         cdef set listed = set()
-        for index in self.answers:
-            block, turn = answer_at(self.region, index).nodes, 0
+        for index in self.responses:
+            block, turn = response_at(self.region, index).nodes, 0
             while block and turn < self.region.count:
                 nodes = nodes_at(self.region, block)
                 if not 0 < nodes.count <= NODES or (turn and nodes.count != NODES):
                     self._wrong(f"shard-5: a block of nodes of response {index} has {nodes.count} nodes")
                 for place in range(min(nodes.count, <uint32_t>NODES)):
                     tied.add((block << NODE_BITS | place, nodes.nodes[place].tag, index))
-                    if nodes.nodes[place].answer != index:
+                    if nodes.nodes[place].response != index:
                         self._wrong(f"shard-5: a node of response {index} names another response")
                 block = nodes.next
                 turn += 1
@@ -183,7 +183,7 @@ cdef class _Check:
             for _turn in range(self.region.count * <uint32_t>NODES):
                 if node == 0:
                     break
-                listed.add((node, node_at(self.region, node).tag, node_at(self.region, node).answer))
+                listed.add((node, node_at(self.region, node).tag, node_at(self.region, node).response))
                 if node_at(self.region, node).tag != index or node_at(self.region, node).before != before:
                     self._wrong(f"shard-5: node {node} is tied to tag {index} in a wrong way")
                 before, node = node, node_at(self.region, node).behind
@@ -232,6 +232,6 @@ cdef class _Check:
                 self._wrong(f"shard-7: lease {lease.number} was not acquired, or twice")
             names.add((lease.name[0], lease.name[1]))
             numbers.add(lease.number)
-        if self.region.head.retired and (names or self.answers):
+        if self.region.head.retired and (names or self.responses):
             self._wrong("shard-7: a retired shard has leases or responses")
         return 0

@@ -30,7 +30,7 @@ cdef enum:
 # Kind of a block, unless it continues a response.
 cdef enum:
     FREE = 0
-    ANSWER = 1
+    RESPONSE = 1
     TAG = 2
 
 cdef struct Lease:
@@ -59,8 +59,8 @@ cdef struct Head:
     uint64_t secret[2]
     uint32_t retired       # 1: nothing is stored any more
 
-# `Answer` (a cached response) and `Tag` begin with the same fields.
-cdef struct Answer:
+# `CachedResponse` (a cached response) and `Tag` begin with the same fields.
+cdef struct CachedResponse:
     uint32_t next
     uint32_t kind
     uint32_t chain         # next object in the bucket
@@ -98,7 +98,7 @@ cdef struct Node:
     uint32_t tag
     uint32_t before
     uint32_t behind
-    uint32_t answer
+    uint32_t response
 
 cdef struct Nodes:
     uint32_t next
@@ -133,8 +133,8 @@ cdef inline uint32_t *link_of(Region *region, uint32_t index) noexcept nogil:
     return <uint32_t *>block_at(region, index)
 
 
-cdef inline Answer *answer_at(Region *region, uint32_t index) noexcept nogil:
-    return <Answer *>block_at(region, index)
+cdef inline CachedResponse *response_at(Region *region, uint32_t index) noexcept nogil:
+    return <CachedResponse *>block_at(region, index)
 
 
 cdef inline Tag *tag_at(Region *region, uint32_t index) noexcept nogil:

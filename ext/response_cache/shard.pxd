@@ -40,7 +40,7 @@ cdef class Shard:
     cdef int keep(self, bytes key, uint64_t number, double began, entry, double now) except? -2
     cdef bint put(self, bytes key, entry, double began, double now) except -1
     cdef int drop(self, bytes key, uint64_t number) except? -2
-    cdef object forget(self, bytes key, double now, bint noted)
+    cdef object invalidate(self, bytes key, double now, bint noted)
     cdef int invalidate_tag(self, bytes tag, double now, int most, bint *more) except -1
     cdef int invalidate_all(self, bytes prefix) except -1
     cdef int prune(self, double now) except -1

@@ -18,8 +18,8 @@ from rowcall.ext.response_cache.buckets cimport OF_KEY, OF_MARK, OF_TAG, find_an
 from rowcall.ext.response_cache.entries cimport insert, is_whole, make_room, remove, remove_ended, tick_of
 from rowcall.ext.response_cache.invariants cimport broken_invariants_of
 from rowcall.ext.response_cache.layout cimport (
-    ANSWER, BLOCK, HEAD, NODE_BITS, PLACES, SLOTS, TAG, Answer, Head, Lease, Region, answer_at, is_over, node_at,
-    rowcall_lock, tag_at,
+    RESPONSE, BLOCK, HEAD, NODE_BITS, PLACES, SLOTS, TAG, CachedResponse, Head, Lease, Region, is_over, node_at,
+    response_at, rowcall_lock, tag_at,
 )
 from rowcall.ext.response_cache.leases cimport (
     AWAITED_BIT, NO_LEASE, release_lease, release_leases_of, lease_of, find_own_lease, acquire_lease,
@@ -83,7 +83,7 @@ cdef class Shard:
         if region.head.ready == 0:
             self._make_ready(size)
         elif region.head.ready != READY or region.head.size != size:
-            raise ValueError("this memory holds no answers, or those of another version or size; give it away")
+            raise ValueError("this memory holds no responses, or has another version or size; create it again")
 
     def __dealloc__(self):
         PyBuffer_Release(&self._view)
@@ -98,7 +98,7 @@ cdef class Shard:
         memset(head, 0, sizeof(Head))
         failure = rowcall_lock_init(&head.lock)
         if failure:
-            raise OSError(failure, "the lock of the answers")
+            raise OSError(failure, "the lock of the responses")
         secret = urandom(16)
         memcpy(head.secret, PyBytes_AS_STRING(secret), 16)
         head.size = size
@@ -113,7 +113,7 @@ cdef class Shard:
             self._clear()
             rowcall_lock_mend(&self.region.head.lock)
         elif failure:
-            raise OSError(failure, "the lock of the answers")
+            raise OSError(failure, "the lock of the responses")
         return 0
 
     cdef int _unlock(self) except -1:
@@ -139,11 +139,11 @@ cdef class Shard:
     cdef uint32_t _found(self, const uint64_t *name, bytes key, double now) noexcept:
         """Return the block of a response whose lifetime has not ended, or 0."""
         cdef uint32_t index = find_answer(&self.region, name, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
-        return 0 if index and is_over(answer_at(&self.region, index).ends, now) else index
+        return 0 if index and is_over(response_at(&self.region, index).ends, now) else index
 
     cdef int _copy(self, uint32_t index) except -1:
         """Copy a response from the shared memory to attributes, for `_made`, which runs without the lock."""
-        cdef Answer *item = answer_at(&self.region, index)
+        cdef CachedResponse *item = response_at(&self.region, index)
         cdef Place place
         if self.region.damaged or not is_whole(&self.region, index):
             self.region.damaged = True
@@ -152,7 +152,7 @@ cdef class Shard:
         self._numbers.written, self._numbers.ends, self._numbers.fresh = item.written, item.ends, item.fresh
         self._body = PyBytes_FromStringAndSize(NULL, item.body)
         self._lines = self._texts = b""
-        place.block, place.at = index, sizeof(Answer)
+        place.block, place.at = index, sizeof(CachedResponse)
         skip(&self.region, &place, item.key)
         if item.head:
             self._lines = PyBytes_FromStringAndSize(NULL, item.head)
@@ -219,7 +219,7 @@ cdef class Shard:
         self._lock()
         try:
             index = self._found(name, key, now)
-            if index and fresh and is_over(answer_at(&self.region, index).fresh, now):
+            if index and fresh and is_over(response_at(&self.region, index).fresh, now):
                 index = 0
             if index:
                 self._copy(index)
@@ -288,7 +288,7 @@ cdef class Shard:
         self._unlock()
         return flags
 
-    cdef object forget(self, bytes key, double now, bint noted):
+    cdef object invalidate(self, bytes key, double now, bint noted):
         cdef uint64_t[2] name
         cdef uint64_t[2] mark_name
         cdef uint32_t index
@@ -298,7 +298,7 @@ cdef class Shard:
         name_of(&self.region, OF_MARK, key, mark_name)
         self._lock()
         index = find_answer(&self.region, name, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
-        existed = index != 0 and not is_over(answer_at(&self.region, index).ends, now)
+        existed = index != 0 and not is_over(response_at(&self.region, index).ends, now)
         if index:
             remove(&self.region, index)
         flags = release_lease(lease_of(&self.region, name))
@@ -309,7 +309,7 @@ cdef class Shard:
 
     cdef int invalidate_tag(self, bytes tag, double now, int most, bint *more) except -1:
         cdef uint64_t[2] name
-        cdef uint32_t index, answer
+        cdef uint32_t index, response
         cdef int count = 0, _turn
         name_of(&self.region, OF_TAG, tag, name)
         self._lock()
@@ -319,9 +319,9 @@ cdef class Shard:
             index = find_block(&self.region, TAG, name)
             if index == 0 or tag_at(&self.region, index).first == 0 or self.region.damaged:
                 break
-            answer = node_at(&self.region, tag_at(&self.region, index).first).answer
-            count += not is_over(answer_at(&self.region, answer).ends, now)
-            remove(&self.region, answer)
+            response = node_at(&self.region, tag_at(&self.region, index).first).response
+            count += not is_over(response_at(&self.region, response).ends, now)
+            remove(&self.region, response)
         else:
             more[0] = True
         self._unlock()
@@ -346,9 +346,10 @@ cdef class Shard:
         cdef uint32_t index = region.buckets[bucket], behind, seen = 0
         cdef Place place
         while index:
-            behind = answer_at(region, index).chain
-            place.block, place.at = index, sizeof(Answer)
-            if (answer_at(region, index).kind == ANSWER and answer_at(region, index).key >= PyBytes_GET_SIZE(prefix)
+            behind = response_at(region, index).chain
+            place.block, place.at = index, sizeof(CachedResponse)
+            if (response_at(region, index).kind == RESPONSE
+                    and response_at(region, index).key >= PyBytes_GET_SIZE(prefix)
                     and is_there(region, &place, PyBytes_AS_STRING(prefix), PyBytes_GET_SIZE(prefix))):
                 remove(region, index)
                 # `remove` may have freed tags of the response that were next in this bucket: start again.
@@ -399,5 +400,5 @@ cdef class Shard:
 cdef tuple _values(entry):
     """Return the entry as a tuple; `entry` may be of a subclass. Raises `TypeError` for anything else."""
     if not isinstance(entry, tuple) or len(entry) != 8:
-        raise TypeError("this is no answer")
+        raise TypeError("not a cached response")
     return <tuple>entry

@@ -44,7 +44,7 @@ cdef class ResponseTable:
         view = memoryview(memory)
         self.size = view.nbytes
         if self.size < LEAST:
-            raise ValueError("too little memory for answers")
+            raise ValueError("too little memory for responses")
         self._count = SHARDS if self.size >= SPLIT else 1
         part = self.size // self._count // HEAD * HEAD
         self._shards = [Shard(view[n * part : (n + 1) * part], process, entry) for n in range(self._count)]
@@ -85,7 +85,7 @@ cdef class ResponseTable:
     def put(self, bytes key not None, entry not None, double began, double now):
         """Store a response that was computed without a lease; return whether it was stored.
 
-        It is not stored if the key (`forget` with `noted`) or one of its tags was invalidated since `began`.
+        It is not stored if the key (`invalidate` with `noted`) or one of its tags was invalidated since `began`.
         """
         return self._of(key).put(key, entry, began, now)
 
@@ -93,13 +93,13 @@ cdef class ResponseTable:
         """End the lease. Returns AWAITED if other processes wait, 0 if not, or GONE if this process did not hold it."""
         return self._of(key).drop(key, number)
 
-    def forget(self, bytes key not None, double now, bint noted):
+    def invalidate(self, bytes key not None, double now, bint noted):
         """Invalidate one key: remove its response and end its lease. Returns two booleans: whether there was a
         response, and whether other processes wait for the lease.
 
         noted: record the time, so that `put` refuses a response whose computation began before.
         """
-        return self._of(key).forget(key, now, noted)
+        return self._of(key).invalidate(key, now, noted)
 
     def invalidate_tag(self, bytes tag not None, double now, int most):
         """Remove at most `most` responses with this tag from each shard, and mark the tag as invalidated.

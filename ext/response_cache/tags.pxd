@@ -17,5 +17,5 @@ cdef bint is_marked(Region *region, const uint64_t *name, double began) noexcept
 # have.
 cdef void drop_mark(Region *region, double now) noexcept nogil
 # Makes a node tie a response to a tag.
-cdef void tie(Region *region, uint32_t answer, uint32_t node, uint32_t tag) noexcept nogil
+cdef void tie(Region *region, uint32_t response, uint32_t node, uint32_t tag) noexcept nogil
 cdef void untie(Region *region, Node *item) noexcept nogil

@@ -87,10 +87,10 @@ cdef bint is_marked(Region *region, const uint64_t *name, double began) noexcept
     return index != 0 and tag_at(region, index).mark != 0 and tag_at(region, index).mark >= began
 
 
-cdef void tie(Region *region, uint32_t answer, uint32_t node, uint32_t tag) noexcept nogil:
+cdef void tie(Region *region, uint32_t response, uint32_t node, uint32_t tag) noexcept nogil:
     cdef Node *item = node_at(region, node)
     cdef uint32_t first = tag_at(region, tag).first
-    item.tag, item.answer, item.before, item.behind = tag, answer, 0, first
+    item.tag, item.response, item.before, item.behind = tag, response, 0, first
     if first:
         node_at(region, first).before = node
     tag_at(region, tag).first = node

@@ -48,8 +48,8 @@ async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: Mapping[str
         except BindingError as error:
             refusal = error.detail
             continue
-        services.answers.require_listener(plan.place)
+        services.caches.require_listener(plan.place)
         key = key_of(endpoint, plan, services)(context)
-        existed = False if key is None else services.answers.of(plan.place).invalidate(key)
+        existed = False if key is None else services.caches.of(plan.place).invalidate(key)
         return int(await existed if isinstance(existed, Awaitable) else existed)
     raise Problem(400, refusal)

@@ -44,13 +44,13 @@ def around_answer(
 
     log_hit: logs a cached response. count: called with `hit` or `miss`.
     """
-    store = services.answers.of(plan.place)
+    store = services.caches.of(plan.place)
     time_limit = services.options.outbound.proxy.timeout
     key_for = key_of(endpoint, plan, services)
     seconds_of = lifetime_of(plan)
     skips = skips_of(endpoint, plan)
     limit = services.options.http.body_limit
-    largest = services.answers.largest(plan.place)
+    largest = services.caches.largest(plan.place)
     needs_body = reads_body(endpoint, plan)
     report = status_reporter(services.options.cache.status_header, count)
     announced = announce(endpoint, plan) if plan.tags or plan.operator_tags else None

@@ -46,7 +46,7 @@ def around(
 
     log_hit: logs a response without a run. count: called with `hit`, `miss`, `stale` or `bypass`.
     """
-    store = services.answers.of(plan.place)
+    store = services.caches.of(plan.place)
     time_limit = services.options.database.timeout if endpoint.options.timeout is None else endpoint.options.timeout
     key_for = key_of(endpoint, plan, services)
     report = status_reporter(services.options.cache.status_header, count)
@@ -78,7 +78,7 @@ def around(
         look_up = _look_up(key_for, store, time_limit, take)
         if isinstance(store, MemoryCache) and not plan.rules and has_plain_key(endpoint, plan):
             look_up = store.lookup(plan.prefix, plan.parameters, time_limit, steps_to_skip, log_hit, report, look_up)
-            largest = services.answers.largest(plan.place)
+            largest = services.caches.largest(plan.place)
             needs_row = _needs_row(endpoint) or endpoint.shape.path is ResultPath.SCALAR
             keep = store.cache_writer(plan.seconds, largest, plan.max_rows, keep, needs_row=needs_row)
     else:
@@ -145,7 +145,7 @@ def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
     """Return the step that stores the result (cache writer)."""
     seconds_of = lifetime_of(plan)
     shareable = _shareable(endpoint, plan)
-    largest = services.answers.largest(plan.place)
+    largest = services.caches.largest(plan.place)
     stale = 0.0 if plan.stale is None else plan.stale.longest
 
     def keep(context: RequestContext) -> None:
@@ -276,14 +276,14 @@ def invalidating(
 
     if plan is None:
         return find_nothing
-    store: CacheBackend = services.answers.of(plan.place)
+    store: CacheBackend = services.caches.of(plan.place)
     key_for = key_of(endpoint, plan, services)
 
     async def answer_later(context: RequestContext, key: bytes | None, waiting: Awaitable[bool]) -> None:
         answer(context, await waiting, key)
 
     def invalidate(context: RequestContext) -> Awaitable[None] | None:
-        services.answers.require_listener(plan.place)
+        services.caches.require_listener(plan.place)
         key = key_for(context)
         existed = False if key is None else store.invalidate(key)
         # No step follows; a proxy would continue.

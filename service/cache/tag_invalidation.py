@@ -35,7 +35,7 @@ def _invalidate(services: Services) -> Step:
             raise Problem(400, str(error)) from None
         if not tags:
             raise Problem(400, "the query names no tag: ?tag=orders")
-        count = await services.answers.invalidate_tags(tags)
+        count = await services.caches.invalidate_tags(tags)
         body = b'{"invalidated":%d}' % count
         context.protocol.response_bytes(200, [("content-type", "application/json")], body)
 

@@ -14,8 +14,9 @@ PORT = 8765
 
 
 def serve(arguments: Arguments) -> int:
-    """Serve until the process is interrupted. Return 1 if there is no site or the address cannot be used, 2 if it is
-    not an address."""
+    """Serve the manual at the given address until the process is interrupted. Returns the exit code: 1 if the site is
+    missing or the address cannot be used, 2 if the text is not an address.
+    """
     text = "".join(arguments.given["--docs"])
     address = _address(text)
     if address is None:

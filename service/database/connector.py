@@ -217,6 +217,8 @@ def shut_down(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
 
 
 def for_libpq(parameters: Mapping[str, str], preferred: str = "any") -> dict[str, str]:
-    """Translate `prefer-primary`, which libpq does not know: the caller tries a primary first, and then any server."""
+    """Return the parameters with `target_session_attrs=prefer-primary`, which libpq does not know, replaced by
+    `preferred`. The caller tries `primary` first, and then `any`.
+    """
     changed = parameters.get("target_session_attrs") == "prefer-primary"
     return {**parameters, "target_session_attrs": preferred} if changed else dict(parameters)

@@ -67,8 +67,7 @@ class DiscoveredCatalogue:
     """A catalogue, with the data that is needed to read some of its routines again.
 
     routines, untrusted, ignored_objects: by oid. untrusted: schema and owner of functions and procedures that are left
-    out
-    because of their owner.
+    out because of their owner.
     """
 
     catalog: Catalog

@@ -81,8 +81,7 @@ async def ignored_routines(
     """Return diagnostics of ignored routines by oid.
 
     routines: the filter, and whether routines are served at all. oids: only these. Objects of untrusted owners are
-    reported
-    elsewhere.
+    reported elsewhere.
     """
     if routines is None:
         return {}

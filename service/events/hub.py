@@ -37,7 +37,7 @@ class HostTransport(Protocol):
         """Wait until no event waits to be sent."""
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
-        """Pass earlier events to `receive`."""
+        """Pass the events that were published before this process started to `receive`, if the transport has them."""
 
     async def write(self) -> None:
         """Send events, forever."""

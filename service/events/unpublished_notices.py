@@ -11,8 +11,10 @@ from rowcall.service.database.pools.pool import NoticeHandler
 
 
 class UnpublishedNotices:
-    """A notice handler in front of another one. Its callback is called with path and severity, once for each endpoint
-    of a schema snapshot.
+    """Notice handler that passes every notice on to `behind`, and reports endpoints that raise notices of the level of
+    events without publishing events.
+
+    severity: the level of events. report: called with the path of the endpoint and the severity.
     """
 
     def __init__(self, severity: str, behind: NoticeHandler | None) -> None:

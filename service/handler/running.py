@@ -191,7 +191,7 @@ def _run(
     if plan is not None:
         # A result is cached whole or not at all: it is streamed once it is known that it will not be cached.
         call.flush_rows = plan.max_rows + 1 if plan.max_rows else 0
-        call.stream_after = services.answers.largest(plan.place)
+        call.stream_after = services.caches.largest(plan.place)
     steps = _begin(call, endpoint, services)
     if plan is not None and (sealing := encrypt_parameters(endpoint, services)) is not None:
         steps = (sealing, *steps)

@@ -262,7 +262,7 @@ async def _drain(answer: HttpResponse) -> None:
 
 
 def _with_credentials(request: OutgoingRequest) -> OutgoingRequest:
-    """Send user and password of the URL as Basic credentials, unless the headers have some."""
+    """Return the request with user and password of the URL as Basic credentials, unless its headers have some."""
     userinfo = request.address.userinfo
     if not userinfo or any(name.lower() == "authorization" for name, _ in request.headers):
         return request

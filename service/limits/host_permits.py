@@ -159,7 +159,8 @@ class HostPermits:
         if not self._warned:
             self._warned = True
             log.warning(
-                "more callers are counted than the shared state of the host has room for; some counters are reset"
+                "rate limits: the shared state of the host has no room for further callers, so the counters of some "
+                "callers begin again; use a policy that distinguishes fewer callers"
             )
         self._environment.forget_readers()
         self._sweep_some(force=True)

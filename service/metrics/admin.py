@@ -198,7 +198,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(problem)
         except Exception:
             log.exception("%s on the admin listener failed", self.command)
-            self._refuse(Problem(500, "an unexpected error; the log of the service has it"))
+            self._refuse(Problem(500, "an unexpected error; the log of the service has the reason"))
         else:
             self._send(response.status, [*response.headers], response.body)
 

@@ -71,7 +71,7 @@ def _redis(options: HealthOptions, services: Services) -> Iterator[Check]:
     for number, address in enumerate(places, 1):
         name = options.redis_check if len(places) == 1 else f"{options.redis_check}-{number}"
         is_cache = bool(cache) and address in _parsed((cache,))
-        fallen_back = services.answers.fallen_back if is_cache else _never
+        fallen_back = services.caches.fallen_back if is_cache else _never
         yield Check(redis_check(name, address, failing, fallen_back), options.within)
 
 

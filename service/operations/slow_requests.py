@@ -112,7 +112,7 @@ class Plans:
         except (psycopg.Error, OSError, TimeoutError) as error:
             # The message of the error may quote a value; its SQLSTATE or class does not.
             why = getattr(error, "sqlstate", None) or type(error).__name__
-            log.warning("%s; its plan cannot be had (%s)", text, why)
+            log.warning("%s; its plan cannot be read (%s)", text, why)
         else:
             log.warning("%s\n%s", text, plan)
         finally:

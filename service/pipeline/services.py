@@ -59,7 +59,7 @@ class Services:
     codecs: Codecs
     """How values are rendered; in responses, numbers may be rendered as texts (`answer_codecs`)."""
     auth: Identity
-    answers: CacheBackends
+    caches: CacheBackends
     host: HostState
     others: Mapping[str, tuple[Database, Codecs, Codecs | None]] = field(default_factory=dict)
     """Databases besides the main one, and how their values are rendered, by case-folded name of the connection."""

@@ -40,7 +40,7 @@ FAILED_AGAIN_AFTER = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """Properties of new keys."""
+    """Lifetime and algorithms of the keys that are created for the ring."""
 
     lifetime: float
     """Seconds for which a key protects."""

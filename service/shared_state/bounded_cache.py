@@ -32,28 +32,28 @@ class BoundedCache:
         self._pruning: asyncio.TimerHandle | None = None
 
     @cached_property
-    def _answers(self) -> MemoryCache:
+    def _cache(self) -> MemoryCache:
         self._prune_later()
         return MemoryCache(self._host.cached_responses(self._name, SIZE), self._host.message_bus)
 
     def begin(self, key: bytes) -> LookupResult | Awaitable[LookupResult]:
         """Look up a key: return the entry, the lease to compute it, or `NOT_SHARED`. Waits without a time limit."""
-        return self._answers.begin(key, 0)
+        return self._cache.begin(key, 0)
 
     def keep(self, key: bytes, lease: CacheLease, entry: Entry, seconds: float | None) -> None:
         """Deliver the entry to the waiting requests, and store it if the limit allows. seconds: lifetime."""
-        room = self._answers.count() < self._most or self._answers.get(key) is not None
+        room = self._cache.count() < self._most or self._cache.get(key) is not None
         lease.keep(entry, seconds if room else 0.0)
 
     def _prune_later(self) -> None:
         self._pruning = asyncio.get_running_loop().call_later(self._prune_every, self._prune)
 
     def _prune(self) -> None:
-        self._answers.prune()
+        self._cache.prune()
         self._prune_later()
 
     def close(self) -> None:
         if self._pruning is not None:
             self._pruning.cancel()
-        if "_answers" in self.__dict__:
-            self._answers.close()
+        if "_cache" in self.__dict__:
+            self._cache.close()

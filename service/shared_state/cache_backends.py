@@ -188,9 +188,9 @@ class CacheBackends:
     def _redis_answers(self, link: RedisLink) -> RedisCache:
         from rowcall.service.shared_state.redis_cache import RedisCache
 
-        answers = RedisCache(link, self._host.name, os.getpid())
-        self._host.message_bus.subscribe(WORKER_GONE, lambda message: answers.worker_gone(int(message)))
-        return answers
+        cache = RedisCache(link, self._host.name, os.getpid())
+        self._host.message_bus.subscribe(WORKER_GONE, lambda message: cache.worker_gone(int(message)))
+        return cache
 
     def largest(self, place: Place) -> int:
         """Return the size in bytes from which a response is not stored."""

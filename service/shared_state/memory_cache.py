@@ -67,7 +67,7 @@ def stored_name(key: bytes) -> bytes:
 class MemoryLease(Lease):
     __slots__ = ()
 
-    answers: MemoryCache
+    cache: MemoryCache
 
     def announce(self, tags: tuple[str, ...], seconds: float | None) -> None:
         """Set the tags of the response, which `keep` compares with invalidations since the lease was acquired. Other
@@ -75,7 +75,7 @@ class MemoryLease(Lease):
         self.tags = tags
 
     def last(self, stale: Stale) -> Entry | None:
-        return self.answers.last_named(self.name, stale)
+        return self.cache.last_named(self.name, stale)
 
     def keep(self, entry: Entry, seconds: float | None, stale: float = 0.0) -> None:
         at = now()
@@ -83,13 +83,13 @@ class MemoryLease(Lease):
             body, rows, is_null, _written, _ends, _fresh, head, tags = entry
             fresh = at + seconds
             entry = Entry(body, rows, is_null, at, fresh + stale, fresh if stale else 0.0, head, tags)
-        self.answers.complete(self, entry, at)
+        self.cache.complete(self, entry, at)
 
     def pass_on(self) -> None:
-        self.answers.pass_on(self)
+        self.cache.pass_on(self)
 
     def give_up(self, problem: Problem | None) -> None:
-        self.answers.end(self, RETRY_LOOKUP if problem is None else problem)
+        self.cache.end(self, RETRY_LOOKUP if problem is None else problem)
 
 
 class MemoryCache:
@@ -282,7 +282,7 @@ class MemoryCache:
     def invalidate(self, key: bytes, *, noted: bool = False) -> bool:
         """Invalidate a key. Return whether there was an entry. noted: record it for later calls of `put` as well."""
         name = stored_name(key)
-        result, awaited = self._table.forget(name, now(), noted)
+        result, awaited = self._table.invalidate(name, now(), noted)
         # Requests of this process that wait have begun before the invalidation; they look up again, and one of them
         # computes.
         self._waiters.resolve(name, RETRY_LOOKUP)

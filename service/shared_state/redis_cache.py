@@ -50,6 +50,7 @@ from rowcall.service.shared_state.single_flight import (
     problem_text,
 )
 
+# The name is part of the protocol between hosts, which may run different versions.
 CHANNEL = b"rowcall:answers"
 LEASE = 3.0
 """Seconds after which the lease of a dead host expires."""
@@ -168,10 +169,10 @@ def _milliseconds(seconds: float) -> int:
 
 
 class RedisLease:
-    __slots__ = ("_answers", "_name", "_shared", "number", "tags")
+    __slots__ = ("_cache", "_name", "_shared", "number", "tags")
 
-    def __init__(self, answers: RedisCache, name: bytes, number: bytes) -> None:
-        self._answers = answers
+    def __init__(self, cache: RedisCache, name: bytes, number: bytes) -> None:
+        self._cache = cache
         self._name = name
         self._shared = True
         self.tags: tuple[str, ...] = ()
@@ -180,10 +181,10 @@ class RedisLease:
     async def announce(self, tags: tuple[str, ...], seconds: float | None) -> None:
         self.tags = tags
         # If it cannot be invalidated by its tags, the response must not be stored.
-        self._shared = await self._answers.announce(self._name, tags, seconds)
+        self._shared = await self._cache.announce(self._name, tags, seconds)
 
     async def last(self, stale: Stale) -> Entry | None:
-        return await self._answers.last_named(self._name, stale)
+        return await self._cache.last_named(self._name, stale)
 
     def keep(self, entry: Entry, seconds: float | None, stale: float = 0.0) -> None:
         if not self._shared:
@@ -191,13 +192,13 @@ class RedisLease:
             return
         # The lifetime is a duration and not a point in time, because hosts may have different clocks.
         entry = entry._replace(written=0.0, ends=0.0 if seconds is None else seconds + stale)
-        self._answers.link.background(self._answers.complete(self._name, self.number, entry))
+        self._cache.link.background(self._cache.complete(self._name, self.number, entry))
 
     def pass_on(self) -> None:
-        self._answers.end(self._name, self.number, NOT_SHARED)
+        self._cache.end(self._name, self.number, NOT_SHARED)
 
     def give_up(self, problem: Problem | None) -> None:
-        self._answers.end(self._name, self.number, RETRY_LOOKUP if problem is None else problem)
+        self._cache.end(self._name, self.number, RETRY_LOOKUP if problem is None else problem)
 
 
 class RedisCache:

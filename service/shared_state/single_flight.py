@@ -122,7 +122,7 @@ def ending(context: RequestContext, error: Exception | None) -> None:
     elif isinstance(error, Problem):
         lease.give_up(error)
     else:
-        lease.give_up(Problem(500, "an unexpected error; the log of the service has it"))
+        lease.give_up(Problem(500, "an unexpected error; the log of the service has the reason"))
 
 
 class SingleFlightWaiters:

@@ -27,7 +27,9 @@ class UnresolvedReferences:
         self._host = settings.text_or_none(_HOST) or None
 
     def diagnostics(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-        """Yield the diagnostics. endpoints: all, including internal ones."""
+        """Yield a diagnostic for each proxy and HTTP type whose URL has no host, or names an endpoint of this service
+        that does not exist. endpoints: all, including internal ones.
+        """
         if not (self._proxies or self._calls):
             return
         router: Router | None = None

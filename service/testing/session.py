@@ -116,8 +116,7 @@ class Session:
         """Lend the connection to the driver while the block runs.
 
         In a transaction of the test, a failing request undoes only its own changes, and settings of a request end with
-        it, as
-        if it had a transaction of its own. Raises `psycopg.Error` if the connection is lost.
+        it, as if it had a transaction of its own. Raises `psycopg.Error` if the connection is lost.
         """
         in_transaction = self.in_transaction
         self._kept.clear()
@@ -137,8 +136,9 @@ class Session:
         await self._put_back(local=in_transaction)
 
     def mark(self) -> tuple[str, ...]:
-        """Return the commands before a statement in the transaction of a test: they set a savepoint for this
-        statement."""
+        """Return the commands to run before a statement in the transaction of a test: they set a savepoint for this
+        statement, or return to the last one if the transaction is aborted.
+        """
         if self.aborted:
             return (BACK,)
         commands = (RELEASE, SET) if self._marked else (SET,)

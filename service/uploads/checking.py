@@ -30,14 +30,22 @@ async def passes(command: tuple[str, ...], stored: SpooledFile) -> bool:
     try:
         process = await _start(command, stored)
     except OSError as error:
-        log.error("the check %s cannot be run: %s", command[0], error.strerror)
-        raise Problem(500, "uploaded files cannot be checked; the log of the service has it") from None
+        log.error(
+            "Service:UploadOptions:CheckCommands: %s cannot be run: %s; files to check are refused",
+            command[0],
+            error.strerror,
+        )
+        raise Problem(500, "uploaded files cannot be checked; the log of the service has the reason") from None
     try:
         async with asyncio.timeout(SECONDS):
             status = await process.wait()
     except TimeoutError:
-        log.error("the check %s has not ended within %g s", command[0], SECONDS)
-        raise Problem(500, "uploaded files cannot be checked; the log of the service has it") from None
+        log.error(
+            "Service:UploadOptions:CheckCommands: %s has not ended within %g s; its file is refused",
+            command[0],
+            SECONDS,
+        )
+        raise Problem(500, "uploaded files cannot be checked; the log of the service has the reason") from None
     finally:
         await _end(process)
     return status == 0

@@ -214,7 +214,7 @@ class UploadStep:
         command = self._options.checks.get(name.strip())
         if command is None:
             log.error("%s: check_command %s is none of Service:UploadOptions:CheckCommands", self._endpoint.name, name)
-            raise Problem(500, "uploaded files cannot be checked; the log of the service has it")
+            raise Problem(500, "uploaded files cannot be checked; the log of the service has the reason")
         return command
 
     @staticmethod

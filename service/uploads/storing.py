@@ -43,7 +43,7 @@ def in_transaction(endpoint: Endpoint, services: Services) -> bool:
     or the routine is a function.
 
     With a function, neither its effects nor the files stay if the service is killed before the request is complete. A
-    procedure may end transactions itself, so it runs outside of one.
+    procedure can end transactions itself, so it shares one only if a handler works in the database.
     """
     upload, options = endpoint.options.upload, services.options.uploads
     if upload is not None and endpoint.routine.kind is RoutineKind.FUNCTION:

@@ -49,11 +49,11 @@ class FailureResponses:
                 request.path = self._shown_path(scope)
         elif isinstance(error, InvalidResponseError):
             log.error("%s: the response was rejected: %s", self._shown(scope), error)
-            problem = Problem(500, "an unexpected error; the log of the service has it")
+            problem = Problem(500, "an unexpected error; the log of the service has the reason")
             problem.logged = True
         else:
             log.error("%s failed", self._shown(scope), exc_info=error)
-            problem = Problem(500, "an unexpected error; the log of the service has it")
+            problem = Problem(500, "an unexpected error; the log of the service has the reason")
             problem.logged = True
         if problem.status == 500 and not problem.logged:
             # The log must contain such an error, whatever the settings of the request log are.

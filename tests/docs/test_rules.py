@@ -18,6 +18,7 @@ AREAS = sorted(path.stem for path in BEHAVIOUR.glob("*.md"))
 _RULE = re.compile(r"^(\d+)\. \*\*([a-z-]+-\d+)\*\* \S", re.MULTILINE)
 _BOLD = re.compile(r"\*\*([a-z-]+-\d+)\*\*")
 _CITED = re.compile(rf"(?<![\w/\"'.-])(?:{'|'.join(AREAS)})-\d+(?![\w-])")
+_FOREIGN = re.compile(r"\b(?:reference|spec|design) \d")
 _IN_PARENTHESES = re.compile(r"\([^()]*\)")
 _LINK = re.compile(r"\]\(([^()#\s]+)(?:#[^()\s]*)?\)")
 
@@ -47,6 +48,15 @@ def test_ids_are_numbered_without_gaps(area: str) -> None:
     rules = _rules(path)
     assert rules == [(str(number), f"{area}-{number}") for number in range(1, len(rules) + 1)]
     assert _BOLD.findall(path.read_text(encoding="utf-8")) == [rule for _, rule in rules]
+
+
+def test_no_citation_names_a_document_outside_of_the_repository() -> None:
+    cited = {
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in _sources()
+        for match in _FOREIGN.finditer(path.read_text(encoding="utf-8"))
+    }
+    assert cited == set()
 
 
 def test_citations_in_the_code_name_existing_rules() -> None:

@@ -293,7 +293,7 @@ class Trial:
 
     def forget(self) -> None:
         key, noted = self.key, self.choices.of(2) == 1
-        result, awaited = self.table.forget(key, self.at, noted)
+        result, awaited = self.table.invalidate(key, self.at, noted)
         assert result == self.is_live(key)
         self.judge.entries.pop(key, None)
         lease = self.judge.leases.pop(key, None)
@@ -393,7 +393,7 @@ class Trial:
         elif done < 5:
             assert isinstance(table.find(key, self.at), Entry | None)
         elif done == 5:
-            table.forget(key, self.at, noted=True)
+            table.invalidate(key, self.at, noted=True)
         elif done == 6:
             table.invalidate_tag(dice.choice(TAGS).encode(), self.at, 100)
         elif done == 7:

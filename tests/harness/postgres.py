@@ -2,8 +2,7 @@
 
 PostgreSQL refuses to run as root, so with root the files belong to another user. Durability is off, because test
 databases end with the run. Servers belong to the process that ran pytest (with xdist: the controller); its workers
-share
-them through a lock in the folder of the run.
+share them through a lock in the folder of the run.
 """
 
 from __future__ import annotations

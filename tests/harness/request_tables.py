@@ -1,8 +1,7 @@
 """Requests and expected responses, in pairs of lines as in tables of tests.
 
 A request is `METHOD /path body`, where the body is optional; a body that begins with `{` is sent as JSON. A response is
-a
-status with further text:
+a status with further text:
 
 - `200 [1,2]`: JSON, exactly this body; `200T text` for plain text, `200B` for bytes, `200E` for an empty body;
 - `204`: no body;

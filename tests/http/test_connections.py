@@ -77,7 +77,7 @@ def test_an_endpoint_runs_where_its_comment_says(service: Service, second: Datab
 def test_what_leaves_nothing_there_shares_connections_there(service: Service, second: Database) -> None:
     def shares() -> bool:
         assert answer(service.get("/api/there")) == (200, TEXT, second.name)
-        return bool(second.backends("query like 'with rowcall_wire%\"there\"(%'"))
+        return bool(second.backends("query like 'with rowcall_guard%\"there\"(%'"))
 
     wait_until(shares, "connections are shared")
 

@@ -34,7 +34,7 @@ def test_read_that_timed_out_while_queued_runs_again_alone(database: Database, s
 
     def share(name: str, text: str) -> bool:
         service.get(f"/api/{name.replace('_', '-')}")
-        return bool(database.backends(f"query like 'with rowcall_wire%\"{name}\"(%'"))
+        return bool(database.backends(f"query like 'with rowcall_guard%\"{name}\"(%'"))
 
     wait_until(lambda: share("read_free", "2"), "the short read shares connections")
     wait_until(lambda: share("read_locked", "1"), "the read that will wait shares connections")

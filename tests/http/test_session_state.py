@@ -152,7 +152,7 @@ def looks(service: Service) -> set[str]:
 
 def wired(database: Database, name: str) -> list[int]:
     """Sessions whose last statement was one that runs only as long as the routine is what it was."""
-    return database.backends(f"query like 'with rowcall_wire%\"{name}\"(%'")
+    return database.backends(f"query like 'with rowcall_guard%\"{name}\"(%'")
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
@@ -201,7 +201,7 @@ def test_what_was_replaced_shares_again_once_it_was_read_anew(own_database: Data
 
     wait_until(sharing, "the routine shares connections")
     own_database.execute(helper)
-    own_database.terminate("query like 'with rowcall_wire%'")
+    own_database.terminate("query like 'with rowcall_guard%'")
     wait_until(sharing, "the routine shares connections again")
 
 

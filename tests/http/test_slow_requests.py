@@ -58,7 +58,7 @@ def test_a_slow_request_is_logged_with_its_plan_and_without_its_values(service: 
     ("method", "path", "statement", "expected"),
     [
         ("GET", "/without-values", "GET /without-values", "Result"),
-        ("POST", "/move", "POST /move", "its plan cannot be had (42601)"),
+        ("POST", "/move", "POST /move", "its plan cannot be read (42601)"),
     ],
 )
 def test_other_statements(service: Service, method: str, path: str, statement: str, expected: str) -> None:

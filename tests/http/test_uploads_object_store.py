@@ -239,7 +239,7 @@ def test_a_bucket_of_a_request_is_judged_by_the_guard(loaded: Database, serve_on
     [
         ({"S3SecretAccessKey": ""}, "S3AccessKeyId and S3SecretAccessKey"),
         ({"S3Endpoint": "store"}, "S3Endpoint: the URL is not absolute"),
-        ({"S3Endpoint": "http://store/path"}, "S3Endpoint: a scheme, a host and a port"),
+        ({"S3Endpoint": "http://store/path"}, "S3Endpoint: only a scheme, a host and a port"),
         ({"S3PartSize": "1000"}, "S3PartSize"),
     ],
 )

@@ -347,7 +347,7 @@ def masked(body: str) -> str:
 @pytest.mark.parametrize(
     "message",
     [
-        "the routine has no parameter other; the metadata of uploads goes nowhere",
+        "the routine has no parameter other, so it does not get the metadata of uploads",
         "uploads require POST, which is the method instead of PUT",
         "the body holds the files; parameters are taken from the query string",
         "file_system has refused b.bin [x/y, 3 bytes]: ProbablyBinary",

@@ -43,8 +43,7 @@ def _names_and_bindings(words: tuple[str, ...]) -> tuple[tuple[str, ...], dict[s
     """Return the names, and the context to which the value of each name is bound ("" if it has none).
 
     `a as x b` gives the names a and b, with the bindings x and "". `as x` gives no names; its binding has the key "",
-    which
-    stands for all names.
+    which stands for all names.
     """
     if len(words) == 2 and words[0].lower() == "as":
         return (), {"": words[1]}

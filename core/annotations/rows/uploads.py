@@ -40,7 +40,7 @@ def _metadata(draft: Draft, line: Line, word: str) -> None:
     name = draft.parameter_named(word)
     draft.within("upload", Upload(), enabled=True, metadata=name)
     if name is None:
-        draft.warn(line, f"the routine has no parameter {word}; the metadata of uploads goes nowhere")
+        draft.warn(line, f"the routine has no parameter {word}, so it does not get the metadata of uploads")
 
 
 def _is_anything(value: str) -> str | None:

@@ -42,7 +42,9 @@ _SPACES = re.compile(r" *")
 
 
 class Cursor:
-    """A place in the text of one parameter. what: the name of the parameter in errors. shown: its text there."""
+    """A position in the text of one parameter, which parsers move forward. what, shown: name and text of the parameter
+    in error messages.
+    """
 
     __slots__ = ("depth", "position", "shown", "text", "what")
 

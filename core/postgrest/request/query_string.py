@@ -126,7 +126,7 @@ def _part_of(text: str, remembered: Callable[[str], Part], parse: Callable[[str]
 def is_operation(value: str) -> bool:
     """Whether a value is a filter on the result of a function, and not an argument.
 
-    `is.` followed by an unknown word is an operation, and its syntax error is reported (reference 11, 5).
+    `is.` followed by an unknown word is an operation, and its syntax error is reported.
     """
     text = value.removeprefix("not.")
     if text.startswith("is."):

@@ -83,7 +83,7 @@ def read_migrations(folder: Path) -> list[Migration]:
     for path in sorted(folder.glob("*.sql")):
         match = _NAME.fullmatch(path.name)
         if match is None:
-            raise StartupError(f"{path}: its name is no number, - and text, such as 001-accounts.sql")
+            raise StartupError(f"{path}: the name has to be a number, - and a text, such as 001-accounts.sql")
         number = int(match[1])
         if number in migrations:
             raise StartupError(f"{path}: {migrations[number].name} has the same number")
@@ -151,7 +151,7 @@ def _pending(migrations: Sequence[Migration], applied: dict[int, tuple[str, str]
                 raise StartupError(f"{migration.name} has changed since it has run; write another migration instead")
         elif migration.number < last:
             raise StartupError(
-                f"{migration.name} has not run, and {applied[last][0]} behind it has: give it a new number"
+                f"{migration.name} has not run, but {applied[last][0]} with a higher number has: give it a new number"
             )
         else:
             pending.append(migration)

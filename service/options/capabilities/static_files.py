@@ -37,7 +37,7 @@ def static_file_options(settings: Settings) -> StaticFileOptions | None:
         raise StartupError(f"{_P}RootPath: there is no folder {root}")
     for pattern in options.closed:
         if not has_wildcard(pattern) and Path(root, pattern.strip("/")).is_dir():
-            message = "%sAuthorizePaths: %s is a folder, and its files stay open: write %s/*"
+            message = "%sAuthorizePaths: %s is a folder, and its files can be read without sign-in: write %s/*"
             log.warning(message, _P, pattern, pattern.rstrip("/"))
     return replace(options, root=root)
 

@@ -44,7 +44,7 @@ def upload_options(settings: Settings) -> UploadOptions:
     default = settings.text(_P + "DefaultUploadHandler")
     if handlers and default not in handlers:
         log.warning(
-            "%sDefaultUploadHandler: '%s' is none of the handlers %s; uploads that name no handler fail",
+            "%sDefaultUploadHandler: '%s' is none of the handlers %s; endpoints that name no handler accept no files",
             _P,
             default,
             ", ".join(handlers),

@@ -31,7 +31,7 @@ class PendingObject:
     async def add(self, data: bytes) -> None:
         """Send a part. Raises `Problem`."""
         if len(self._tags) >= MOST_PARTS:
-            raise Problem(413, f"the file has more than {MOST_PARTS} parts; S3PartSize says how large they are")
+            raise Problem(413, f"the file has more than {MOST_PARTS} parts; a larger S3PartSize allows larger files")
         try:
             if self._upload is None:
                 self._upload = await self._bucket.begin(self._key, self._content_type)

@@ -182,7 +182,7 @@ def test_a_mark_changes_with_each_definition() -> None:
 def test_a_guard_precedes_the_statement(text: str) -> None:
     wired = guard(text, Dependencies(mentions=("select f()", "select from t")), day_first=False)
     assert wired is not None
-    assert wired.startswith("with  rowcall_wire as (" if text.startswith("with") else "with rowcall_wire as (")
+    assert wired.startswith("with  rowcall_guard as (" if text.startswith("with") else "with rowcall_guard as (")
     assert "exists (select f()) or exists (select from t)" in wired
     assert wired.endswith(text.removeprefix("with "))
 

@@ -117,9 +117,9 @@ def test_waiting_requests_get_the_response() -> None:
     steps.run(b"one")
     assert steps.landed == [(name, 0)]
     steps.waiting.clear()
-    steps.table.forget(name, 1.0, False)
+    steps.table.invalidate(name, 1.0, False)
     held = steps.ask(0b11, b"a", None)
-    steps.table.forget(name, 1.0, False)
+    steps.table.invalidate(name, 1.0, False)
     held.execution = finished_execution(b"old", 1, False)
     steps.keep(held)
     assert steps.landed[1:] == [(name, -1)]

@@ -71,12 +71,12 @@ def test_invalidation_ends_response_and_lease() -> None:
     _, mine, yours = tables()
     number = taken(mine, b"one")
     assert yours.begin(b"one", 0.0, 100.0) == HELD
-    assert yours.forget(b"one", 101.0, False) == (False, True)
+    assert yours.invalidate(b"one", 101.0, False) == (False, True)
     assert mine.keep(b"one", number, 100.0, Entry(b"old", 1), 102.0) == GONE
     assert mine.find(b"one", 102.0) is None
     kept(mine, b"one", Entry(b"new", 1), 103.0)
-    assert yours.forget(b"one", 104.0, False) == (True, False)
-    assert yours.forget(b"one", 104.0, False) == (False, False)
+    assert yours.invalidate(b"one", 104.0, False) == (True, False)
+    assert yours.invalidate(b"one", 104.0, False) == (False, False)
     assert mine.find(b"one", 104.0) is None
     assert mine.used == 0
 
@@ -112,7 +112,7 @@ def test_a_copy_is_not_stored_if_it_was_invalidated_since() -> None:
     _, mine, yours = tables()
     copy = Entry(b"copy", 1, tags=("all",))
     assert mine.put(b"one", copy, 100.0, 101.0)
-    assert yours.forget(b"one", 102.0, True) == (True, False)
+    assert yours.invalidate(b"one", 102.0, True) == (True, False)
     assert not mine.put(b"one", copy, 101.5, 103.0)
     assert mine.put(b"one", copy, 102.5, 103.0)
     yours.invalidate_tag(b"all", 104.0, 10)
@@ -132,8 +132,8 @@ def test_an_earlier_reading_of_the_clock_does_not_undo_an_invalidation() -> None
     old = Entry(b"old", 1, tags=("all",))
     assert mine.keep(b"one", number, 100.5, old, 102.0) == FORGOTTEN
     assert mine.find(b"one", 102.0) is None
-    yours.forget(b"two", 101.0, True)
-    mine.forget(b"two", 100.0, True)
+    yours.invalidate(b"two", 101.0, True)
+    mine.invalidate(b"two", 100.0, True)
     assert not mine.put(b"two", Entry(b"old", 1), 100.5, 102.0)
     assert mine.put(b"two", Entry(b"new", 1), 101.5, 102.0)
 
@@ -211,7 +211,7 @@ def test_pruning_frees_all_blocks_after_any_operations() -> None:
         elif done < 0.8:
             assert table.find(key, at) == model.get(key)
         elif done < 0.95:
-            assert table.forget(key, at, False)[0] == (model.pop(key, None) is not None)
+            assert table.invalidate(key, at, False)[0] == (model.pop(key, None) is not None)
         elif done < 0.98:
             tag = f"tag {chance.randrange(40)}"
             gone = [name for name, entry in model.items() if tag in entry.tags]
@@ -233,11 +233,11 @@ def _keep_for_ever(memory: mmap.mmap) -> None:
         at = 1.0 + number
         key = b"%d" % (number % 50)
         kept(table, key, Entry(b"%b of %d" % (key, number) * 50, 1, False, at, at + 30, 0.0, b"", ("all",)), at)
-        table.forget(key, at, True)
+        table.invalidate(key, at, True)
         if number % 10 == 0:
             table.invalidate_tag(b"all", at, 10)
             kept(table, b"keeps", Entry(b"whole" * 500, 1), at)
-            table.forget(b"keeps", at, False)
+            table.invalidate(b"keeps", at, False)
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork here")
@@ -256,7 +256,7 @@ def test_a_killed_process_blocks_no_other() -> None:
         os.kill(other.pid, signal.SIGKILL)
         other.join()
         mine.release_process(other.pid)
-        mine.forget(b"one", 1e9, False)
+        mine.invalidate(b"one", 1e9, False)
         assert kept(mine, b"one", Entry(b"mine", 1), 1e9) == 0
         assert mine.find(b"one", 1e9) == Entry(b"mine", 1)
         mine.prune(1e9)
@@ -348,7 +348,7 @@ class _Finalized:
 
     def __del__(self) -> None:
         self.table.find(b"key", 100.0)
-        self.table.forget(b"other", 100.0, False)
+        self.table.invalidate(b"other", 100.0, False)
 
 
 def test_finalizers_may_use_the_table() -> None:
@@ -362,7 +362,7 @@ def test_finalizers_may_use_the_table() -> None:
             _Finalized(mine)
             assert mine.find(b"key", 100.0) == Entry(b"body", 1, tags=("one", "two"))
             assert mine.begin(b"key", 0.0, 100.0) == Entry(b"body", 1, tags=("one", "two"))
-            assert mine.forget(b"none", 100.0, False) == (False, False)
+            assert mine.invalidate(b"none", 100.0, False) == (False, False)
             assert mine.invalidate_tag(b"none", 100.0, 1) == (0, False)
     finally:
         gc.set_threshold(*before)

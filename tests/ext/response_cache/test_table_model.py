@@ -88,7 +88,7 @@ class TableModel(RuleBasedStateMachine):
     def begin_again(self, lease: Lease, forgotten: bool) -> object:
         """The process of an earlier lease asks again, after the key was invalidated or not."""
         if forgotten:
-            self.forget(1 - lease.process, lease.key, False)
+            self.invalidate(1 - lease.process, lease.key, False)
         return self._begin(lease.process, lease.key, 2.0, False)
 
     def _begin(self, process: int, key: bytes, seconds: float, fresh: bool) -> object:
@@ -175,9 +175,9 @@ class TableModel(RuleBasedStateMachine):
     # Invalidation
 
     @rule(process=PROCESSES, key=st.sampled_from(KEYS), noted=st.booleans())
-    def forget(self, process: int, key: bytes, noted: bool) -> None:
+    def invalidate(self, process: int, key: bytes, noted: bool) -> None:
         lease = self.held.get(key)
-        existed, awaited = self.tables[process].forget(key, self.now, noted)
+        existed, awaited = self.tables[process].invalidate(key, self.now, noted)
         assert existed == (self._found(key) is not None)
         assert awaited == (lease is not None and lease.awaited)
         self.stored.pop(key, None)

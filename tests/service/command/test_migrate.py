@@ -63,7 +63,11 @@ def test_files_that_do_not_continue_what_has_run(own_database: Database, tmp_pat
     write(tmp_path, **{"1__first": FIRST, "5__fifth": "select 1;"})
     assert migrate(tmp_path, own_database)[0] == 0
     write(tmp_path, **{"3__third": "select 3;"})
-    fails(tmp_path, own_database, "3-third.sql has not run, and 5-fifth.sql behind it has: give it a new number")
+    fails(
+        tmp_path,
+        own_database,
+        "3-third.sql has not run, but 5-fifth.sql with a higher number has: give it a new number",
+    )
     (tmp_path / "migrations" / "3-third.sql").unlink()
     write(tmp_path, **{"1__first": FIRST.replace("\n", "\r\n")})
     assert migrate(tmp_path, own_database)[0] == 0
@@ -76,7 +80,7 @@ def test_files_that_do_not_continue_what_has_run(own_database: Database, tmp_pat
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"first": "select 1;"}, "its name is no number, - and text, such as 001-accounts.sql"),
+        ({"first": "select 1;"}, "the name has to be a number, - and a text, such as 001-accounts.sql"),
         ({"1__a": "select 1;", "01__b": "select 1;"}, "has the same number"),
         ({"1__a": "create table a ();\ncommit;"}, "commit would end the transaction in which it runs"),
         ({"1__a": "begin; create table a (); commit;"}, "begin would end the transaction"),

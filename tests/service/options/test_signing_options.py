@@ -143,7 +143,10 @@ def test_what_cannot_work_stops_the_start(
         ),
         (
             {**COOKIES, "StaticFiles:Enabled": "true", "StaticFiles:AuthorizePaths:0": "/admin"},
-            ["StaticFiles:AuthorizePaths: /admin is a folder, and its files stay open: write /admin/*"],
+            [
+                "StaticFiles:AuthorizePaths: /admin is a folder, and its files can be read without sign-in: "
+                "write /admin/*"
+            ],
         ),
         ({**COOKIES, "StaticFiles:Enabled": "true", "StaticFiles:AuthorizePaths:0": "/elsewhere"}, []),
     ],
