@@ -31,6 +31,6 @@ def anonymous_cache(snapshot: int, options: PostgRestOptions, services: Services
     """Return the cache of reads by anonymous callers; None if they are not cached. snapshot: its number."""
     if not options.anonymous_cache or options.anonymous_role is None:
         return None
-    backends = services.answers
+    backends = services.caches
     report = status_reporter(services.options.cache.status_header, None)
     return AnonymousCache(backends.of(Place.MEMORY), options, snapshot, backends.largest(Place.MEMORY), report)
