@@ -81,14 +81,14 @@ class Settings:
         value = self.text_or_none(path)
         if value and value.strip():
             return value
-        default = _row(path, KeyType.TEXT).default
+        default = _declared(path, KeyType.TEXT).default
         if default is None:
             raise self._error(path, "a value is needed")
         return self._resolved(path, Scalar(str(default), _DEFAULT)) or ""
 
     def text_or_none(self, path: str) -> str | None:
         """Return a text: an explicit null is None, an absent key has its default, an empty text stays empty."""
-        key = _row(path, KeyType.TEXT)
+        key = _declared(path, KeyType.TEXT)
         node = find(self.root, path)
         if node is None:
             return None if key.default is None else self._resolved(key.path, Scalar(str(key.default), _DEFAULT))
@@ -102,7 +102,7 @@ class Settings:
 
     def flag_or_none(self, path: str) -> bool | None:
         """Return a boolean, or None if neither the user nor the table sets a value."""
-        key = _row(path, KeyType.BOOL)
+        key = _declared(path, KeyType.BOOL)
         value = self._text_at(path)
         if value is None:
             return None if key.default is None else bool(key.default)
@@ -121,7 +121,7 @@ class Settings:
 
         Null and empty text give None if the key is nullable, else the default.
         """
-        key = _row(path, KeyType.INT)
+        key = _declared(path, KeyType.INT)
         value = self._text_at(path)
         if value is None:
             return key.default if isinstance(key.default, int) and not self._is_null(key, path) else None
@@ -142,7 +142,7 @@ class Settings:
         """Return a duration in seconds (comments-29); null and empty text give None if the key is nullable, else the
         default.
         """
-        key = _row(path, KeyType.INTERVAL)
+        key = _declared(path, KeyType.INTERVAL)
         value = self._text_at(path)
         if value is None:
             return None if key.default is None or self._is_null(key, path) else parse_interval(str(key.default))
@@ -161,7 +161,7 @@ class Settings:
         """Return one of the key's choices in its canonical spelling, or None if neither a value nor a default is
         set.
         """
-        key = _row(path, KeyType.CHOICE)
+        key = _declared(path, KeyType.CHOICE)
         value = self._text_at(path)
         if value is None:
             return None if key.default is None else str(key.default)
@@ -172,7 +172,7 @@ class Settings:
 
     def texts(self, path: str) -> tuple[str, ...] | None:
         """Return the non-empty elements of an array, else the default; None if there is no default."""
-        key = _row(path, KeyType.TEXTS)
+        key = _declared(path, KeyType.TEXTS)
         elements = self._elements(path)
         if not elements and key.default is None:
             return None
@@ -180,7 +180,7 @@ class Settings:
 
     def lines(self, path: str) -> tuple[str, ...]:
         """Return the elements of an array as lines; empty elements are lines too, and an empty array has no lines."""
-        key = _row(path, KeyType.TEXTS)
+        key = _declared(path, KeyType.TEXTS)
         node = find(self.root, path)
         if not isinstance(node, Section) or not (node.children or node.is_array):
             return tuple(_items(key.default))
@@ -188,7 +188,7 @@ class Settings:
 
     def numbers(self, path: str) -> tuple[float, ...]:
         """Return the elements of an array as numbers; the default if there are none."""
-        key = _row(path, KeyType.NUMBERS)
+        key = _declared(path, KeyType.NUMBERS)
         elements = self._elements(path) or _items(key.default)
         if not all(map(is_amount, elements)):
             raise self._error(path, f"{', '.join(map(repr, elements))}: these are not all {key.allowed}")
@@ -208,7 +208,7 @@ class Settings:
 
     def map_text(self, path: str, name: str) -> str | None:
         """Return one entry of a text map; placeholders of the other entries are not resolved, so they cannot fail."""
-        key = _row(path, KeyType.TEXT_MAP)
+        key = _declared(path, KeyType.TEXT_MAP)
         node = find(self.root, path)
         if isinstance(node, Section) and node.children:
             entry = node.get(name)
@@ -221,7 +221,7 @@ class Settings:
         """Return names with their default texts: from a map its texts, from a list None for each (configuration-10,
         configuration-11).
         """
-        _row(path, KeyType.NAMES)
+        _declared(path, KeyType.NAMES)
         node = find(self.root, path)
         if not isinstance(node, Section):
             return {}
@@ -303,7 +303,7 @@ def _items(default: JsonValue) -> list[str]:
     return [str(item) for item in default] if isinstance(default, Sequence) else []
 
 
-def _row(path: str, expected: KeyType) -> Key:
+def _declared(path: str, expected: KeyType) -> Key:
     key = key_at(path)
     if key.type is not expected:
         raise TypeError(f"{path} is declared as {key.type}, not as {expected}")
