@@ -1,9 +1,8 @@
 """Measures start and reload of PostgREST's interface with a large schema: `python -m bench.large_schema`.
 
 By default 60,000 tables with six columns each, and 30,000 foreign keys. One client sends requests for one row without a
-pause during each reload. The longest and the 99th percentile of their durations are printed beside those of the same
-time
-without a reload: what is longer with a reload is what the reload costs callers.
+pause during each reload, and while the description of the schema is built. The longest and the 99th percentile of their
+durations are printed beside those without a reload: what is longer with one is what it costs callers.
 """
 
 from __future__ import annotations

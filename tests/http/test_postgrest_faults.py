@@ -21,7 +21,6 @@ SQL = """
 create schema api;
 create table api.item (id int primary key);
 insert into api.item values (1);
-create function api.nap(seconds float) returns int language sql as 'select 1 from pg_sleep(seconds)';
 """
 
 
@@ -58,14 +57,17 @@ def test_a_terminated_session_is_replaced_without_an_error(serve_once: Serve, ow
 
 def test_an_exhausted_pool(serve_once: Serve, own_database: Database) -> None:
     pool = {"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:QueueTimeout": "500 ms"}
-    service = serve_once(own_database, settings={**_prepare(own_database), **pool})
+    settings = _prepare(own_database)
+    own_database.execute("create function api.held() returns void language sql as 'select pg_advisory_xact_lock(1)'")
+    service = serve_once(own_database, settings={**settings, **pool})
     with service.new_client() as other:
-        slow = threading.Thread(target=other.post, args=("/rpc/nap",), kwargs={"json": {"seconds": 3}})
-        slow.start()
-        wait_until(lambda: own_database.backends("query like '%pg_sleep%' or query like '%nap%'"), "the slow call")
-        message = "Timed out acquiring connection from connection pool."
-        Case("GET /item", 504, error("PGRST003", message)).check(service.client)
-        slow.join()
+        held = threading.Thread(target=other.post, args=("/rpc/held",), kwargs={"json": {}, "timeout": 60})
+        with own_database.locked(1):
+            held.start()
+            wait_until(own_database.waiting, "the call that holds the connection")
+            message = "Timed out acquiring connection from connection pool."
+            Case("GET /item", 504, error("PGRST003", message)).check(service.client)
+        held.join()
     Case("GET /item", json=[{"id": 1}]).check(service.client)
 
 

@@ -73,7 +73,7 @@ def test_requests_are_answered_while_the_schema_is_read_again(service: Service, 
     assert set(map(str, caller.bodies)) == {"[{'id': 1}]"}
 
 
-def test_unchanged_descriptions_are_not_sent_again(service: Service, database: Database) -> None:
+def test_unchanged_tables_are_not_sent_again(service: Service, database: Database) -> None:
     """A worker that gets the whole schema again would say so in the log."""
     database.execute("comment on table api.t7 is 'changed'; notify pgrst, 'reload schema'")
     wait_until(lambda: "changed" in str(service.get("/").json()["definitions"]["t7"]), "the comment", 60)
