@@ -89,7 +89,7 @@ def test_streams_have_path_user_worker_and_since(service: Service, console: http
 def test_streams_of_all_workers_are_listed(service: Service, console: httpx.Client) -> None:
     with ExitStack() as opened:
         workers: set[str] = set()
-        paths = []
+        paths: list[str] = []
         while workers != {"worker 0", "worker 1"}:
             assert len(paths) < 100
             opened.enter_context(EventStream(service, STREAM))
