@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 
 from bench.postgres import Server, throw_away
-from bench.reload import Clock, Taken, report, wait_for
+from bench.reload import Clock, ReloadTimes, report, wait_for
 from bench.services import free_port
 
 DATABASE = "large_schema"
@@ -141,7 +141,7 @@ def measure(server: Server, workers: int, log: Path) -> None:
         process.wait(60)
 
 
-def _reload(server: Server, process: subprocess.Popen[bytes], log: Path, port: int, number: int) -> Taken:
+def _reload(server: Server, process: subprocess.Popen[bytes], log: Path, port: int, number: int) -> ReloadTimes:
     clock = Clock(psutil.Process(process.pid), psutil.Process(server.pid))
     caller = Caller(port)
     caller.start()

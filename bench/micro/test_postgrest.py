@@ -86,4 +86,4 @@ def test_a_known_shape(benchmark: BenchmarkFixture, kind: str) -> None:
         for item in requests:
             planner.plan(item)
 
-    benchmark.pedantic(plan, rounds=200, iterations=1)
+    benchmark.pedantic(plan, rounds=200, iterations=1)  # type: ignore[no-untyped-call]

@@ -144,8 +144,8 @@ class TableBuilder:
         """Return PostgREST's interface, if it is served."""
         if snapshot.postgrest is None:
             return None
+        from rowcall.service.postgrest.capability_steps import anonymous_cache, steps_ahead
         from rowcall.service.postgrest.interface import PostgRestInterface
-        from rowcall.service.worker.postgrest_steps import anonymous_cache, steps_ahead
 
         # Its functions may leave settings in their sessions, which endpoints must not see.
         database = self._databases.with_own_pools(POSTGREST, self._options.target, self._options.database)
