@@ -73,7 +73,7 @@ def test_a_new_shape(benchmark: BenchmarkFixture, kind: str) -> None:
     name, query = URLS[kind]
     first = request(name, query.format(1))
     planners = iter([ReadPlanner(SCHEMA, OPTIONS, Responder(OPTIONS)) for _ in range(20_000)])
-    benchmark.pedantic(lambda: next(planners).plan(first), rounds=2000, iterations=5)
+    benchmark.pedantic(lambda: next(planners).plan(first), rounds=2000, iterations=5)  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize("kind", URLS)

@@ -9,26 +9,33 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rowcall.core.cache.options import Place
 from rowcall.core.http.router import Route
 from rowcall.core.http.routing import Routing
+from rowcall.core.postgrest.options import PostgRestOptions
+from rowcall.service.cache.response_cache import status_reporter
 from rowcall.service.database.databases import Databases
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.handler.streams import event_stream_routes
 from rowcall.service.limits.rate_limiting import limit_named
-from rowcall.service.metrics.meters import counted
+from rowcall.service.metrics.meters import count_path, counted
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.subrequests import Start, Subrequests, call_further
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, moved_endpoints
+from rowcall.service.tracing.request_tracing import trace_path
 from rowcall.service.worker.codecs import codecs_for, safe_codecs_for
 from rowcall.service.worker.fixed_routes import CompiledRoute, compiled, snapshot_routes
 from rowcall.service.worker.route_table import CompiledRoutes, RouteTable, runnable
 
 if TYPE_CHECKING:
-    from rowcall.service.postgrest.interface import PostgRestInterface
+    from rowcall.service.postgrest.anonymous_cache import AnonymousCache
+    from rowcall.service.postgrest.interface import Ahead, PostgRestInterface
 
 POSTGREST = "PostgREST's interface"
 """Name of the connection pools of PostgREST's interface."""
+
+_POSTGREST_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class TableBuilder:
@@ -144,14 +151,37 @@ class TableBuilder:
         """Return PostgREST's interface, if it is served."""
         if snapshot.postgrest is None:
             return None
-        from rowcall.service.postgrest.capability_steps import anonymous_cache, steps_ahead
         from rowcall.service.postgrest.interface import PostgRestInterface
 
         # Its functions may leave settings in their sessions, which endpoints must not see.
         database = self._databases.with_own_pools(POSTGREST, self._options.target, self._options.database)
         options = snapshot.postgrest.options
-        ahead = steps_ahead(options.path, self._for_all)
+        ahead = _steps_ahead(options.path, self._for_all)
         limit = limit_named(self._for_all, options.rate_limiter)
         body_limit = self._options.http.body_limit
-        cache = anonymous_cache(snapshot.number, options, self._for_all)
+        cache = _anonymous_cache(snapshot.number, options, self._for_all)
         return PostgRestInterface(snapshot.postgrest, database.plain_runs(), body_limit, ahead, limit, cache)
+
+
+def _steps_ahead(path: str, services: Services) -> Ahead:
+    """Return the steps of requests below a path. Spans and meters have templates of paths, so that there are few."""
+    base = path.rstrip("/")
+    templates = {False: f"{base}/{{relation}}", True: f"{base}/rpc/{{function}}"}
+    steps = {
+        (method, calls): (trace_path(method, template, services), count_path(method, template, services))
+        for calls, template in templates.items()
+        for method in _POSTGREST_METHODS
+    }
+    present = {key: tuple(step for step in both if step is not None) for key, both in steps.items()}
+    return present if any(present.values()) else {}
+
+
+def _anonymous_cache(snapshot: int, options: PostgRestOptions, services: Services) -> AnonymousCache | None:
+    """Return the cache of reads by anonymous callers; None if they are not cached. snapshot: its number."""
+    if not options.anonymous_cache or options.anonymous_role is None:
+        return None
+    from rowcall.service.postgrest.anonymous_cache import AnonymousCache
+
+    backends = services.caches
+    report = status_reporter(services.options.cache.status_header, None)
+    return AnonymousCache(backends.of(Place.MEMORY), options, snapshot, backends.largest(Place.MEMORY), report)
