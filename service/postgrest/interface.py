@@ -220,8 +220,11 @@ class _Steps:
         try:
             if isinstance(found, Entry):
                 cache.report(context, "hit")
+                result = read_result(found.body)
+                if work.check is not None:
+                    work.check(result)
                 context.answered = True
-                return self._send(context, work, read_result(found.body))
+                return self._send(context, work, result)
             cache.miss(context, found)
             return self._run(context, request, work)
         except (ApiError, Problem) as error:

@@ -25,6 +25,7 @@ create function api.claimed() returns text stable language sql as
   $$ select gen_random_uuid() || current_setting('request.jwt.claims') $$;
 create function api.held() returns text stable language plpgsql as
   $$ begin perform pg_advisory_xact_lock_shared(4711); return gen_random_uuid(); end $$;
+create function api.two() returns setof int stable language sql as 'select generate_series(1, 2)';
 create function api.failing() returns int stable language plpgsql as $$ begin raise '%', gen_random_uuid(); end $$;
 """  # noqa: E501 (each line is one object)
 
@@ -78,6 +79,13 @@ def test_other_requests_have_other_results(service: Service) -> None:
     single = {"accept": "application/vnd.pgrst.object+json"}
     for _ in range(2):
         Case("GET /note?id=eq.9", 406, error("PGRST116"), headers=single).check(service.client)
+
+
+def test_a_cached_result_is_checked_for_each_request(service: Service) -> None:
+    assert outcome(service, "/rpc/two") == "miss"
+    assert outcome(service, "/rpc/two") == "hit"
+    limited = {"prefer": "handling=strict, max-affected=1"}
+    Case("GET /rpc/two", 400, error("PGRST124"), headers=limited).check(service.client)
 
 
 def test_a_value_cannot_stand_for_another_key(service: Service) -> None:
