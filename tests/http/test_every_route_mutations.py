@@ -287,7 +287,7 @@ MUTATIONS = {
         "service/static/serving.py", "if closed and context.user is None:", "if False:", "/private/*, anonymous: 200"
     ),
     "access to static files": Mutation(
-        "service/options/capabilities/static_files.py",
+        "core/operations/static_files.py",
         "return SIGNED_IN if any(matches(path, pattern) for pattern in self.closed) else ANYONE",
         "return ANYONE",
         "/private/*, anonymous: 200",
