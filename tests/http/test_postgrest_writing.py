@@ -334,6 +334,7 @@ CASES = [
     Case("PATCH /pier", 200, body="[]", headers=ROWS, text="[]"),
     Case("PATCH /pier", 200, body="[{}]", headers=ROWS, text="[]"),
     Case("PATCH /pier?id=eq.1&select=depth", 200, body='[{"depth":3}]', headers=ROWS, json=[{"depth": 3}]),
+    Case("PATCH /pier?note=eq.%00payload%00", 400, error("22021"), body='{"note":"x"}', headers=ROWS),
     Case(
         "PATCH /pier?and=(id.eq.1,depth.eq.4)&select=depth", 200, body='{"depth":3}', headers=ROWS, json=[{"depth": 3}]
     ),

@@ -72,7 +72,8 @@ class WritePlanner:
             shape = raw, []
         query = _parsed(request.method, shape[0])
         payload = None if request.method == "DELETE" else _payload(request, query, body)
-        write = self._write(request, shape[0], query, payload, len(shape[1]))
+        # A NUL in the query string could be taken for a mark.
+        write = None if b"%00" in raw else self._write(request, shape[0], query, payload, len(shape[1]))
         if write is None:
             write = self._planned(request, _parsed(request.method, raw), payload)
             return self._work(request, write, write.statement)
