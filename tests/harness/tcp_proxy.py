@@ -68,12 +68,15 @@ class TcpProxy:
     def close(self) -> None:
         async def end() -> None:
             self._server.close()
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
+            # A connection that has just been accepted gets its tasks one after the other.
+            while others := asyncio.all_tasks() - {asyncio.current_task()}:
+                for task in others:
+                    task.cancel()
+                await asyncio.gather(*others, return_exceptions=True)
+                await asyncio.sleep(0)
             for writer in tuple(self._writers):
                 writer.transport.abort()
+            await asyncio.sleep(0)  # transports close their sockets in the next turn
 
         self._run(end())
         self._loop.call_soon_threadsafe(self._loop.stop)
