@@ -39,6 +39,8 @@ SETTINGS = {
     "Admin:BearerToken": TOKEN,
     "Auth:CookieAuth": "true",
     "Service:ServerSentEvents:SlowReaderEvents": "50",
+    # granian notices the end of a client only when it sends the next event, and lists its stream until then.
+    "HttpServer:Engine": "Auto",
 }
 STREAM = "/api/publish/info"
 
