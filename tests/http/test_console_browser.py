@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from rowcall.service.installation.script import install_sql
 from tests.harness.browser import TIMEOUT, browser, needs_browser
 from tests.harness.console import console_client, console_link
+from tests.harness.console_page import console_page
 from tests.harness.database import Database
 from tests.harness.service import Service
 from tests.http.conftest import Serve
@@ -80,21 +81,9 @@ def opened() -> Iterator[Browser]:
 
 @pytest.fixture
 def tab(service: Service, opened: Browser) -> Iterator[Page]:
-    """A signed-in page; the test fails if it reports an error or loads anything from elsewhere."""
-    address, _ = console_link(service)
-    context = opened.new_context(viewport={"width": 1280, "height": 800})
-    page = context.new_page()
-    page.set_default_timeout(TIMEOUT)
-    mistakes: list[str] = []
-    page.on("pageerror", lambda error: mistakes.append(str(error)))
-    page.on("console", lambda line: mistakes.append(f"{line.text} {line.location}") if line.type == "error" else None)
-    page.on("request", lambda request: None if request.url.startswith(address) else mistakes.append(request.url))
-    page.goto(f"{address}/console/sign-in#{TOKEN}")
-    page.wait_for_url(f"{address}/console/")
-    ready(page, "overview")
-    yield page
-    context.close()
-    assert mistakes == []
+    with console_page(service, opened, TOKEN) as page:
+        ready(page, "overview")
+        yield page
 
 
 def ready(page: Page, name: str) -> None:

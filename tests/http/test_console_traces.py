@@ -10,9 +10,10 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.harness.browser import TIMEOUT, browser, needs_browser
+from tests.harness.browser import browser, needs_browser
 from tests.harness.collector import Received, collect_over_http
-from tests.harness.console import console_link, operator
+from tests.harness.console import operator
+from tests.harness.console_page import console_page
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
@@ -157,17 +158,8 @@ def test_without_tracing_there_are_no_traces(database: Database, serve_once: Ser
 
 @pytest.fixture
 def tab(service: Service) -> Iterator[Page]:
-    address, _ = console_link(service)
-    with browser() as opened:
-        page = opened.new_page()
-        page.set_default_timeout(TIMEOUT)
-        mistakes: list[str] = []
-        page.on("pageerror", lambda error: mistakes.append(str(error)))
-        page.on("console", lambda line: mistakes.append(line.text) if line.type == "error" else None)
-        page.goto(f"{address}/console/sign-in#{TOKEN}")
-        page.wait_for_url(f"{address}/console/")
+    with browser() as opened, console_page(service, opened, TOKEN) as page:
         yield page
-        assert mistakes == []
 
 
 @needs_browser
