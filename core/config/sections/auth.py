@@ -183,7 +183,7 @@ class Authentication:
         "RefreshTokenUseCommand",
         None,
         "SQL that records a use of a refresh token and returns whether it is the first: $1 family, $2 "
-        "generation, $3 end of its lifetime. null: uses are kept in memory, or beside the keys with "
+        "generation, $3 end of its lifetime. null: uses are stored in memory, or beside the keys with "
         "`DataProtection:Storage` FileSystem.",
     )
     api_keys = part(ApiKeys)

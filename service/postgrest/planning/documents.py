@@ -18,7 +18,7 @@ from rowcall.core.postgrest.schema import Schema
 SLICE = 0.001
 """Seconds after which other requests have their turn."""
 MOST_BYTES = 32 << 20
-"""Size of all documents that a worker keeps. The oldest one is dropped beyond; a larger one is not kept."""
+"""Size limit of all cached documents of a worker. Beyond it, the oldest one is evicted; a larger one is not cached."""
 
 Key = tuple[str, str, bytes]
 """Schema, host, and what the role may access."""
@@ -31,8 +31,8 @@ class Documents:
         self._schema = schema
         self._options = options
         self._most_bytes = most_bytes
-        self._kept: dict[Key, bytes] = {}
-        self._kept_bytes = 0
+        self._cached: dict[Key, bytes] = {}
+        self._cached_bytes = 0
         self._building: dict[Key, asyncio.Task[bytes]] = {}
         self._turn = asyncio.Lock()
         """One document at a time: requests with many hosts must not hold many unfinished ones."""
@@ -40,9 +40,9 @@ class Documents:
     async def document(self, namespace: str, host: str, privileges: bytes) -> bytes:
         """Return the document of a schema. privileges: result of `privileges_statement`."""
         key = (namespace, host, privileges)
-        kept = self._kept.get(key)
-        if kept is not None:
-            return kept
+        cached = self._cached.get(key)
+        if cached is not None:
+            return cached
         task = self._building.get(key)
         if task is None:
             task = self._building[key] = asyncio.create_task(self._build(key))
@@ -69,7 +69,7 @@ class Documents:
     def _keep(self, key: Key, document: bytes) -> None:
         if len(document) > self._most_bytes:
             return
-        self._kept[key] = document
-        self._kept_bytes += len(document)
-        while self._kept_bytes > self._most_bytes:
-            self._kept_bytes -= len(self._kept.pop(next(iter(self._kept))))
+        self._cached[key] = document
+        self._cached_bytes += len(document)
+        while self._cached_bytes > self._most_bytes:
+            self._cached_bytes -= len(self._cached.pop(next(iter(self._cached))))

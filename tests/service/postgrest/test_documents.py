@@ -64,13 +64,13 @@ def test_a_client_that_disconnects_does_not_end_the_building_for_others() -> Non
     assert orjson.loads(asyncio.run(ask()))["swagger"] == "2.0"
 
 
-def test_the_size_of_what_is_kept_is_limited() -> None:
+def test_the_size_of_cached_documents_is_limited() -> None:
     async def ask() -> None:
         whole = await Documents(SCHEMA, OPTIONS).document("api", "host", privileges(2))
         documents = Documents(SCHEMA, OPTIONS, 2 * len(whole))
-        kept = [await documents.document("api", host, privileges(2)) for host in ("aaaa", "bbbb", "cccc")]
-        assert await documents.document("api", "cccc", privileges(2)) is kept[2]
-        assert await documents.document("api", "aaaa", privileges(2)) is not kept[0]
+        cached = [await documents.document("api", host, privileges(2)) for host in ("aaaa", "bbbb", "cccc")]
+        assert await documents.document("api", "cccc", privileges(2)) is cached[2]
+        assert await documents.document("api", "aaaa", privileges(2)) is not cached[0]
         large = await documents.document("api", "host", privileges())
         assert await documents.document("api", "host", privileges()) is not large
 
