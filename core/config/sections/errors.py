@@ -4,38 +4,43 @@ from __future__ import annotations
 
 from rowcall.core.sections.declaration import flag, integer, numbers, object_map, objects, part, section, text, texts
 
+PAUSES = (0, 1, 2, 5, 10)
+"""Seconds before each retry."""
+RETRIED = (
+    "40001",
+    "40P01",
+    "08000",
+    "08003",
+    "08006",
+    "08001",
+    "08004",
+    "08007",
+    "08P01",
+    "53000",
+    "53100",
+    "53200",
+    "53300",
+    "53400",
+    "57P01",
+    "57P02",
+    "57P03",
+    "58000",
+    "58030",
+    "55P03",
+    "55006",
+    "55000",
+)
+"""SQLSTATEs of failures that may be over at the next attempt."""
+
 
 @section("CommandRetryOptions:Strategies:<name>")
 class RetryStrategyKeys:
     retry_sequence_seconds = numbers(
-        "RetrySequenceSeconds", (0, 1, 2, 5, 10), "Seconds before each retry; their number is the number of retries."
+        "RetrySequenceSeconds", PAUSES, "Seconds before each retry; their number is the number of retries."
     )
     error_codes = texts(
         "ErrorCodes",
-        (
-            "40001",
-            "40P01",
-            "08000",
-            "08003",
-            "08006",
-            "08001",
-            "08004",
-            "08007",
-            "08P01",
-            "53000",
-            "53100",
-            "53200",
-            "53300",
-            "53400",
-            "57P01",
-            "57P02",
-            "57P03",
-            "58000",
-            "58030",
-            "55P03",
-            "55006",
-            "55000",
-        ),
+        RETRIED,
         "SQLSTATEs that are retried.",
     )
 
@@ -48,31 +53,8 @@ class CommandRetryOptions:
         "Strategies",
         {
             "default": {
-                "RetrySequenceSeconds": (0, 1, 2, 5, 10),
-                "ErrorCodes": (
-                    "40001",
-                    "40P01",
-                    "08000",
-                    "08003",
-                    "08006",
-                    "08001",
-                    "08004",
-                    "08007",
-                    "08P01",
-                    "53000",
-                    "53100",
-                    "53200",
-                    "53300",
-                    "53400",
-                    "57P01",
-                    "57P02",
-                    "57P03",
-                    "58000",
-                    "58030",
-                    "55P03",
-                    "55006",
-                    "55000",
-                ),
+                "RetrySequenceSeconds": PAUSES,
+                "ErrorCodes": RETRIED,
             }
         },
         "Named strategies. One that lacks a list uses the default list.",
