@@ -9,15 +9,15 @@ from rowcall.ext.driver.execution cimport Execution, Statement
 cdef double STALLED = 0.05
 
 
-# Mean seconds of a statement up to which several runs of it should share a server process.
-cdef double BRIEF = 0.000_5
+# Seconds of an expected wait that are not worth waking another server process, if processors are scarce.
+cdef double SHORT_WAIT = 0.000_5
 
 
 cdef Connection _select(list connections, int depth, double slow, bint crowded, Statement statement):
     """Return the connection with the fewest executions in flight, fewer than `depth`, that can run it, or None.
 
-    crowded: processes wait for a processor. Then brief statements go to the first connection that is not full instead:
-    each further server process that is woken costs more processor time, on both sides, than a brief statement does.
+    crowded: processes wait for a processor. Then the first connection with only a short wait is taken instead: each
+    further server process that is woken costs more processor time, on both sides, than a brief statement does.
 
     A connection whose head has been running for more than `slow` seconds is skipped, as executions behind the head wait
     for it. If the pool has only this connection, it is skipped after STALLED seconds, or `slow` if that is longer.
@@ -25,7 +25,6 @@ cdef Connection _select(list connections, int depth, double slow, bint crowded, 
     cdef Connection best = None
     cdef Connection connection
     cdef int least = depth
-    cdef bint brief = crowded and statement.usual_seconds < BRIEF
     cdef double bearable = max(slow, STALLED) if len(connections) == 1 else slow
     for entry in connections:
         connection = <Connection?>entry
@@ -37,7 +36,7 @@ cdef Connection _select(list connections, int depth, double slow, bint crowded, 
             continue
         best = connection
         least = connection.in_flight
-        if least == 0 or brief:
+        if least == 0 or (crowded and least * statement.usual_seconds < SHORT_WAIT):
             break
     return best
 

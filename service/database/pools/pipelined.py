@@ -65,8 +65,8 @@ class Width:
 
 
 class PipelinedPool:
-    """A pool of pipelined connections. An execution goes to the one with the fewest in flight; while `crowded`, a brief
-    one goes to the first that is not full. More are opened when all are full.
+    """A pool of pipelined connections. An execution goes to the one with the fewest in flight; while `crowded`, to the
+    first where it has only a short wait. More are opened when all are full.
 
     elsewhere: how many executions could get a dedicated connection now. None: never any.
     """

@@ -114,6 +114,24 @@ def test_brief_requests_share_a_connection_while_processors_are_scarce(database:
     run(work())
 
 
+def test_requests_share_a_connection_only_up_to_a_short_wait(database: Database) -> None:
+    async def work() -> None:
+        async with shared(database) as pool:
+            pool.crowded = True
+            with database.locked(7):
+                requests = [execution(STUCK) for _ in range(4)]
+                placed = []
+                for item in requests:
+                    item.statement.usual_seconds = 0.000_3
+                    pool.submit(item)
+                    placed.append([connection.in_flight for connection in pool.connections])
+                assert placed == [[1, 0], [2, 0], [2, 1], [2, 2]]
+            for item in requests:
+                assert (await outcome(item)).error is None
+
+    run(work())
+
+
 def test_the_mean_duration_of_a_statement_is_that_of_its_runs(database: Database) -> None:
     async def work() -> None:
         async with shared(database) as pool:
