@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from bench.summary import table
+from bench.summary import ordinary, table
 from ci.draw_architecture import FILE, drawing
 from tests.docs.pages import read_page
 from tests.harness.database import Database
@@ -15,7 +15,7 @@ from tests.http.conftest import Serve
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 TEXT = README.read_text(encoding="utf-8")
-RUN = ROOT / "bench" / "results" / "2026-11-23T0008-vm.json"
+RUN = ROOT / "bench" / "results" / "2026-11-28T1836-vm.json"
 
 
 def test_the_first_example_answers_as_shown(own_database: Database, serve_once: Serve) -> None:
@@ -28,12 +28,13 @@ def test_the_first_example_answers_as_shown(own_database: Database, serve_once: 
 
 def test_figures_are_those_of_the_named_run() -> None:
     assert f"({RUN.relative_to(ROOT).with_suffix('.md')})" in TEXT
-    header, line, *rows = table(json.loads(RUN.read_text(encoding="utf-8"))["scenarios"])
-    shown = re.search(rf"{re.escape(header)}\n{re.escape(line)}\n(?P<rows>(?:\|.*\n)+)", TEXT)
-    assert shown is not None
-    of_the_readme = shown["rows"].splitlines()
-    assert len(of_the_readme) <= 6
-    assert set(of_the_readme) <= set(rows)
+    run = json.loads(RUN.read_text(encoding="utf-8"))
+    for header, line, *rows in (table(run["scenarios"]), ordinary(run["connections"])):
+        shown = re.search(rf"{re.escape(header)}\n{re.escape(line)}\n(?P<rows>(?:\|.*\n)+)", TEXT)
+        assert shown is not None
+        of_the_readme = shown["rows"].splitlines()
+        assert len(of_the_readme) <= 6
+        assert set(of_the_readme) <= set(rows)
 
 
 def test_links_and_images_exist() -> None:

@@ -22,8 +22,8 @@ SQL = """
 create function item(_id int) returns text language sql stable as $$ select 'item ' || _id $$;
 comment on function item(int) is 'Finds an item.
 HTTP GET /items/{_id}';
-create function unchanging() returns text language sql stable as $$ select 'unchanging' $$;
-comment on function unchanging() is 'HTTP GET /unchanging
+create function menu() returns text language sql stable as $$ select 'menu' $$;
+comment on function menu() is 'HTTP GET /menu
 openapi tag Shop, Gifts
 cached';
 create function wrong() returns int language sql as $$ select 1 / 0 $$;
@@ -209,11 +209,11 @@ def test_endpoints_are_grouped(console: httpx.Client) -> None:
     assert by_tag["groups"] == [{"name": "", "count": 3}, {"name": "Gifts", "count": 1}, {"name": "Shop", "count": 1}]
     listed = by_tag["endpoints"]
     assert isinstance(listed, list)
-    assert [item["path"] for item in listed] == ["/items/{_id}", "/own", "/wrong", "/unchanging", "/unchanging"]
+    assert [item["path"] for item in listed] == ["/items/{_id}", "/own", "/wrong", "/menu", "/menu"]
     assert data(console, "endpoints", group="schema")["groups"] == [{"name": "public", "count": 4}]
     page = data(console, "endpoints", group="tag", offset="3", limit="1")["endpoints"]
     assert isinstance(page, list)
-    assert [item["path"] for item in page] == ["/unchanging"]
+    assert [item["path"] for item in page] == ["/menu"]
     problem(console.get("/console/api/endpoints", params={"group": "path"}), 400)
 
 
@@ -222,7 +222,7 @@ def test_endpoints_are_searched_and_paged(console: httpx.Client) -> None:
     assert whole["total"] == 4
     page = data(console, "endpoints", offset="1", limit="2")["endpoints"]
     assert isinstance(page, list)
-    assert [item["path"] for item in page] == ["/unchanging", "/own"]
+    assert [item["path"] for item in page] == ["/menu", "/own"]
     found = data(console, "endpoints", search="finds ITEM")["endpoints"]
     assert isinstance(found, list)
     assert [(item["method"], item["path"], item["access"]) for item in found] == [("GET", "/items/{_id}", "anyone")]
@@ -331,10 +331,10 @@ def test_queues_that_are_not_installed_say_so(console: httpx.Client) -> None:
 
 def test_the_cache_has_hits_of_all_workers(service: Service, console: httpx.Client) -> None:
     for _ in range(10):
-        service.request_once("GET", "/unchanging")
+        service.request_once("GET", "/menu")
     cache = data(console, "cache")["endpoints"]
     assert isinstance(cache, list)
-    assert [item["endpoint"] for item in cache] == ["GET /unchanging"]
+    assert [item["endpoint"] for item in cache] == ["GET /menu"]
     assert cache[0]["hits"] + cache[0]["misses"] >= 10
 
 
