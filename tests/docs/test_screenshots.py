@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import struct
 from importlib.resources import files
 from pathlib import Path
-from types import ModuleType
 
-import pytest
+from ci.take_screenshots import COLOURS, CONSOLE_PAGES
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
@@ -17,26 +15,16 @@ MOST_BYTES = 100_000
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
-def script() -> ModuleType:
-    pytest.importorskip("playwright")
-    spec = importlib.util.spec_from_file_location("take_screenshots", ROOT / "ci" / "take_screenshots.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_script_visits_every_page_of_the_console() -> None:
     text = (files("rowcall.service.console") / "assets" / "console.js").read_text()
     found = [re.search(rf"^const {name} = {{(.*)}};$", text, re.MULTILINE) for name in ("PAGES", "DETAILS")]
     pages = {re.split(r"[:(]", item)[0].strip() for match in found if match is not None for item in match[1].split(",")}
     assert len(pages) > 10
-    assert {place.partition("?")[0] for place in script().CONSOLE_PAGES.values()} == pages
+    assert {place.partition("?")[0] for place in CONSOLE_PAGES.values()} == pages
 
 
 def test_every_page_has_small_images_in_both_colours() -> None:
-    expected = {f"console-{name}-{colours}.png" for name in script().CONSOLE_PAGES for colours in script().COLOURS}
+    expected = {f"console-{name}-{colours}.png" for name in CONSOLE_PAGES for colours in COLOURS}
     assert {path.name for path in IMAGES.glob("console-*.png")} == expected
     for name in expected:
         content = (IMAGES / name).read_bytes()
