@@ -1,8 +1,8 @@
-"""Shapes of query strings: the same query with other values has the same shape, and is planned once.
+"""Shapes of query strings: queries that differ only in values have the same shape, which is planned once.
 
 A shape is a query string in which the values of simple comparisons are replaced by marks. It is parsed and planned like
-any other query string; the marks arrive among the parameters of the statement, where the values of a request take their
-places. A mark contains a NUL, which no text of PostgreSQL contains.
+any other query string. The marks become parameters of the statement, where they are replaced by the values of a
+request. A mark contains a NUL, which no text of PostgreSQL contains.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ _SIMPLE = re.compile(
 """The part of a parameter before the value of a simple comparison."""
 _MARK = "\0{}\0"
 LONGEST = 2048
-"""Bytes of a query string beyond which no shape is made."""
+"""Maximum number of bytes of a query string for which a shape is made."""
 _ENCODED_MARKS = [b"%%00%d%%00" % place for place in range(LONGEST)]
 
 
 def shape_of(raw: bytes) -> tuple[bytes, list[str]] | None:
-    """Return the shape of a query string and its values; None: it is planned as it is."""
+    """Return the shape of a query string, and the values behind its marks; None: the query string is planned as it
+    is."""
     if len(raw) > LONGEST or b";" in raw or b"%00" in raw:
         return None
     values: list[str] = []
@@ -41,11 +42,11 @@ def shape_of(raw: bytes) -> tuple[bytes, list[str]] | None:
 
 
 PAYLOAD_MARK = "\0payload\0"
-"""Stands for the text of a body."""
+"""Mark in place of the text of a body."""
 
 
 def filled(statement: Statement, values: Sequence[str], payload: str | None = None) -> Statement:
-    """Return the statement with values in the places of the marks. payload: the text of a body."""
+    """Return the statement with values in place of the marks. payload: the text of a body."""
     parameters = [
         parameter
         if not parameter or parameter[0] != "\0"
@@ -58,13 +59,13 @@ def filled(statement: Statement, values: Sequence[str], payload: str | None = No
 
 
 def uses_each_mark(statement: Statement, count: int) -> bool:
-    """Whether each mark is a whole parameter, so that `filled` replaces all of them."""
+    """Return whether each mark is a whole parameter, so that `filled` replaces all of them. count: number of marks."""
     present = {parameter for parameter in statement.parameters if parameter is not None and "\0" in parameter}
     return present - {PAYLOAD_MARK} == {_MARK.format(place) for place in range(count)}
 
 
 def filled_text(canonical: str, values: Sequence[str]) -> str:
-    """Return the encoded parameters with values in the places of the marks."""
+    """Return the encoded query string with values in place of the marks."""
     for place, value in enumerate(values):
         canonical = canonical.replace(f"%00{place}%00", quote(value, "-_.~"), 1)
     return canonical
