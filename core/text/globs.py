@@ -31,7 +31,7 @@ def base_folder(pattern: str) -> str:
 
 
 def is_recursive(pattern: str) -> bool:
-    """Return whether the pattern contains `**`."""
+    """Return whether the pattern contains `**`, so that files are found at any depth."""
     return "**" in pattern
 
 
