@@ -114,7 +114,6 @@ cdef class ResponseTable:
         """
         cdef Shard shard
         cdef int count = 0
-        """Number of responses, including expired ones that are not removed yet."""
         cdef bint more = False, here = False
         for shard in self._shards:
             count += shard.invalidate_tag(tag, now, most, &here)
@@ -162,7 +161,7 @@ cdef class ResponseTable:
 
     @property
     def count(self):
-        """Number of responses, including ended ones that are not removed yet."""
+        """Number of responses, including expired ones that are not removed yet."""
         cdef Shard shard
         return sum([shard.region.head.count for shard in self._shards])
 
