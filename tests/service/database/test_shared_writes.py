@@ -91,7 +91,9 @@ class Calls:
     async def shared(self, call: Call) -> Call:
         """Once it shares connections."""
         number = -1
-        while not (call.shared and (guarded := call.guarded[2 if call.volatile else 0].get(1)) and guarded.admissions == 1):
+        while not (
+            call.shared and (guarded := call.guarded[2 if call.volatile else 0].get(1)) and guarded.admissions == 1
+        ):
             await self.ask(call, number)
             number -= 1
             await asyncio.sleep(0)
