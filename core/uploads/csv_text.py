@@ -81,7 +81,7 @@ class CsvRows:
                 ) from None
         except UnicodeError:
             # Raised by the codec utf-16. It reports an invalid character in preference to a missing byte order mark.
-            why = "it does not begin with a byte order mark; utf-16le and utf-16be need none"
+            why = "the file does not begin with a byte order mark; the encodings utf-16le and utf-16be need none"
             raise InvalidByteError(1, why) from None
         self._decoded += len(piece)
         return self._without_mark(text)
@@ -129,7 +129,7 @@ def cells(line: str, form: CsvFormat) -> list[str | None] | None:
     if not line.strip():
         return None
     if "\0" in line:
-        raise _QuoteError("it holds a NUL character, which no text of the database can")
+        raise _QuoteError("it holds a NUL character, which PostgreSQL cannot store")
     result: list[str | None] = []
     place = 0
     while True:
