@@ -1,1 +1,1 @@
-"""One-time tokens and mail."""
+"""Accounts of users: password rules, lockout after failed sign-ins, one-time tokens and codes, and mail."""

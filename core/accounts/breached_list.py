@@ -11,40 +11,41 @@ import re
 from collections.abc import Callable, Iterator
 
 Read = Callable[[int, int], bytes]
-"""Returns bytes of the file: offset and size → bytes, fewer at the end of the file."""
+"""Function that returns bytes of the file. Arguments: offset and size. At the end of the file, the result is
+shorter."""
 
 HASH = 40
 """Characters of a hash."""
 LINE = 64
-"""Most bytes of a line, with its end."""
+"""Bytes of the longest valid line, with its end."""
 WHOLE = 1_000_000
-"""Bytes of a list up to which `mistake` examines all lines."""
+"""Size in bytes up to which `mistake` examines all lines of a list."""
 SAMPLES = 1000
-"""Lines that it examines of a longer list."""
+"""Number of lines that `mistake` examines of a longer list."""
 _LINE = re.compile(rb"([0-9A-Fa-f]{40})(?::[0-9]{1,12})?\r?")
 
 
 class BreachedListError(Exception):
-    """The file is no such list; the text says where and why."""
+    """The file is not a valid list of breached passwords; the text says where and why."""
 
 
 def digest(password: str) -> bytes:
-    """Return the hash of a password as the list has it."""
+    """Return the SHA-1 of a password as it is written in the list: 40 hex digits in upper case."""
     return hashlib.sha1(password.encode(), usedforsecurity=False).hexdigest().upper().encode()
 
 
-def contains(read: Read, size: int, wanted: bytes) -> bool:
-    """Return whether the list has a hash. Raises `BreachedListError`.
+def contains(read: Read, size: int, requested: bytes) -> bool:
+    """Return whether the list has a hash. Raises `BreachedListError` for a line that is not valid.
 
-    read: of the file. size: bytes of the file. wanted: as from `digest`.
+    read: reads the file. size: of the file in bytes. requested: hash from `digest`.
     """
     low, high = 0, size
     while low < high:  # the line of the hash, if there is one, begins at `low` or later, and before `high`
         middle = (low + high) // 2
-        start, found = _line_from(read, size, middle)
-        if found == wanted and start < high:
+        start, listed = _line_from(read, size, middle)
+        if listed == requested and start < high:
             return True
-        if start < high and found < wanted:
+        if start < high and listed < requested:
             low = start + 1
         else:
             high = middle
@@ -52,15 +53,15 @@ def contains(read: Read, size: int, wanted: bytes) -> bool:
 
 
 def mistake(read: Read, size: int) -> str | None:
-    """Return what is wrong with the file as a list, or None. All lines are examined, or a sample of a long list."""
+    """Return what is wrong with the file as a list; None: nothing. Of a long list, `SAMPLES` lines are examined."""
     if size == 0:
         return "it is empty"
     before = b""
     try:
-        for start, found in _lines(read, size):
-            if found < before:
+        for start, listed in _lines(read, size):
+            if listed < before:
                 return f"it is not sorted by hash: the line at byte {start} is lower than one before it"
-            before = found
+            before = listed
     except BreachedListError as error:
         return str(error)
     return None
@@ -80,7 +81,7 @@ def _lines(read: Read, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _line_from(read: Read, size: int, place: int) -> tuple[int, bytes]:
-    """Return begin and hash of the first line that begins at a place or later; without one, the size and no hash."""
+    """Return offset and hash of the first line that begins at `place` or later; (size, b"") if no line does."""
     before = max(0, place - 1)
     chunk = read(before, 2 * LINE)
     start = before

@@ -28,8 +28,10 @@ def token_parameter(endpoint: Endpoint) -> int | None:
 
 
 def account_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Report `issue_token`, `consume_token` and `send_mail` that are not possible with the endpoint, which is left
-    out."""
+    """Report `issue_token`, `consume_token` and `send_mail` that the endpoint cannot have; it is left out then.
+
+    used: line of each applied annotation, by its name.
+    """
     for annotation in ("issue_token", "consume_token", "send_mail"):
         line = used.get(annotation)
         reason = None if line is None else _obstacle(endpoint, annotation, used)

@@ -133,9 +133,9 @@ class Attempt(NamedTuple):
 
 
 def begin(limit: Limit, state: bytes | None, now: float) -> tuple[Attempt, bytes | None]:
-    """Return whether an attempt is permitted, and the new state; None: it is unchanged.
+    """Return whether an attempt is permitted, and the new state; None: the state is unchanged.
 
-    state: as returned last time, or None.
+    state: of the account or address; None: it has no failures. now: in seconds, on the clock of earlier calls.
     """
     failures, until, expires = (0, 0.0, 0.0) if state is None else _STATE.unpack(state)
     if now >= expires:
@@ -147,7 +147,10 @@ def begin(limit: Limit, state: bytes | None, now: float) -> tuple[Attempt, bytes
 
 
 def give_back(limit: Limit, state: bytes | None) -> bytes | None:
-    """Return the state after an attempt that has neither failed nor succeeded; None: it is unchanged."""
+    """Return the state after an attempt that has neither failed nor succeeded; None: the state is unchanged.
+
+    The attempt, which `begin` has counted as a failure, no longer counts.
+    """
     if state is None:
         return None
     failures, until, expires = _STATE.unpack(state)
@@ -156,9 +159,9 @@ def give_back(limit: Limit, state: bytes | None) -> bytes | None:
 
 
 def remembered(expires: float) -> bytes:
-    """Return the state of a key without failures, whose existence is all that matters, such as a known browser.
+    """Return a state without failures, for a key that only has to exist until `expires`, such as a known browser.
 
-    expires: in the time of the other states.
+    expires: in seconds, on the clock of `now` in `begin`.
     """
     return _STATE.pack(0, 0.0, expires)
 
@@ -175,9 +178,10 @@ def is_delayed(state: bytes, now: float) -> bool:
 
 
 def normalized(account: str, kind: ValueKind = ValueKind.TEXT) -> str:
-    """Return the form in which names of accounts are compared: a database may regard other forms as equal.
+    """Return the form in which names of accounts are compared. Names that a database may regard as equal have the same
+    form.
 
-    Otherwise, each of `7`, `07` and `007` would have failures of its own.
+    Otherwise, each of `7`, `07` and `007` would have failures of its own. kind: of the parameter with the account.
     """
     text = unicodedata.normalize("NFKC", account).strip().casefold()
     if kind in _NUMBERS:

@@ -26,12 +26,15 @@ MOST_RECIPIENTS = 100
 
 
 class MailError(ValueError):
-    """A row makes no mail. The message names the column, and contains no address."""
+    """A row cannot become a mail. The message names the column, and contains no address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The texts of a template with `{column}`. subject: None if the first line of the text is no `Subject:`."""
+    """The texts of a template of mail, with placeholders such as `{column}`.
+
+    subject: None if the first line of the file `.txt` is not `Subject: …`.
+    """
 
     subject: str | None = None
     text: str | None = None
@@ -39,7 +42,10 @@ class Template:
 
 
 def template_of(text: str | None, rich: str | None) -> Template:
-    """Return the template out of its files `.txt` and `.html`. The text may begin with a line `Subject: …`."""
+    """Return the template with the contents of its files `.txt` and `.html`; None: there is no such file.
+
+    The text may begin with a line `Subject: …`.
+    """
     subject = None
     if text is not None and text.lower().startswith("subject:"):
         first, _, text = text.partition("\n")
@@ -49,10 +55,12 @@ def template_of(text: str | None, rich: str | None) -> Template:
 
 
 def mail_of(cells: Sequence[Cell], template: Template, token: str | None, sender: str) -> dict[str, Any] | None:
-    """Return the mail of a row as JSON members; None if nothing is in the column `to`.
+    """Return the mail of a row as the members of a JSON object; None if the column `to` is absent or empty.
 
-    Texts of the row and of the template have `{column}`, and `{token}`, for values; those in HTML are escaped. Raises
-    `MailError`.
+    In the texts of the row and of the template, `{column}` and `{token}` are replaced by values, which are escaped in
+    HTML. Raises `MailError`.
+
+    token: None if the endpoint issues no token. sender: if the row has no column `from`.
     """
     values = {cell.name.lower(): cell.text for cell in cells}
     by_name = {cell.name.lower(): cell for cell in cells}

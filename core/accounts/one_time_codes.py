@@ -36,7 +36,7 @@ def enrolment_address(secret: bytes, issuer: str, account: str) -> str:
 
 
 def plain_code(text: object) -> str | None:
-    """Return a code of an authenticator app without spaces; None: it is none."""
+    """Return the code without spaces; None: the text is not a code of an authenticator app."""
     if not isinstance(text, str):
         return None
     code = "".join(text[:64].split())
@@ -44,8 +44,9 @@ def plain_code(text: object) -> str | None:
 
 
 def matching_step(secret: bytes, code: str, now: float, drift: int) -> int | None:
-    """Return the step of 30 seconds since 1970 whose code this is, the latest if there are several; None: there is
-    none. now: in seconds since 1970. drift: steps before and after that are accepted.
+    """Return the number of the 30-second step since 1970 that has this code, the latest of several; None: no step.
+
+    now: in seconds since 1970. drift: number of steps before and after the current one that are accepted.
     """
     generator = HOTP(secret, DIGITS, SHA1(), enforce_key_length=False)  # noqa: S303 (RFC 6238)
     current = int(now // STEP)

@@ -62,7 +62,7 @@ class PasswordRules(Record):
 def broken_rule(rules: PasswordRules, password: str, words: Iterable[str]) -> str | None:
     """Return what is wrong with the password, as the end of a sentence without the password; None: nothing.
 
-    words: texts about the user, which the password must not contain. The lists are not searched.
+    words: texts about the user, which the password must not contain. The rules about files are not checked here.
     """
     if len(password) < rules.minimum:
         return f"has fewer than {rules.minimum} characters"
@@ -87,7 +87,10 @@ def new_passwords(endpoint: Endpoint) -> tuple[int, ...]:
 
 
 def password_rule_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Report names that are no parameters: a password could be stored unchecked, so the endpoint is left out."""
+    """Report names in `password_rules` that are no parameters of the endpoint, which is left out.
+
+    Otherwise, a password could be stored unchecked. used: line of each applied annotation, by its name.
+    """
     for name, _ in endpoint.options.password_rules:
         if _index_of(endpoint, name) is None:
             message = f"{endpoint.name}: {name} in password_rules is no parameter; the endpoint is left out"
@@ -95,12 +98,12 @@ def password_rule_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> It
 
 
 def _index_of(endpoint: Endpoint, name: str) -> int | None:
-    wanted = name.lower()
+    folded = name.lower()
     return next(
         (
             index
             for index, parameter in enumerate(endpoint.parameters)
-            if wanted in (parameter.db_name.lower(), parameter.api_name.lower())
+            if folded in (parameter.db_name.lower(), parameter.api_name.lower())
         ),
         None,
     )

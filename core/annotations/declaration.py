@@ -209,6 +209,8 @@ word and right side."""
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
+    """The declaration of one annotation: its words, its forms, and the functions that apply it to a draft."""
+
     name: str
     aliases: tuple[str, ...]
     """Every accepted word. Empty for the forms that have no keyword."""
@@ -219,7 +221,7 @@ class Annotation:
     assign: Assign | None = None
     """None: `keyword = value` is an ordinary custom parameter."""
     assign_word: AssignWord | None = None
-    """Instead of `assign`."""
+    """Instead of `assign`, if the annotation has several words with a value each."""
     minimum_words: int = 1
     """A shorter line is prose."""
     maximum_words: int | None = None
@@ -229,9 +231,9 @@ class Annotation:
     colon_names: bool = False
     """A first argument such as `:id` is a name. In other lines, a word with a colon makes the line a header."""
     in_files: bool = False
-    """Only in `.sql` files, where `core.sqlfile.statement_comments` reads it."""
+    """The annotation exists only in `.sql` files, where `core.sqlfile.statement_comments` reads it."""
     phrase: str | None = None
-    """Two words that mean the same as the aliases, of which the first one alone is prose or a header."""
+    """Two words that together are an alias, although the first word alone begins prose or a header."""
     secret: bool = False
     """Its arguments never appear in logs or output."""
 
@@ -258,7 +260,8 @@ def first_word(line: Line) -> str:
 
 
 def keyword_form(assign: Assign, value: Callable[[Line], str] = _joined) -> Apply:
-    """Return a function that applies `timeout 5s` as `timeout = 5s`. value: returns the value that a line has."""
+    """Return a function that applies `timeout 5s` as `timeout = 5s`. value: function that takes the value out of a
+    line."""
     return lambda draft, line: assign(draft, value(line))
 
 

@@ -90,22 +90,23 @@ def claims_json(groups: dict[str, Grouped]) -> bytes:
 
 
 def as_text(value: Grouped) -> str | None:
-    """Return the value for a routine. A list becomes an array literal, which can be cast to text[] whatever its
-    elements are."""
+    """Return the value for a parameter of type text; None: NULL. A list becomes an array literal of PostgreSQL."""
     if isinstance(value, list):
         return "{" + ",".join(quote(element) for element in value) + "}"
     return value
 
 
 def as_array(value: Grouped) -> str | None:
-    """Return the value for an array parameter. A single value becomes its only element."""
+    """Return the array literal for an array parameter; None: NULL. A single value becomes its only element."""
     return as_text([value]) if isinstance(value, str) else as_text(value)
 
 
 class User:
     """A signed-in user, with the values that endpoints need, computed once for each token.
 
-    context: names and values of the session variables, computed and cached by `service.auth.context`.
+    texts, arrays: claim type → value for a parameter of type text, or of an array type; None: NULL. ids, names, roles:
+    non-empty values of these claims. scheme: name of the scheme of the session. context: names and values of the
+    session variables, computed and cached by `service.auth.context`.
     """
 
     __slots__ = (
@@ -193,9 +194,9 @@ def has_second_factor(claims: tuple[Claim, ...]) -> bool:
 
 
 def latest_end(claims: Iterable[Claim]) -> float:
-    """Return the latest end of a session with these claims, in seconds since 1970.
+    """Return when an impersonation in these claims ends, in seconds since 1970; infinite: nothing limits the session.
 
-    Only an impersonation limits it. An end that cannot be read is in the past.
+    An end that cannot be read counts as past (0).
     """
     ends = next((value for kind, value in claims if kind == IMPERSONATION_ENDS_AT), None)
     if ends is None:
@@ -204,15 +205,14 @@ def latest_end(claims: Iterable[Claim]) -> float:
 
 
 def lifetime(claims: Iterable[Claim], now: float, longest: float) -> float:
-    """Return the lifetime in seconds, limited by the end of an impersonation. longest: the lifetime without such a
-    limit."""
+    """Return the remaining lifetime of a session in seconds: `longest`, or less if an impersonation ends before."""
     return min(longest, max(0.0, latest_end(claims) - now))
 
 
 def own_claims(claims: Iterable[Claim], user: User, identity: IdentityClaims) -> tuple[Claim, ...] | None:
-    """Return the claims with which `user` continues as themselves after an impersonation.
+    """Return the claims with which the real user continues after an impersonation, with their time of sign-in.
 
-    None if the claims are those of another user than the impersonator.
+    None: `claims` are those of another user. claims: of the row that ends the impersonation. user: as impersonated.
     """
     user_claims = tuple(claim for claim in claims if claim[0] != SIGNED_IN_AT)
     by_type = dict(user_claims)
@@ -226,7 +226,7 @@ def own_claims(claims: Iterable[Claim], user: User, identity: IdentityClaims) ->
 
 
 def _subject(claims: tuple[Claim, ...], identity: IdentityClaims) -> tuple[Claim, ...]:
-    """Return the claims of the id; without any, those of the name; without these, all claims."""
+    """Return the claims that identify a user: those of the id, else those of the name, else all claims."""
     for kind in (identity.user_id, identity.user_name):
         if identifying := tuple(claim for claim in claims if claim[0] == kind and claim[1]):
             return identifying
@@ -238,10 +238,11 @@ def _encoded(text: str | None) -> bytes | None:
 
 
 ANONYMOUS = "anonymous"
+"""The owner if the caller is anonymous."""
 
 
 def owner_of(user: User | None) -> str:
-    """Return the caller to whom keys belong: the same for all sessions of a user."""
+    """Return the owner of the jobs and idempotency keys of a caller: a hash, the same for all sessions of a user."""
     if user is None:
         return ANONYMOUS
     return hashlib.sha256(orjson.dumps([list(claim) for claim in user.subject])).hexdigest()

@@ -38,8 +38,9 @@ class Cell(NamedTuple):
 class LoginRow:
     """The content of a login row.
 
-    status: 200, or the status of the response instead of a sign-in. A false status is 401, and everything else is
-    ignored.
+    status: 200, or another HTTP status, which is the response instead of a sign-in. refused: the status column is
+    false; then status is 401, and the other columns are ignored. scheme: name of the scheme of the new session; None:
+    the default. hash: the stored password hash to verify; None: no password is verified.
     """
 
     claims: tuple[Claim, ...] = ()
@@ -108,8 +109,7 @@ def _second_factors(cell: Cell | None) -> tuple[str, ...]:
 
 
 def _printed(text: str, is_boolean: bool) -> str:
-    """Return the value of a claim. Booleans are written as in comparable services; PostgreSQL reads them in any
-    case."""
+    """Return the value of a claim. Booleans are written as comparable services write them."""
     return {"t": "True", "f": "False"}.get(text, text) if is_boolean else text
 
 

@@ -1,4 +1,4 @@
-"""Authorization by the values of `authorize` (access-1 to access-4, access-1)."""
+"""Authorization by the values of `authorize` (access-1 to access-4)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def is_user(value: str) -> bool:
 
 
 class RequiredRoles:
-    """The values of `authorize`, of which a user needs one.
+    """The values of `authorize` of one endpoint, of which a user needs one.
 
     A value is a role. Users can choose their names, and often obtain ids freely, so a value is an id or a name only
     with a prefix: `user:41`, `name:kiri`. A role matches as written in the comment and in lower case, which is how

@@ -1,1 +1,1 @@
-"""Several requests in one: their form, and references to the results of earlier ones."""
+"""Batches: several requests in one, their form, and references to the results of earlier ones."""

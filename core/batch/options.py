@@ -8,8 +8,10 @@ from rowcall.core.sections.declaration import flag, integer, interval, section, 
 
 @section("Batch", "Several requests in one, in one transaction or independent of each other.")
 class BatchOptions(Record):
-    """Options of batches. path: of the endpoint. seconds: time limit of a whole batch. most_bytes: of all responses
-    together."""
+    """Options of batches.
+
+    path: of the endpoint. seconds: time limit of a whole batch. most_bytes: of all responses of a batch together.
+    """
 
     enabled: bool = flag("Enabled", False, "Accept batches.")
     path: str = text("Path", "/batch", "Path to which batches are posted.")

@@ -1,7 +1,8 @@
-"""The body of a batch → requests, whose references are resolved when the earlier responses are known.
+"""The requests of a batch: read from its body, with references to earlier responses, which are replaced by their
+values.
 
-`$1.body.id` is a member of the first response, `$2.status` and `$1.headers.location` are its other parts. In a path a
-reference may be a part of the text; in a body and in a header it is the whole text, and keeps its JSON type there.
+`$1.body.id` is a member of the first response, `$2.status` and `$1.headers.location` are its other parts. In a path, a
+reference may be a part of the text. In a body or a header, it is the whole text, and its value keeps its JSON type.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ OWN_HEADERS = frozenset(
         *("transfer-encoding", "upgrade", "forwarded", "idempotency-key"),
     )
 )
-"""Headers that requests of a batch cannot set: those of the batch apply, or those of its connection."""
+"""Headers that requests of a batch cannot set, because those of the batch itself or of its connection apply."""
 
 _STEP = r"(?:\.[A-Za-z_][\w-]*|\.\d+|\[\d+\])"
 _REFERENCE = re.compile(rf"\$([1-9]\d{{0,4}})\.(body|status|headers)({_STEP}*)")
@@ -32,7 +33,7 @@ _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 class BatchError(ValueError):
-    """The batch cannot be read. item: number of the request, from 1; None: the whole."""
+    """The batch cannot be read. item: number of the wrong request, from 1; None: the whole batch is wrong."""
 
     def __init__(self, message: str, item: int | None = None) -> None:
         super().__init__(message if item is None else f"request {item}: {message}")
@@ -54,7 +55,8 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """One request of a batch. body: JSON value. has_body: it has one, which may be null."""
+    """One request of a batch. number: from 1. body: JSON value. has_body: whether there is a body, which may be
+    null."""
 
     number: int
     method: str
@@ -66,7 +68,8 @@ class BatchRequest:
     def target(self, results: Sequence[Result]) -> str:
         """Return path and query string with the values of references. Raises `MissingResultError`.
 
-        A reference at the begin is an address, such as that of `Location`; in all others, values are encoded.
+        A reference at the beginning of the path is a whole address, such as that of `Location`. The values of other
+        references are percent-encoded.
         """
         begin, rest = "", self.path
         first = _REFERENCE.match(self.path)
@@ -77,6 +80,7 @@ class BatchRequest:
         return begin + _REFERENCE.sub(lambda match: quote(_as_text(_value(match, results)), safe=""), rest)
 
     def filled_headers(self, results: Sequence[Result]) -> list[tuple[str, str]]:
+        """Return the headers with the values of references. Raises `MissingResultError`."""
         return [(name, _as_text(_filled(value, results))) for name, value in self.headers]
 
     def filled_body(self, results: Sequence[Result]) -> bytes | None:
@@ -131,8 +135,8 @@ def _is_plain(path: str) -> bool:
 
 
 def _numbers(value: Any) -> list[int]:
-    """Return the numbers of the earlier requests to which references in a value refer. Only a whole text is a
-    reference."""
+    """Return the numbers of the requests to which references in a JSON value refer. A reference is always a whole
+    text."""
     if isinstance(value, str):
         match = _REFERENCE.fullmatch(value)
         return [] if match is None else [int(match[1])]

@@ -1,7 +1,8 @@
 """Bind the values of a request to the arguments of a call (binding-3 to binding-26).
 
-Each endpoint has one `Binder`, which is pure. Its fast counterpart `ext.binding.parameters.FastBinder` returns the same
-result, or none; then the result of this one counts. Results are the texts that libpq sends, and None for NULL.
+Each endpoint has one `Binder`, which is pure. Its fast counterpart `ext.binding.parameters.FastBinder` returns either
+the same result, or none; in the latter case, `Binder` is used. Results are the texts that libpq sends, and None for
+NULL.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from rowcall.core.text import json_text, query_text
 from rowcall.core.text.array_literal import Nested
 
 _EMPTY_IS_TEXT = frozenset({ValueKind.TEXT, ValueKind.JSON})
+"""Kinds for which an empty text is a value."""
 _SHOWN = 60
+"""Most characters of a value in a message."""
 _REPEAT = "elements of an array are parameters of the same name, one for each"
 
 
@@ -34,6 +37,7 @@ class _Absent(enum.Enum):
 
 
 ABSENT: Final = _Absent.ABSENT
+"""The parameter is not in the call: PostgreSQL uses the default of the routine."""
 _Value: TypeAlias = "str | Literal[_Absent.ABSENT] | None"
 _Nothing: Mapping[str, str] = MappingProxyType({})
 
@@ -56,7 +60,7 @@ class _Slot:
     parameter: EndpointParameter
     reader: Reader
     default: _Value
-    """Text that is bound if the request has no value. `ABSENT`: none; see `optional`."""
+    """Text that is bound if the request has no value; None: NULL; `ABSENT`: none, see `optional`."""
     optional: bool
     """Whether the argument may be omitted in the call."""
 
@@ -86,7 +90,11 @@ _Plain: TypeAlias = tuple[
 
 @dataclass(slots=True)
 class _Values:
-    """The values of a request by API name, and the faults found in them."""
+    """The values of a request by API name, and the faults found in them.
+
+    path: values with precedence. texts: decoded texts of the query. members: unparsed JSON values of the body, or of
+    objects in the query. in_json: the request is a JSON body.
+    """
 
     path: Mapping[str, str]
     texts: Mapping[str, list[str]]
@@ -122,9 +130,12 @@ class Binder:
         open_ended: bool = False,
         strict: StrictTypes | None = None,
     ) -> None:
-        """defaults: texts by index of the parameter for parameters without a value in the request; they have precedence
-        over the defaults of annotations. None: the service fills the value in later. open_ended: keys that name no
-        parameter are ignored. strict: JSON values must have the documented types.
+        """Prepare the binding of these parameters.
+
+        timestamps_utc: timestamps without a zone are in UTC. refusals: how invalid requests are refused. defaults:
+        texts by index of the parameter for parameters without a value in the request, with precedence over the defaults
+        of annotations; None: the service fills the value in later. open_ended: keys that name no parameter are ignored.
+        strict: JSON values must have the documented types.
         """
         self._open_ended = open_ended
         self._transport = transport
@@ -172,6 +183,7 @@ class Binder:
         return self.bind_query(query, path_values)
 
     def bind_query(self, query: str, path_values: Mapping[str, str] = _Nothing) -> Binding:
+        """Bind the decoded pairs of a query string."""
         pairs = _query_pairs(query)
         if self._refusals.ignores_unknown_parameters:
             # Only for a query: parameters that are added to links (`utm_source`) occur nowhere else.
@@ -265,9 +277,9 @@ class Binder:
         return self._or_default(slot, request)
 
     def _spread(self, members: dict[str, bytes], faults: list[Fault]) -> tuple[dict[str, bytes], dict[str, str]]:
-        """Replace an object under the name of a composite parameter by its fields; null leaves all of them NULL.
+        """Replace objects under the names of composite parameters by their fields; null makes all fields NULL.
 
-        Returns the members, and the paths of those that come from objects.
+        Returns the members, and by name the paths of members that come from objects.
         """
         spread = dict(members)
         places: dict[str, str] = {}
@@ -353,6 +365,7 @@ class Binder:
         return slot.reader.convert_text(text)
 
     def _note_unknown(self, keys: Iterable[str], faults: list[Fault]) -> None:
+        """Add a fault for each key that names no parameter, unless unknown keys are ignored."""
         if self._open_ended:
             return
         for key in keys:

@@ -1,7 +1,8 @@
-"""Convert the text of a request to the text that PostgreSQL receives, or raise the reason (binding-7 to binding-12).
+"""Convert the text of a request to the text that PostgreSQL receives (binding-7 to binding-12).
 
 Only types whose check is cheap and whose errors need a status of their own are checked here; texts of other types are
-sent verbatim, and PostgreSQL casts them. There is one function for each `ValueKind`, in one table.
+sent verbatim, and PostgreSQL casts them. There is one function for each `ValueKind`, in one table. It raises
+`NotConvertible`.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def _integer(kind: ValueKind, type_name: str) -> Converter:
 
 
 def _decimal(text: str) -> str:
-    """Reject exponents, which `money` does not accept."""
+    """Return the text of a decimal number. Exponents are rejected, because `money` does not accept them."""
     number = _number(text)
     if "e" in number.lower() and not _NOT_FINITE.fullmatch(number):
         raise NotConvertible("is not a decimal number")

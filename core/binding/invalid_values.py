@@ -19,9 +19,12 @@ class InvalidValue:
     """The expected type. None: the place is not an attribute of the type."""
 
     def below(self, step: str) -> InvalidValue:
+        """Return the same fault as seen from an outer value. step: path from the outer value to this one, such as
+        `[2]`."""
         return replace(self, place=f"{step}{self.place}")
 
     def explained(self, remedy: str) -> InvalidValue:
+        """Return the same fault with a remedy in its reason."""
         return replace(self, reason=f"{self.reason}; {remedy}")
 
     def fault(self, parameter: str, path: str) -> Fault:
@@ -33,13 +36,17 @@ class InvalidValue:
 
 
 class InvalidValueError(ValueError):
-    """A value is invalid. Its place is composed while the exception passes outer values: valid ones cost nothing."""
+    """A value is invalid. spots: its invalid places, at most `MOST_FAULTS`.
+
+    Paths are extended while the exception passes outer values, so that valid values cost nothing.
+    """
 
     def __init__(self, spots: Iterable[InvalidValue]) -> None:
         self.spots = tuple(spots)[:MOST_FAULTS]
         super().__init__("; ".join(f"{spot.place} {spot.reason}".strip() for spot in self.spots))
 
     def below(self, step: str) -> list[InvalidValue]:
+        """Return the invalid places as seen from an outer value. step: path from the outer value to this one."""
         return [spot.below(step) for spot in self.spots]
 
 

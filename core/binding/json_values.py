@@ -27,7 +27,7 @@ _NUMBER_START = b"-0123456789"
 class Reader:
     """Converts values of one type: that of a parameter, or of an attribute inside a composite.
 
-    Every method raises `UnfitError` for a value that does not fit the type.
+    Every method raises `InvalidValueError` for a value that does not fit the type.
     """
 
     name: str
@@ -192,6 +192,6 @@ class Reader:
 
 
 def _keys(fields: Sequence[Field]) -> dict[str, int] | None:
-    """Return the attribute of each name: that in requests, and that in the database. The former has precedence."""
+    """Return name of an attribute, in requests or in the database → its index. Names in requests have precedence."""
     keys = {field.name: index for index, field in enumerate(fields)}
     return keys | {field.api_name: index for index, field in enumerate(fields)} or None

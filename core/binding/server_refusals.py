@@ -24,8 +24,11 @@ def refused_argument(context: str | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ServerRefusals:
-    """Errors of one endpoint. own: indexes of parameters that the service fills, which callers cannot correct. columns:
-    of a table, each at the position of its parameters."""
+    """Makes errors of one endpoint that name the parameter of a request which the server has refused.
+
+    own: indexes of parameters that the service fills, which callers cannot correct. columns: of a table, each at the
+    position of its parameters. The argument `mask` of methods is that of `Binding`.
+    """
 
     parameters: Sequence[EndpointParameter]
     own: Collection[int] = ()
@@ -34,7 +37,8 @@ class ServerRefusals:
     """Index of the parameter that `If-Match` fills: a value that is no version fits no row."""
 
     def error(self, mask: int, place: int, message: str) -> BindingError | None:
-        """Return the error for a refused argument. place: its index among the values in the call."""
+        """Return the error for a refused argument; None: callers did not send it. place: its index among the values in
+        the call."""
         present = [index for index in range(len(self.parameters)) if mask >> index & 1]
         if not 0 <= place < len(present) or present[place] in self.own:
             return None
@@ -43,8 +47,11 @@ class ServerRefusals:
         return _error(f"{_place(self.parameters[present[place]])}: {message}", self.parameters[present[place]])
 
     def computed(self, mask: int, column: str) -> BindingError | None:
-        """Return the error for a value of a generated column (SQLSTATE 428C9); a view does not expose that the column
-        of its table is generated."""
+        """Return the error for a value that a request sends for a generated column (SQLSTATE 428C9); None: it sends
+        none.
+
+        For a view, the service cannot know that the column of its table is generated.
+        """
         index = self._index(column)
         if index is None or not mask >> index & 1:
             return None
@@ -52,7 +59,11 @@ class ServerRefusals:
         return _error(f"{_place(parameter)}: the database makes this value itself; leave it out", parameter)
 
     def without_value(self, mask: int, values: Sequence[object], column: str) -> Fault | None:
-        """Return the fault of a not-null violation (SQLSTATE 23502): the value is missing, or it is NULL."""
+        """Return the fault of a not-null violation (SQLSTATE 23502): the request has no value, or null.
+
+        None: callers cannot write the column, or have sent a value, which a trigger has replaced. values: those in the
+        call.
+        """
         index = self._index(column)
         if index is None:
             return None
@@ -69,7 +80,7 @@ class ServerRefusals:
         return column if index is None else self.parameters[index].api_name
 
     def _index(self, column: str) -> int | None:
-        """Return the index of the parameter with which callers write the column."""
+        """Return the index of the parameter with which callers write the column; None: there is none."""
         if column not in self.columns:
             return None
         position = self.columns.index(column)

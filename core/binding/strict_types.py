@@ -22,6 +22,8 @@ _MAX_DIGITS = 20
 
 @dataclass(frozen=True, slots=True)
 class StrictTypes:
+    """The types of JSON values that are accepted, if the service is strict about them."""
+
     wide_as_text: bool = False
     """`bigint` and `numeric` are documented as strings (`Service:JsonNumbers` is `Safe`); strings and numbers are
     accepted."""
@@ -40,8 +42,10 @@ class StrictTypes:
 
 
 def integral(kind: ValueKind, text: str) -> str:
-    """Return the digits of a JSON number such as `-7.0` or `1e3`, which is an integer for JSON Schema. Other texts, and
-    those for other kinds, are returned unchanged."""
+    """Return the digits of a JSON number such as `-7.0` or `1e3`, which is an integer for JSON Schema.
+
+    Texts that are no such number, and texts for kinds that are not integers, are returned unchanged.
+    """
     match = _NUMBER.fullmatch(text) if kind in _INTEGERS else None
     if match is None:
         return text

@@ -1,4 +1,4 @@
-"""Values of parameters in a comment: JSON, except for texts."""
+"""Values of parameters as they are written in a comment: texts as they are, other values as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ BARE = (
 
 
 def read_value(parameter: EndpointParameter, text: str) -> Any:
-    """Return the value of a parameter. Texts are not written as JSON. Raises `ValueError` for other kinds."""
+    """Return the value of a parameter as Python reads its JSON. Raises `ValueError` if the text is not a value of the
+    kind."""
     if not parameter.array and parameter.kind not in BARE:
         return text
     body = json.loads(text)

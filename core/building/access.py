@@ -1,4 +1,4 @@
-"""Computes who may call an endpoint, from its options and the configuration: the only place that decides it."""
+"""Who may call an endpoint, from its options and the configuration: the only place that decides it."""
 
 from __future__ import annotations
 

@@ -46,6 +46,7 @@ def _warn_of_routes(draft: Draft, lines: Sequence[Line]) -> None:
 
 
 def _read_line(line: Line, draft: Draft) -> None:
+    """Apply one line to the draft: as a block, an annotation or prose. Errors of annotations become diagnostics."""
     if line.text in draft.claimed:
         draft.applied.append(line.shown)
         return
@@ -156,7 +157,8 @@ def _apply_header(line: Line, draft: Draft) -> Annotation | None:
 
 
 def _names_with_colon(line: Line) -> bool:
-    """Return whether the line is like `param :id is number`. Misspelt, it would be sent as the header `parm`."""
+    """Return whether the line is like `param :id is number`. Otherwise, a misspelt `parm :id …` would be sent as a
+    header."""
     annotation = BY_WORD.get(line.keyword) or BY_WORD.get(nearest(line.keyword) or "")
     if annotation is None or not annotation.colon_names or not line.arguments:
         return False

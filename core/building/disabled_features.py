@@ -13,6 +13,8 @@ from rowcall.core.errors.diagnostics import Diagnostic
 
 @dataclass(frozen=True, slots=True)
 class DisabledFeatures:
+    """An annotation whose capability is switched off in the configuration."""
+
     annotation: str
     """Name of the annotation."""
     switch: str
@@ -21,18 +23,19 @@ class DisabledFeatures:
     """The consequence, for the message."""
 
     def diagnostic(self, identity: str, line: str | None, *, left_out: int = 0) -> Diagnostic:
+        """Return the diagnostic for a line with the annotation. identity: of the routine."""
         message = f"{self.annotation} has no effect, as it is switched off ({self.switch}): {self.instead}"
         return Diagnostic(identity, line, message, left_out=left_out, switched=True)
 
 
 WITHIN = "within"
-"""Name for `authorize within 5 minutes`, whose consequence is that no caller is admitted."""
+"""Stands for `authorize within 5 minutes` in `annotation`; its consequence is that no caller is admitted."""
 
 
 def disabled_features(
     endpoint: Endpoint, off: Sequence[DisabledFeatures], used: Mapping[str, str]
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each annotation of the endpoint that has no effect.
+    """Yield a diagnostic for each annotation of the endpoint that is switched off. off: what is switched off.
 
     used: annotation → its line. An endpoint may also be a login because of its path, without a line.
     """
@@ -49,8 +52,10 @@ def disabled_features(
 
 
 def unsent_requests(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each parameter type whose comment describes an HTTP request, if HTTP types are
-    disabled."""
+    """Yield a diagnostic for each parameter type whose comment describes an HTTP request.
+
+    It is for services whose HTTP types are disabled, so that the request is not sent.
+    """
     for parameter in endpoint.parameters:
         info = described_request(endpoint.routine, parameter, types)
         if info is not None:

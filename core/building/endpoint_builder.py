@@ -87,7 +87,7 @@ class EndpointDefaults:
 
     comments_mode: CommentsMode = CommentsMode.ONLY_ANNOTATED
     url_path_prefix: str | None = None
-    """None: `/api`; empty: none."""
+    """Prefix of generated paths. None: `/api`; empty: no prefix."""
     kebab_case_urls: bool = True
     camel_case_names: bool = True
     requires_authorization: bool = True
@@ -101,16 +101,17 @@ class EndpointDefaults:
     headers_parameter: str | None = "_headers"
     null_text: NullText = NullText.EMPTY_STRING
     jobs: bool = False
-    second_factor: bool = False
     """Jobs are accepted."""
+    second_factor: bool = False
+    """Logins ask users who have a second factor for it."""
     webhook_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secrets of `verify_webhook` by name in lower case."""
     idempotency_seconds: float = 86_400.0
-    """For which results of requests with an `Idempotency-Key` are stored, unless the comment sets it."""
+    """Seconds for which results of requests with an `Idempotency-Key` are stored, unless the comment sets them."""
     queryable_rows: int = MOST_ROWS
     """Most rows of a page of a `queryable` endpoint whose comment sets no number."""
     neutralize_formulas: bool = False
-    """Prevent spreadsheets from reading texts of raw rows as formulas."""
+    """Change texts of raw rows so that spreadsheets do not read them as formulas."""
     empty_without_row: bool = False
     """`single` without a row is an empty body, also if the response is JSON."""
     not_found_without_row: bool = False
@@ -118,6 +119,7 @@ class EndpointDefaults:
     custom_type_parameter_separator: str | None = None
     """Between parameter and attribute name of a composite parameter; None: `_`."""
     nested: bool = False
+    """`nested_json` applies to all endpoints."""
     resolve_nested: bool = True
     table_formats: TableFormats = NO_FORMATS
     method: str | None = None
@@ -136,8 +138,9 @@ class EndpointDefaults:
     tenant: Tenant | None = None
     claims: ClaimMapping = field(default_factory=ClaimMapping)
     login_path: str | None = None
-    """An endpoint at this path signs in, also without annotation; `logout_path` likewise."""
+    """An endpoint at this path signs in, also without an annotation."""
     logout_path: str | None = None
+    """An endpoint at this path signs out, also without an annotation."""
     hide_signing: bool = True
     """Keep values of logins and logouts out of logs and errors."""
     uploads: UploadNames | None = None
@@ -149,7 +152,7 @@ class EndpointDefaults:
     tools: bool = False
     """Objects with only an `mcp` annotation become tools without a route."""
     around: CallSurroundings = field(default_factory=CallSurroundings)
-    """Settings before every call."""
+    """Facts about the settings that are made before every call."""
     off: tuple[DisabledFeatures, ...] = ()
     """Annotations whose capability is switched off in the configuration."""
 
@@ -217,6 +220,8 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
 
 
 def _misspelt(draft: Draft) -> tuple[Diagnostic, ...]:
+    """Return diagnostics for an object that is not exposed although a line of its comment was probably meant to expose
+    it."""
     if not draft.meant_http:
         return ()
     message = "it is not exposed, because no line of its comment is HTTP [method] [path]"
@@ -320,7 +325,8 @@ def _names(parameters: Same[tuple[Parameter, ...]]) -> frozenset[str]:
 
 
 def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options:
-    """Return the options of a login or logout, also if it is one by its path. Both are sensitive."""
+    """Return the options, with those of a login or logout also if the path of the endpoint makes it one. Both are
+    sensitive."""
     login = options.login or _is_path(path, defaults.login_path)
     logout = options.logout or _is_path(path, defaults.logout_path)
     if not login and not logout:
@@ -329,7 +335,7 @@ def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options
 
 
 def _signing_routine(routine: Routine, draft: Draft) -> Routine:
-    """Return the routine with only the first statement if it is a file that signs in or out (sql-files-31)."""
+    """Return the routine of a login or logout; of a file, only the first statement is run (sql-files-31)."""
     source = routine.source
     if not isinstance(source, FileSource) or not source.several:
         return routine
@@ -431,7 +437,10 @@ def _queryable(endpoint: Endpoint, queryable: Queryable, defaults: EndpointDefau
 def _with_variables(
     options: Options, parameters: tuple[EndpointParameter, ...], variables: Mapping[str, str | None]
 ) -> Options:
-    """Return the options with variables of the environment filled into texts that may also contain request values."""
+    """Return the options with variables of the environment in place of their placeholders.
+
+    Only texts that may also contain values of a request are changed. variables: names in lower case → value.
+    """
     if not variables:
         return options
     names = placeholder_names(parameters)

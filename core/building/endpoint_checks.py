@@ -28,6 +28,7 @@ Check = Callable[[Endpoint, Used], Iterator[Diagnostic]]
 
 
 def check_endpoint(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Yield the diagnostics of all checks that concern the endpoint."""
     for check in CHECKS:
         yield from check(endpoint, used)
     for name, check in OF_ANNOTATIONS.items():
@@ -46,6 +47,7 @@ def _volatile_get(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _impossible_path(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Report a path that cannot be routed, which leaves the endpoint out."""
     try:
         check_path(endpoint)
     except RouteError as error:
@@ -54,6 +56,7 @@ def _impossible_path(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _unbound_segments(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Report `{name}` in the path that names no parameter."""
     if "{" not in endpoint.path:
         return
     for name in unbound_segments(endpoint):
@@ -73,12 +76,14 @@ def _name_clashes(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _file_warnings(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Report warnings from reading the file of the endpoint."""
     source = endpoint.routine.source
     if isinstance(source, FileSource):
         yield from (Diagnostic(endpoint.routine.identity, None, warning) for warning in source.warnings)
 
 
 def _raw_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Report `raw` for a file with several statements, whose response is a JSON object."""
     if endpoint.shape.parts:
         message = "the response of a file with several statements is one JSON object; raw has no effect"
         yield Diagnostic(endpoint.routine.identity, used["raw"], message)
@@ -113,7 +118,7 @@ def _repeated(keys: tuple[bytes, ...]) -> str | None:
 
 
 def _raw_body(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Report a `body_parameter_name` that names no parameter, and a `param_type` without effect beside it."""
+    """Report `body_parameter_name` that names no parameter, and `param_type` beside it, which has no effect."""
     line = used["body_parameter_name"]
     if endpoint.options.upload is not None:
         return  # The check of uploads reports this.
@@ -172,6 +177,7 @@ def _shared_answers(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _sent_on_as_it_came(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Report `encrypt` beside `proxy`, which would forward the values unencrypted; the endpoint is left out."""
     encryption = endpoint.options.encryption
     if endpoint.options.proxy is not None and encryption and (encryption.all_parameters or encryption.parameters):
         message = "encrypt applies only to the routine: proxy forwards the request unencrypted"
@@ -183,7 +189,8 @@ def _expressions(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _never_on_a_replica(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Report `read_from replica` if it has no effect, and if it makes writes fail."""
+    """Report `read_from replica` if calls never run on a replica, or if the routine is volatile, so that its writes
+    fail there."""
     reading = endpoint.options.reading
     if reading is None or not reading.replica:
         return
@@ -201,6 +208,7 @@ def _never_on_a_replica(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _replica_refusal(endpoint: Endpoint) -> str | None:
+    """Return why calls of the endpoint never run on a replica, as the end of a sentence; None if they can."""
     options = endpoint.options
     if endpoint.routine.kind is RoutineKind.PROCEDURE:
         return "procedures are not, so make it a function"
@@ -214,6 +222,7 @@ def _replica_refusal(endpoint: Endpoint) -> str | None:
 
 
 def _hedged_for_nothing(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Report `hedge` without a proxy, or with a method whose requests must not be sent twice."""
     line = used["hedge"]
     proxy = endpoint.options.proxy
     method = None if proxy is None else proxy.method or endpoint.method
@@ -225,7 +234,7 @@ def _hedged_for_nothing(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _signing_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Report lines beside `login` and `logout` that have no effect, or that deprive these of theirs."""
+    """Report `login` and `logout` without effect, and lines beside them that have no effect."""
     options = endpoint.options
     word = "login" if options.login else "logout"
     identity = endpoint.routine.identity
@@ -255,13 +264,14 @@ def _status_without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnosti
 
 
 def _impersonation_by_anyone(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+    """Report `impersonate` without roles or users in `authorize`: no caller is admitted then."""
     if not endpoint.options.roles:
         message = "any caller could act as any user, so all are refused; authorize has to list roles or users"
         yield Diagnostic(endpoint.routine.identity, used["impersonate"], message)
 
 
 def _queries_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Report `queryable` and `max_rows` without effect, and pages without a unique order."""
+    """Report `queryable` and `max_rows` without effect, and pages of rows without a unique order."""
     identity, line = endpoint.routine.identity, used.get("queryable", used.get("max_rows"))
     queryable, source = endpoint.options.queryable, endpoint.routine.source
     if queryable is None:
@@ -285,7 +295,7 @@ def _queries_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _patch_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
-    """Report a parameter for the members of a body that cannot get them."""
+    """Report a parameter that should receive the members of a body (merge patch) and cannot."""
     name = endpoint.options.patch_parameter
     parameter = next((item for item in endpoint.parameters if item.db_name == name), None)
     if parameter is None:

@@ -25,12 +25,13 @@ _WRITES = (Command.INSERT, Command.UPDATE)
 
 
 def exact_types(types: Mapping[int, TypeInfo], constraints: ColumnConstraints) -> dict[int, TypeInfo]:
-    """Return the types with constraints of composite attributes. A composite value itself may be NULL."""
+    """Return the types with constraints of their composite attributes. A composite value itself may be NULL."""
     reader = _ConstraintReader(types, constraints)
     return {oid: reader.composite(info) for oid, info in types.items()}
 
 
 def exact_endpoint(endpoint: Endpoint, types: Mapping[int, TypeInfo], constraints: ColumnConstraints) -> Endpoint:
+    """Return the endpoint with constraints of its parameters and of the columns of its result."""
     reader = _ConstraintReader(types, constraints)
     parameters = tuple(
         replace(parameter, constraints=reader.parameter(endpoint, parameter)) for parameter in endpoint.parameters
@@ -40,6 +41,8 @@ def exact_endpoint(endpoint: Endpoint, types: Mapping[int, TypeInfo], constraint
 
 @dataclass(frozen=True, slots=True)
 class _ConstraintReader:
+    """Finds the constraints of values in types and columns of the catalogue. types: by oid."""
+
     types: Mapping[int, TypeInfo]
     constraints: ColumnConstraints
 
@@ -56,6 +59,7 @@ class _ConstraintReader:
         return constraints
 
     def composite(self, info: TypeInfo) -> TypeInfo:
+        """Return a composite type with the constraints of its attributes; another type is returned as it is."""
         if info.kind is not TypeKind.COMPOSITE:
             return info
         attributes = []
@@ -132,7 +136,7 @@ class _ConstraintReader:
         return NO_CONSTRAINTS
 
     def _below(self, oid: int) -> Iterator[int]:
-        """Yield the oid of the type, and of the types that it is a domain over."""
+        """Yield the oid of the type and, if it is a domain, those of its base types."""
         info = self.types.get(oid)
         while info is not None:
             yield info.oid

@@ -31,12 +31,14 @@ class CallSurroundings:
 
     @classmethod
     def of(cls, commands: Sequence[BeforeCommand], *, others: bool, pooled: bool) -> CallSurroundings:
-        """others: there are settings besides the commands."""
+        """Return the facts about these commands. others: there are settings besides the commands."""
         unlasting = any(for_the_session(numbered(command.sql, {})[0]) is None for command in commands)
         return cls(bool(commands) or others, unlasting, pooled)
 
 
 def identity_loss(endpoint: Endpoint, around: CallSurroundings) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for a procedure that may commit and would lose the settings of its call; the endpoint is left
+    out."""
     options = endpoint.options
     sets = around.sets or options.user_context or options.request_headers is HeadersMode.CONTEXT
     if not sets or not _may_commit(endpoint.routine) or not (around.pooled or around.unlasting):
@@ -51,6 +53,7 @@ def identity_loss(endpoint: Endpoint, around: CallSurroundings) -> Iterator[Diag
 
 
 def _may_commit(routine: Routine) -> bool:
+    """Return whether the routine or file runs outside of a transaction of the service, so that it may commit."""
     source = routine.source
     if isinstance(source, FileSource):
         return not source.several and not source.statements[0].execution.fresh

@@ -91,6 +91,7 @@ def _needed(endpoint: Endpoint, annotation: str) -> int:
 
 
 def _missing(installed: int) -> str:
+    """Return the end of a sentence about the schema `rowcall` that is missing or too old."""
     state = f"has version {installed}" if installed else "is not in the database"
     return f"the schema rowcall, which {state}: run rowcall --install"
 
@@ -104,7 +105,10 @@ def asks_for_second_factor(endpoint: Endpoint) -> bool:
 def unverified_webhooks(
     endpoint: Endpoint, secrets: Mapping[str, str], used: Mapping[str, str]
 ) -> Iterator[Diagnostic]:
-    """Report webhooks whose signature cannot be verified, or whose repetitions would not be recognized."""
+    """Report `verify_webhook` whose signature cannot be verified, or whose repetitions would not be recognized.
+
+    The endpoint is left out. secrets: of webhooks, by name. used: the line of each annotation.
+    """
     webhook, line = endpoint.options.webhook, used.get("verify_webhook")
     if webhook is None or line is None:
         return
@@ -122,7 +126,7 @@ def unverified_webhooks(
 
 
 def keeps_from_schedule(endpoint: Endpoint) -> str | None:
-    """Return why a schedule cannot call the routine of an endpoint; None if it can."""
+    """Return why a schedule cannot call the routine of an endpoint, as the end of a sentence; None if it can."""
     if isinstance(endpoint.routine.source, TableOperation):
         return "it is for functions, procedures and SQL files"
     needed = [item.api_name for item in endpoint.parameters if not (item.has_default or item.defaulted)]

@@ -11,7 +11,10 @@ from rowcall.core.errors.diagnostics import Diagnostic
 
 @dataclass(frozen=True, slots=True)
 class KnownNames:
-    """The names that annotations may use, as written in the configuration. None: names of this kind are not checked."""
+    """The names that annotations may use, as written in the configuration. None: names of this kind are not checked.
+
+    rules: those of `validate`.
+    """
 
     error_policies: frozenset[str] | None = None
     retry_strategies: frozenset[str] | None = None
@@ -35,7 +38,8 @@ NO_NAMES_CHECKED = KnownNames()
 
 
 def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each unknown name, with the consequence (comments-16; a cache profile: caching-38).
+    """Yield a diagnostic for each name in annotations that the configuration lacks, with the consequence (comments-16;
+    a cache profile: caching-38).
 
     used: annotation → its line.
     """

@@ -1,6 +1,6 @@
-"""Comment lines that resemble annotations, and annotations with superfluous words.
+"""Comment lines that resemble annotations without being any, and annotations with superfluous words.
 
-Nothing here changes the effect of a line. A line that would have protected the endpoint leaves the endpoint out:
+Nothing here changes the effect of a line. If a line would have protected the endpoint, the endpoint is left out:
 without the protection, it would admit wrong callers or pass on plain values.
 """
 
@@ -22,7 +22,7 @@ ACCESS = frozenset(
 """Names of annotations about access and about secrecy of the caller's values."""
 
 _OPENING = "allow_anonymous"
-"""With more words, it may have been meant for some callers only."""
+"""The annotation that opens an endpoint. A line with more words may have been meant for some callers only."""
 _SENTENCE = 5
 """A line with this number of words is prose, unless its first word can only be an annotation."""
 _LONG = 6
@@ -99,6 +99,8 @@ _ENGLISH = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class NearMiss:
+    """A line of prose that was probably meant to be an annotation."""
+
     message: str
     guards: bool = False
     """The intended annotation restricts access: without it the endpoint would be open by accident."""
@@ -107,7 +109,7 @@ class NearMiss:
 
 
 def near_miss(line: Line, names: frozenset[str] = frozenset()) -> NearMiss | None:
-    """Return the annotation that a line of prose was probably meant to be, or None. names: those of parameters."""
+    """Return what a line of prose was probably meant to be; None: prose. names: those of parameters."""
     if not line.words:
         return None
     annotation = BY_WORD.get(line.keyword)
@@ -130,7 +132,7 @@ def near_miss(line: Line, names: frozenset[str] = frozenset()) -> NearMiss | Non
 
 
 def _lacks_sign(line: Line, annotation: Annotation) -> bool:
-    """Return whether the line lacks its `=`, as `tsclient false`. A short form such as `file` may be a word of
+    """Return whether the line lacks its `=`, as `tsclient false` does. Short forms such as `file` may be words of
     prose."""
     full = "_" in line.keyword or len(annotation.aliases) == 1
     return full and annotation.apply is None and annotation.assignable
@@ -215,7 +217,8 @@ def nearest(word: str) -> str | None:
 
 
 def surplus(line: Line, annotation: Annotation) -> tuple[str, bool] | None:
-    """Return a message about superfluous words of an applied line, and whether they concern access; else None."""
+    """Return a message about superfluous words of an applied line, and whether they concern access; None: no word
+    is."""
     if annotation.name == "http":
         return _surplus_of_http(line)
     if annotation.name in ("disabled", "enabled") or (annotation.assignable and "=" in line.text):

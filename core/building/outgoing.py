@@ -14,6 +14,7 @@ from rowcall.core.outgoing.outgoing import Outgoing, TypeCall
 from rowcall.core.outgoing.request_definition import RequestDefinition, read_definition
 
 Variables = Mapping[str, str | None]
+"""Variables of the environment that placeholders may name: name → value."""
 
 
 def outgoing_requests(
@@ -28,8 +29,8 @@ def outgoing_requests(
 ) -> Outgoing:
     """Return the requests that calls of a routine make, and the parameters that their responses fill.
 
-    type_options, proxy_options: None if HTTP types, or proxies, are disabled; there are no such requests then.
-    variables: environment variables that replace placeholders in request definitions.
+    type_options, proxy_options: None if HTTP types, or proxies, are disabled; their requests are left out then. types:
+    by oid.
     """
     calls = () if type_options is None else _calls(routine, tuple(parameters), types, type_options.fields, variables)
     replies = () if proxy_options is None or options.proxy is None else _replies(parameters, proxy_options.parameters)
@@ -128,13 +129,14 @@ def outgoing_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
 
 
 def without_proxies(options: Options) -> Options:
-    """Return the options for `ProxyOptions:Enabled` false: only the routine runs (proxies-1)."""
+    """Return the options without proxies, for `ProxyOptions:Enabled` false: only the routine runs (proxies-1)."""
     return replace(options, proxy=None, proxy_out=None)
 
 
 def disabled_proxies(endpoint_name: str, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each proxy annotation of an endpoint, for a service whose proxies are disabled. used: the
-    line of each annotation.
+    """Yield a diagnostic for each proxy annotation of an endpoint. It is for services whose proxies are disabled.
+
+    used: the line of each annotation.
     """
     for name in ("proxy", "proxy_out"):
         if name in used:

@@ -78,14 +78,15 @@ def _validated(
 
 
 def _diagnostic(endpoint: Endpoint, line: NamedLine, message: str, *, names: Collection[str]) -> Diagnostic:
-    """names: all valid names in this line."""
+    """Return the diagnostic for a line with an unknown name. names: all valid names in this line."""
     prose = reads_as_sentence(line.line, line.words, names)
     ending = "the line is prose" if prose else "the endpoint is left out"
     return Diagnostic(endpoint.routine.identity, line.line.shown, f"{message}; {ending}", left_out=0 if prose else 1)
 
 
 def _table_columns(endpoint: Endpoint) -> Collection[str]:
-    """Return the names of all columns of the table. Each operation has some of them; all share the comment."""
+    """Return the names of all columns of the table: an operation has only some, and the comment is that of all
+    operations."""
     source = endpoint.routine.source
     if not isinstance(source, TableOperation):
         return ()

@@ -23,11 +23,15 @@ class UploadNames:
     folders: tuple[str, ...] = ()
     """Keys of the handlers that write into folders."""
     folder_conflict: Callable[[str], str | None] | None = None
-    """Returns the reason why uploaded files must not be written into a folder, or None."""
+    """Function that returns why uploaded files must not be written into a folder, or None. None: folders are not
+    checked."""
 
 
 class UploadEndpoint:
-    """`options` and `method` of an endpoint after its uploads have been checked against the configuration."""
+    """`options` and `method` of an endpoint after its uploads have been checked against the configuration.
+
+    refusals: messages because of which the endpoint is left out. diagnostics: other messages.
+    """
 
     def __init__(
         self,
@@ -37,7 +41,7 @@ class UploadEndpoint:
         known: UploadNames | None,
         used: Mapping[str, str],
     ) -> None:
-        """known: None: names are not checked. used: annotation → its line."""
+        """Check the options. known: None: names are not checked. used: annotation → its line."""
         self.options = options
         self.method = method
         self.diagnostics: tuple[str, ...] = ()
@@ -114,6 +118,8 @@ def _unsafe_folders(
 
 
 def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Upload:
+    """Return the upload with the names of handlers as configured, the default handler, and the parameter for
+    metadata."""
     by_name = {key.lower(): key for key in known.handlers}
     handlers = tuple(by_name[name.lower()] for name in upload.handlers if name.lower() in by_name)
     metadata = upload.metadata
@@ -129,6 +135,7 @@ def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: U
 
 
 def _side_effects(options: Options, method: str, used: Mapping[str, str], upload: Upload) -> Iterator[str]:
+    """Yield a message for each other setting of the endpoint that uploads change or that has no effect with them."""
     if method != "POST":
         yield f"uploads require POST, which is the method instead of {method}"
     if ("param_type" in used and options.transport is Transport.BODY) or options.body_parameter is not None:

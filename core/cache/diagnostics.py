@@ -18,6 +18,7 @@ from rowcall.core.tables.routines import TableOperation
 
 
 def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[Diagnostic]:
+    """Yield the diagnostics of a cached endpoint. mapping: of claims, to find parameters that depend on the caller."""
     if endpoint.options.caching is None:
         return
     for message in (*rule_problems(endpoint, options), *_warnings(endpoint, options, mapping)):
@@ -81,11 +82,11 @@ def _stale_warnings(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
 
 
 def _is_table_operation(endpoint: Endpoint) -> bool:
-    """Whether the comment is that of a table, where `cached` is meant for the operations that read."""
+    """Return whether the comment is that of a table, where `cached` is meant for the operations that read."""
     return isinstance(endpoint.routine.source, TableOperation)
 
 
 def unused_profiles(options: CacheOptions, endpoints: Iterable[Endpoint]) -> list[str]:
-    """Names of registered profiles that no endpoint uses (caching-37)."""
+    """Return the names of configured profiles that no endpoint uses (caching-37)."""
     used = {item.options.caching.profile for item in endpoints if item.options.caching is not None}
     return [item.name for item in options.profiles if item.name not in used]

@@ -11,15 +11,18 @@ _NULL = 1
 
 
 class Entry(NamedTuple):
-    """The rendered result of a routine. Headers and status are made for each request (caching-17)."""
+    """A cached response: the rendered result of a routine. Headers and status are made for each request (caching-17).
+
+    written, ends, fresh: in seconds on the clock of the backend.
+    """
 
     body: bytes
     rows: int
     is_null: bool = False
     written: float = 0.0
-    """When it was written, on the clock of the backend."""
+    """When it was written."""
     ends: float = 0.0
-    """When it ends; 0: never."""
+    """When it ceases to exist; 0: never."""
     fresh: float = 0.0
     """Until when it is fresh; 0: as long as it exists."""
     head: bytes = b""

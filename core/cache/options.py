@@ -34,21 +34,22 @@ class Place(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One `When` rule (caching-34 to caching-36)."""
+    """One `When` rule: a lifetime, or no caching, for certain values of a parameter (caching-34 to caching-36)."""
 
     parameter: str
     values: tuple[str | None, ...]
     """Values of which any may match, regardless of case; None matches NULL and an absent parameter."""
     seconds: float | None
-    """Lifetime of an entry that is written. None: neither read nor write."""
+    """Lifetime of an entry that is written. None: the cache is neither read nor written."""
 
     def fits(self, text: str | None) -> bool:
+        """Return whether the text of a parameter is one of the values. None: NULL or absent."""
         return (None if text is None else text.casefold()) in self.values
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """`CacheOptions:Profiles:<name>` (caching-6, caching-33)."""
+    """A named set of cache options, `CacheOptions:Profiles:<name>` (caching-6, caching-33)."""
 
     name: str
     place: Place
@@ -61,6 +62,8 @@ class Profile:
 
 @section("CacheOptions:Profiles:<name>:When:[]")
 class RuleKeys:
+    """The keys of one `When` rule in the configuration."""
+
     parameter = text("Parameter", None, "Parameter whose value is compared.")
     value = anything("Value", "Value, list of values, or null that matches.")
     then = text("Then", None, "`skip`, or a lifetime.")
@@ -68,6 +71,8 @@ class RuleKeys:
 
 @section("CacheOptions:Profiles:<name>")
 class ProfileKeys:
+    """The keys of one profile in the configuration."""
+
     enabled = flag("Enabled", False, "Offer the profile.")
     type = choice("Type", "Memory Redis Hybrid", None, "Storage of cached responses. Required if enabled.")
     expiration = interval("Expiration", None, "Lifetime, if the endpoint sets none.")
@@ -77,6 +82,8 @@ class ProfileKeys:
 
 @section("CacheOptions")
 class HybridOptions:
+    """Options of the place `Hybrid`. Times in seconds."""
+
     uses_redis: bool = flag("HybridCacheUseRedisBackend", False, "Hybrid: Redis behind the memory of the host.")
     longest_key: int = integer("HybridCacheMaximumKeyLength", 1024, "Hybrid: maximum length of a key.")
     largest_answer: int = integer(
@@ -116,6 +123,8 @@ def _no_profiles(_value: object) -> tuple[Profile, ...]:
 
 @section("CacheOptions", "Cached responses.")
 class CacheOptions:
+    """Options of the cache. Times in seconds, `memory` in bytes."""
+
     enabled: bool = flag("Enabled", False, "Cache responses of endpoints with a cache annotation.")
     place: Place = choice("Type", Place, "Memory", "Storage of cached responses: on this host, in Redis, or in both.")
     memory: int = integer(
@@ -184,17 +193,19 @@ class CacheOptions:
     """Whether responses have tags by which operators invalidate those of an endpoint or of a profile."""
 
     def profile(self, name: str | None) -> Profile:
-        """Return the profile of this name; None: that of endpoints without a profile. Unknown names stop the start."""
+        """Return the profile of this name; None: that of endpoints without a profile. An unknown name gives an empty
+        profile."""
         named = (item for item in self.profiles if item.name == name)
         return next(named, Profile(name or "", self.place))
 
     @property
     def every_operator_tag(self) -> tuple[str, ...]:
-        """Tags of which each response has one."""
+        """The operator tags of all profiles: each response has exactly one of them."""
         return tuple(profile_tag(name) for name in ("", *sorted(self.names)))
 
     @property
     def names(self) -> frozenset[str]:
+        """Names of the profiles."""
         return frozenset(item.name for item in self.profiles)
 
     @property

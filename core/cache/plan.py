@@ -26,11 +26,13 @@ from rowcall.core.tables.routines import TableOperation
 
 @dataclass(frozen=True, slots=True)
 class CachePlan:
+    """How responses of one endpoint are cached: keys, lifetimes and limits."""
+
     place: Place
     prefix: bytes
     """Prefix of every key: profile, endpoint and routine (caching-8)."""
     parameters: int
-    """Mask of the key parameters."""
+    """Bit mask of the parameters in the key, by index."""
     seconds: float | None
     """Lifetime; None: neither comment nor profile specifies one."""
     rules: tuple[tuple[int, Rule], ...] = ()
@@ -46,11 +48,10 @@ class CachePlan:
     longest_key: int | None = None
     """Responses with a longer key are not stored."""
     uncounted: int = 0
-    """Characters of the prefix that do not count for these limits: all but the names of profile and routine."""
+    """Characters of the prefix that do not count for these limits: all except the names of profile and routine."""
     everything: bool = False
-    """Whether the whole request is part of the key: another service answers, and the routine has no parameters
-    (caching-19).
-    """
+    """Whether the whole request is part of the key, because another service answers and the routine has no parameters
+    (caching-19)."""
     stale: Stale | None = None
     """How long a response may be used after its lifetime. None: not at all."""
     per_user: bool = False
@@ -70,8 +71,8 @@ def cache_plan(
 ) -> CachePlan | None:
     """Return the plan, or None if responses of the endpoint are not cached.
 
-    timestamps_utc: how timestamps of requests are read. commands: those that run before every routine; the values that
-    they use become a part of the key.
+    timestamps_utc: whether timestamps of requests without a zone are in UTC. commands: those that run before every
+    routine; the values that they use become a part of the key.
     """
     caching = endpoint.options.caching
     if not options.enabled or caching is None or not caching.requested or not may_be_cached(endpoint, options):
@@ -106,10 +107,10 @@ def cache_plan(
 
 
 def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> Rule:
-    """Return the rule with its values, and in addition the texts that binding makes of them.
+    """Return the rule with its values, and in addition with the texts that binding makes of these values.
 
-    The text of a timestamp or an array that is bound differs from the text that was sent, and the rule applies to what
-    was sent (caching-36).
+    The text of a timestamp or an array that is bound differs from the text that was sent, and the rule applies to the
+    text that was sent (caching-36).
     """
     reader = Reader.of(parameter.api_name, parameter, timestamps_utc)
     read = (text.casefold() for value in rule.values if value is not None for text in _read(reader, value))
@@ -141,7 +142,7 @@ def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> flo
 
 
 def may_be_cached(endpoint: Endpoint, options: CacheOptions) -> bool:
-    """Whether results of this kind can be cached (caching-15, caching-16)."""
+    """Return whether results of this kind can be cached (caching-15, caching-16)."""
     shape = endpoint.shape
     if endpoint.passes_through:
         return True
@@ -155,7 +156,8 @@ def may_be_cached(endpoint: Endpoint, options: CacheOptions) -> bool:
 
 
 def _only_acts(endpoint: Endpoint) -> bool:
-    """Return whether the endpoint is an upload, a sign-in or sign-out, or changes a table.
+    """Return whether the purpose of the endpoint is an effect: an upload, a sign-in or sign-out, or a change of a
+    table.
 
     Served from a cache, it would have no effect.
     """
@@ -166,8 +168,9 @@ def _only_acts(endpoint: Endpoint) -> bool:
 
 
 def _changes_a_table(endpoint: Endpoint) -> bool:
-    """Whether it is a table operation that writes. The comment of a table applies to all its operations, of which only
-    reading can be cached.
+    """Return whether it is a table operation that writes.
+
+    The comment of a table applies to all its operations, of which only those that read can be cached.
     """
     source = endpoint.routine.source
     return isinstance(source, TableOperation) and source.operation.command is not Command.SELECT
@@ -182,7 +185,8 @@ def is_set(endpoint: Endpoint) -> bool:
 
 
 def key_parameters(endpoint: Endpoint, options: CacheOptions) -> int:
-    """Return the mask of key parameters: the list of `cached`, else that of the profile, else all (caching-9)."""
+    """Return the bit mask of key parameters: those that `cached` lists, else those of the profile, else all
+    (caching-9)."""
     caching = endpoint.options.caching
     # Values from other services are requested anew for each call, and follow from the other parameters.
     every = sum(1 << index for index, _ in enumerate(endpoint.parameters) if index not in endpoint.outgoing.filled)
@@ -242,7 +246,7 @@ def _version(endpoint: Endpoint) -> str:
 
 
 def rule_problems(endpoint: Endpoint, options: CacheOptions) -> Iterator[str]:
-    """Yield messages about rules of its profile that have no effect on this endpoint (caching-37)."""
+    """Yield messages about rules of the endpoint's profile that have no effect on the endpoint (caching-37)."""
     caching = endpoint.options.caching
     if not options.enabled or caching is None or caching.profile is None:
         return
@@ -261,10 +265,11 @@ _SAFE_METHODS = frozenset({"GET", "QUERY"})
 
 
 def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoint]:
-    """Yield the endpoints that invalidate cached responses of this one (caching-39), one or two: at its path with the
-    suffix, and, if its last segment is optional, at the path without that segment.
+    """Yield the one or two endpoints that invalidate cached responses of this one (caching-39).
 
-    They exist for each endpoint with `cached`, even if results of its kind are never cached, and then find no entry.
+    The first is at its path with the suffix. The second exists if the last segment of the path is optional: at the path
+    without that segment. Both exist for each endpoint with `cached`, even if results of its kind are never cached; they
+    then find no entry.
 
     Parameters keep their place in query, path or body. The method is POST in place of GET and QUERY, as an invalidation
     changes state; with `InvalidateCacheUseEndpointMethod` it is that of the cached endpoint.

@@ -103,6 +103,7 @@ def _flag(name: str, text: str) -> bool:
 
 
 def _as_it_is(_name: str, text: str) -> str:
+    """Return the text of an option that needs no conversion."""
     return text
 
 

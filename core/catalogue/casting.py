@@ -14,12 +14,16 @@ from rowcall.core.text.naming import quote_qualified
 _UNBOUNDED = {"bpchar": "bpchar", "bit": '"bit"'}
 """A cast to `character` or `bit` would mean length 1 and cut the value."""
 _ANY_ARRAY = frozenset({"anyarray", "anycompatiblearray"})
+"""Pseudo-types that stand for an array of any type."""
 _ANY_VALUE = frozenset({"any", "anyelement", "anynonarray", "anycompatible", "anycompatiblenonarray"})
+"""Pseudo-types that stand for a value of any type."""
 
 
 def cast_text(oid: int, types: Mapping[int, TypeInfo]) -> str:
-    """Return the cast of a type: `integer`, `"shop"."box"[]`. Pseudo-types become text, the form of values of unknown
-    type."""
+    """Return the SQL of a type for a cast: `integer`, `"shop"."box"[]`.
+
+    Pseudo-types become `text`, the form in which values of unknown type are sent.
+    """
     info = types.get(oid)
     if info is None:
         return "text"
@@ -33,7 +37,7 @@ def cast_text(oid: int, types: Mapping[int, TypeInfo]) -> str:
 
 
 def attribute_cast_text(attribute: Attribute, types: Mapping[int, TypeInfo]) -> str:
-    """Like `cast_text`, with the length or precision that the attribute declares: `numeric(10,2)`."""
+    """Return the same as `cast_text`, with the length or precision that the attribute declares: `numeric(10,2)`."""
     scalar = element_of(attribute.type_oid, types) or types.get(attribute.type_oid)
     if scalar is not None and scalar.schema == "pg_catalog" and "(" in attribute.type_name:
         return attribute.type_name
@@ -47,7 +51,8 @@ def element_of(oid: int, types: Mapping[int, TypeInfo]) -> TypeInfo | None:
 
 
 def base_of(oid: int, types: Mapping[int, TypeInfo]) -> TypeInfo | None:
-    """Return the base type of a domain over any number of domains; other types are returned unchanged."""
+    """Return the base type of a domain, also over several domains; other types are returned unchanged. None: unknown
+    oid."""
     info = types.get(oid)
     while info is not None and info.kind is TypeKind.DOMAIN:
         info = types.get(info.base)
@@ -60,6 +65,6 @@ def is_any_array(info: TypeInfo | None) -> bool:
 
 
 def takes_no_text(info: TypeInfo | None) -> bool:
-    """Return whether no request value fits the type: for `anyrange`, `anyenum`, `record`, the concrete type is
-    unknown."""
+    """Return whether no value of a request can be sent for the type, because it is a pseudo-type such as `record` or
+    `anyrange`, whose concrete type is unknown."""
     return info is not None and info.kind is TypeKind.PSEUDO and info.name not in _ANY_ARRAY | _ANY_VALUE

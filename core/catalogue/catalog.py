@@ -36,7 +36,7 @@ class TypeKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Attribute(Record):
-    """An attribute of a composite or table type, in attribute order, without dropped ones."""
+    """An attribute of a composite or table type. Attributes are in declaration order, without dropped ones."""
 
     name: str
     type_oid: int
@@ -47,7 +47,7 @@ class Attribute(Record):
 
 @dataclass(frozen=True, slots=True)
 class TypeInfo(Record):
-    """One row of `pg_type`."""
+    """A type of the database: one row of `pg_type`."""
 
     oid: int
     schema: str
@@ -68,7 +68,8 @@ class TypeInfo(Record):
 
 
 def types_below(roots: Iterable[int], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
-    """Return the types of `types` that `roots` refer to: themselves, elements, bases and attributes."""
+    """Return the types to which `roots` refer, by oid: themselves, and recursively their elements, bases and
+    attributes."""
     reachable: dict[int, TypeInfo] = {}
     pending = list(roots)
     while pending:
@@ -82,6 +83,8 @@ def types_below(roots: Iterable[int], types: Mapping[int, TypeInfo]) -> dict[int
 
 
 class RoutineKind(enum.Enum):
+    """Kind of the object behind an endpoint."""
+
     FUNCTION = "function"
     PROCEDURE = "procedure"
     TABLE = "table"
@@ -90,12 +93,16 @@ class RoutineKind(enum.Enum):
 
 
 class Volatility(enum.Enum):
+    """`pg_proc.provolatile`."""
+
     IMMUTABLE = "i"
     STABLE = "s"
     VOLATILE = "v"
 
 
 class ParameterMode(enum.Enum):
+    """`pg_proc.proargmodes`."""
+
     IN = "i"
     INOUT = "b"
     VARIADIC = "v"
@@ -122,7 +129,7 @@ class Parameter(Record):
     virtual: bool = False
     """See `core.endpoint.endpoint.EndpointParameter.virtual`."""
     placeholder: bool = False
-    """Named by SQL text that rowcall reads, where upper case does not mean that the name was quoted: `:UserId`."""
+    """Named by SQL text that rowcall reads. There, upper case does not mean that the name was quoted: `:UserId`."""
     record: int = 0
     """Oid of the declared composite type of a file's parameter, which is sent as text; else 0."""
 
@@ -177,15 +184,15 @@ class Routine(Record):
     returns_composite: bool = False
     """True if `columns` are the attributes of a directly returned composite (not OUT/TABLE names)."""
     out_parameters: tuple[Parameter, ...] = ()
-    """Pure OUT parameters of a procedure."""
+    """Pure OUT parameters of a procedure, which a CALL has to contain."""
     source: Source | None = None
     """None: a function or procedure, which is called."""
     sets_response: bool = False
-    """Its source text contains the settings `response.status` or `response.headers`."""
+    """The source text of the routine contains the settings `response.status` or `response.headers`."""
     owner: Owner | None = None
     """None for files, which belong to the operator."""
     may_commit: bool = False
-    """A procedure whose source may commit, or cannot be read."""
+    """The routine is a procedure whose source may commit, or cannot be read."""
     of_extension: bool = False
     """The object belongs to an extension, whose author wrote the comment."""
     version: str = ""
@@ -201,8 +208,10 @@ class Routine(Record):
 
 
 def names_response(text: str) -> bool:
-    """Return whether SQL sets status or headers of the response. `service.discovery.queries` has the same rule for
-    routines."""
+    """Return whether SQL contains the settings for status or headers of the response.
+
+    `service.discovery.queries` has the same rule for routines.
+    """
     return "response.status" in text or "response.headers" in text
 
 
@@ -223,12 +232,12 @@ class TableColumn(Record):
     type_name: str
     """`format_type` text with the type modifier, for display."""
     required: bool
-    """NOT NULL, without default, identity or generation."""
+    """The column is NOT NULL and has neither a default nor an identity, and is not generated."""
     identity: Identity
     readable: bool
     """The role may SELECT it."""
     filterable: bool
-    """Readable, and of a type that the role may use in SQL."""
+    """Readable, and of a type that the role may use in SQL, so that a request may filter by the column."""
     insertable: bool
     """The role may INSERT it, and it is not generated."""
     updatable: bool
@@ -253,16 +262,16 @@ class Table(Record):
     key: tuple[str, ...]
     """Columns of the primary key; empty without a key, and if the role may not read all of them."""
     key_decides: bool
-    """ON CONFLICT can name the key, because the key is not deferrable."""
+    """INSERT … ON CONFLICT can name the key, because the key is not deferrable."""
     deletable: bool
     """Rows can be deleted: the kind of relation and the privileges of the role allow it."""
     of_extension: bool = False
     """The object belongs to an extension, whose author wrote the comment."""
     owner: Owner | None = None
     silent: int = 0
-    """Commands whose rules return no rows: 4 UPDATE, 8 INSERT, 16 DELETE."""
+    """Commands whose rules return no rows, as the sum of 4 (UPDATE), 8 (INSERT) and 16 (DELETE)."""
     ruled: bool = False
-    """It has rules for UPDATE or INSERT, with which PostgreSQL does not support ON CONFLICT."""
+    """The table has rules for UPDATE or INSERT, with which PostgreSQL does not support ON CONFLICT."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,9 @@ _EQUALS = "="
 
 
 def equality(oid: int, types: Mapping[int, TypeInfo], operators: Mapping[int, str]) -> str | None:
-    """Return the operator as SQL, or None if values of the type, or parts of them, cannot be compared.
+    """Return the equality operator of a type as SQL; None if values of the type, or parts of them, cannot be compared.
 
-    operators: of the base types that have an operator, by oid.
+    operators: oid of a base type → its operator as SQL; base types without an operator are missing. types: by oid.
     """
     info = base_of(oid, types)
     if info is None:

@@ -1,9 +1,7 @@
-"""Session effects of routines, and the check that an earlier analysis is still valid.
+"""Session effects of routines, and the check that an earlier analysis is still valid (driver-19).
 
 `core.sqlfile.session_effects` analyses at discovery everything that a routine can reach. A session without effects
 needs no reset and may be shared; an unknown routine counts as having all effects.
-
-Rule driver-19.
 """
 
 from __future__ import annotations
@@ -36,7 +34,8 @@ class SessionEffect(enum.Enum):
 class Dependencies(Record):
     """The objects on whose definitions an analysis rests.
 
-    mark: changes if one of the definitions changes. mentions: SQL that names each object, for `guard`.
+    functions, relations: oids. mark: text that changes if one of the definitions changes. mentions: SQL that names each
+    object, for `guard`.
     """
 
     functions: tuple[int, ...] = ()
@@ -47,10 +46,12 @@ class Dependencies(Record):
 
 @dataclass(frozen=True, slots=True)
 class SessionEffects(Record):
+    """What a routine may leave in its session, and what it reads there: the result of an analysis."""
+
     traces: frozenset[SessionEffect] = frozenset({SessionEffect.ANYTHING})
     """Effects in the session. Empty: the session is left unchanged."""
     reads_sequences: bool = True
-    """It may use `lastval` or `currval`, which earlier requests have changed."""
+    """The routine may use `lastval` or `currval`, which earlier requests on the session have changed."""
     reason: str = ""
     """Origin of the first effect, for display."""
     dependencies: Dependencies = Dependencies()
@@ -59,8 +60,10 @@ class SessionEffects(Record):
 UNKNOWN = SessionEffects(reason="it was not analysed")
 
 GUARD_DAY = {True: "12/31/2007", False: "31/12/2007"}
-"""A day that only the other order of day and month can read, by whether the session reads the day first."""
+"""Whether the session reads the day before the month → text of a date that it can read, and that a session with the
+other order cannot."""
 MOST_MENTIONS = 100
+"""Most objects in a guard."""
 _HEAD = re.compile(
     r"(?:\s+|--[^\n]*\n|/\*(?:[^*/]|\*(?!/)|/(?!\*))*\*/)*"
     r"(?:(?P<with>with\b\s*(?P<recursive>recursive\b)?)|(?:select|insert|update|delete|merge|values)\b)",
@@ -71,14 +74,16 @@ exists."""
 
 
 def guard(statement: str, dependencies: Dependencies, *, day_first: bool) -> str | None:
-    """Return the guarded statement; None if the statement has no place for a guard.
+    """Return the statement with a guard; None if the statement has no place for a guard, or depends on too many
+    objects.
 
-    The common table expression is never run, not even planned, because nothing refers to it. But PostgreSQL records all
-    objects in it as dependencies of the prepared statement, and parses the statement again if one of them has changed.
-    The date in it can only be parsed with the order of day and month that was set while the statement was prepared, so
-    that parsing it again fails, with 22008, before any part of the call has run.
+    The guard is a common table expression that is never run, not even planned, because nothing refers to it. But
+    PostgreSQL records all objects in it as dependencies of the prepared statement, and parses the statement again if
+    one of them has changed. The date in it can only be parsed with the order of day and month that was set while the
+    statement was prepared. With the other order, parsing it again fails, with 22008, before any part of the call has
+    run.
 
-    day_first: whether days precede months in the date.
+    day_first: whether days precede months while the statement is prepared.
     """
     head = _HEAD.match(statement)
     if head is None or len(dependencies.mentions) > MOST_MENTIONS:
@@ -93,25 +98,27 @@ def guard(statement: str, dependencies: Dependencies, *, day_first: bool) -> str
 
 
 def guard_failed(sqlstate: str, position: str | None, context: str | None) -> bool:
-    """Return whether the error is that of the guard, so that the statement has not run. Other errors have a later
-    position."""
+    """Return whether an error is that of a guard, so that the statement has not run.
+
+    position: of the error in the statement, as PostgreSQL reports it; other errors have a later position.
+    """
     return sqlstate == "22008" and context is None and (position or "99").isdecimal() and int(position or "99") < 60
 
 
 def mark_of(marks: Mapping[str, str], everywhere: str) -> str:
-    """Return a hash of the marks of several objects.
+    """Return one mark, a hash, for the marks of several objects.
 
-    marks: object → text that changes with its definition. everywhere: such a text for what applies to all objects.
+    marks: object → text that changes with its definition. everywhere: text that changes with what concerns all objects.
     """
     joined = "\n".join([everywhere, *(f"{key} {mark}" for key, mark in sorted(marks.items()))])
     return hashlib.blake2b(joined.encode(), digest_size=12).hexdigest()
 
 
 def dependencies_unchanged(marks: str, dependencies: Dependencies) -> bool:
-    """Return whether the definitions are those of the analysis.
+    """Return whether the definitions are still those of the analysis.
 
-    marks: those of the objects of `dependencies`, read again (`service.database.session.marks`). A text without marks
-    gives False: it is from the server and may have been damaged.
+    marks: JSON with the marks of the objects of `dependencies`, read again (`service.database.session.marks`). For any
+    other text the result is False, because the text is from the server and may have been damaged.
     """
     marks_by_object = dict(entry.partition(" ")[::2] for entry in marks.split(","))
     everywhere = marks_by_object.pop("everywhere", "")

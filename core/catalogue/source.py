@@ -1,7 +1,8 @@
 """Sources of endpoints whose SQL is not the call of a function or procedure: an operation on a table, or a file.
 
 For all other code, such an object is a `core.catalogue.catalog.Routine`. Only the SQL of a call, and defaults for
-method, path and tags, come from its `source`. A `ResultQuery` is the query of a request around the SQL of any of them.
+method, path and tags, come from its `source`. A `ResultQuery` is a query that a request adds around the SQL of any
+endpoint.
 """
 
 from __future__ import annotations
@@ -18,23 +19,26 @@ class Transport(enum.Enum):
 
 
 class Source(Protocol):
-    """A frozen value that is sent to the workers with its endpoint (`core.data.record`)."""
+    """The SQL and the defaults of an endpoint that calls no function or procedure.
+
+    A frozen value that is sent to the workers with its endpoint (`core.data.record`).
+    """
 
     @property
     def identity(self) -> str:
-        """For messages: `shop.orders (select)`, `sql/orders.sql`."""
+        """Name for messages: `shop.orders (select)`, `sql/orders.sql`."""
 
     @property
     def method(self) -> str:
-        """Default unless an annotation sets the method; likewise `transport` and `path`."""
+        """HTTP method, unless an annotation sets another one."""
 
     @property
     def transport(self) -> Transport:
-        """Where the values of a request are."""
+        """Where the values of a request are, unless an annotation sets another place."""
 
     @property
     def path(self) -> str:
-        """As routed, with the prefix."""
+        """Path as routed, with the prefix, unless an annotation sets another one."""
 
     @property
     def tags(self) -> frozenset[str]:
@@ -47,7 +51,7 @@ class Source(Protocol):
 
     @property
     def writes(self) -> bool:
-        """Whether it is known to write, so that it can never be a GET endpoint."""
+        """Whether the source is known to write, so that it can never be a GET endpoint."""
 
     @property
     def compared(self) -> frozenset[str]:
@@ -68,11 +72,11 @@ class Source(Protocol):
 
 
 class ResultQuery(Protocol):
-    """A query over the result of a routine. Its values follow the parameters of the endpoint that has no query."""
+    """A query over the result of an endpoint. Its values follow those of the parameters of that endpoint."""
 
     @property
     def inner(self) -> Any:
-        """The `core.endpoint.endpoint.Endpoint` without the query; its module may not be imported here."""
+        """The endpoint without the query (`core.endpoint.endpoint.Endpoint`, whose module may not be imported here)."""
 
     @property
     def page_size(self) -> int | None:
@@ -85,8 +89,8 @@ class ResultQuery(Protocol):
 
     @property
     def without_positions(self) -> ResultQuery:
-        """The query for formats that contain only rows."""
+        """The same query for formats that contain only rows: without cursor and number of rows."""
 
     def around(self, sql: str, first: int) -> str:
-        """Return the statement. sql: of the routine. first: number of values that it takes; those of the query
+        """Return the statement. sql: of the endpoint. first: number of values that `sql` takes; those of the query
         follow."""

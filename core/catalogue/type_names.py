@@ -79,12 +79,15 @@ _BY_WORD: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class NamedType:
-    """The type that a word names."""
+    """The type that a word in a comment names.
+
+    element: the type, or the type of the elements if `array`.
+    """
 
     element: TypeInfo
     array: bool
     cast: str
-    """The text after `::`."""
+    """The SQL of the type after `::`."""
 
 
 def named_type(word: str, types: Mapping[int, TypeInfo]) -> NamedType | None:

@@ -16,16 +16,16 @@ Choice = str | int
 
 @dataclass(frozen=True, slots=True)
 class ValueConstraints(Record):
-    """Constraints of a column, a parameter, or an attribute of a composite."""
+    """Constraints of a column, a parameter, or an attribute of a composite. never_null: no value is NULL."""
 
     never_null: bool = False
     choices: tuple[Choice, ...] = ()
     """All possible values, or values of elements of an array; empty: any."""
     text: str | None = None
-    """Text of the comment."""
+    """Text of the comment of the column or type."""
 
     def combined_with(self, other: ValueConstraints) -> ValueConstraints:
-        """Return the combined constraints. Those of `self` precede."""
+        """Return the constraints of both. Choices and text of `self` have precedence."""
         return ValueConstraints(
             self.never_null or other.never_null, self.choices or other.choices, self.text or other.text
         )
@@ -39,11 +39,11 @@ class ColumnConstraints:
     """Constraints of one database."""
 
     types: Mapping[int, ValueConstraints] = field(default_factory=dict)
-    """Of enums and domains, by oid."""
+    """Constraints of enums and domains, by oid."""
     attributes: Mapping[tuple[int, str], ValueConstraints] = field(default_factory=dict)
-    """Of columns of relations, by the oid of the row type and name."""
+    """Constraints of columns of relations, by the oid of the row type and the name of the column."""
     columns: Mapping[tuple[int, int], ValueConstraints] = field(default_factory=dict)
-    """The same, by the oid of the relation and number."""
+    """Constraints of the same columns, by the oid of the relation and the number of the column."""
 
 
 _TEXT = r"'(?:[^']|'')*'"
@@ -57,11 +57,11 @@ _VALUE = re.compile(rf"(?P<text>{_TEXT})(?P<cast>(?:::[a-z \"]+)?)|(?P<number>-?
 
 
 def choices_of(constraint: str) -> tuple[Choice, ...]:
-    """Return the choices of `CHECK ((kind = ANY (ARRAY['a'::text, 'b'::text])))`, the text of `kind in ('a', 'b')` in
-    PostgreSQL.
+    """Return the choices in the text of a CHECK constraint, such as `CHECK ((kind = ANY (ARRAY['a'::text,
+    'b'::text])))`.
 
-    Return an empty tuple for other constraints, and if NULL is a choice. The constraint must be about one column or one
-    domain.
+    PostgreSQL stores `kind in ('a', 'b')` in this form. Other constraints, and those with NULL as a choice, give an
+    empty tuple. The constraint must be about one column or one domain.
     """
     match = _CHECK.fullmatch(constraint)
     if match is None:
@@ -83,6 +83,8 @@ _UNSURE = re.compile(r"\b(?:left|right|full|outer|union|intersect|except|groupin
 
 
 def keeps_nulls_out(sql: str) -> bool:
-    """Return whether a column that a statement takes unchanged from a table has only values of the table. An outer
-    join, for example, can replace them by NULL. False if unknown."""
+    """Return whether columns that a statement takes unchanged from tables contain NULL only where the tables do.
+
+    False: unknown, for example because an outer join may replace values by NULL.
+    """
     return _UNSURE.search(sql) is None

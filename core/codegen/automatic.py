@@ -9,14 +9,16 @@ from rowcall.core.endpoint.resolved_parameters import unsupplied_parameters
 
 
 def is_optional(parameter: EndpointParameter) -> bool:
+    """Return whether a request may omit the parameter."""
     return parameter.has_default or parameter.defaulted or parameter.attribute is not None
 
 
 def automatic_parameters(endpoint: Endpoint, claims: ClaimMapping) -> frozenset[int]:
     """Return the indexes of parameters that a request need not send and whose values it cannot choose.
 
-    These are claims, the client's address, request headers, SQL of the comment, hashes, metadata of uploads, and what
-    other services answer. A parameter in the path is not among them: without it there is no address.
+    These are filled from claims, the client's address, request headers, SQL of the comment, hashes, metadata of
+    uploads, or responses of other services. A parameter in the path is never one of them: without it there is no
+    address.
     """
     indexes = {item.index for item in injected_parameters(endpoint, claims)}
     indexes |= {target for target, source in hashed_parameters(endpoint) if target != source}

@@ -34,8 +34,9 @@ class Reading(enum.Enum):
     """How the body of a response is read."""
 
     NOTHING = "nothing"
+    """The body is not read."""
     RESPONSE = "response"
-    """It is not read: the caller gets the response object."""
+    """The body is not read: the caller of the client gets the response object."""
     TEXT = "text"
     """A single value in the text format of PostgreSQL."""
     JSON = "json"
@@ -45,18 +46,23 @@ class Reading(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """How the response of a call is read, and the shape of its value."""
+
     reading: Reading
     shape: Shape = TEXT
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
+    """A parameter that the caller of a client function supplies. optional: it may be omitted."""
+
     parameter: EndpointParameter
     shape: Shape
     optional: bool
 
     @property
     def key(self) -> str:
+        """Name of the parameter in requests."""
         return self.parameter.api_name
 
     @property
@@ -66,6 +72,13 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Call:
+    """One endpoint as a function of a client. sending: where its arguments are put. status: the function returns the
+    status.
+
+    parse_url, parse_request: the function has a parameter of this kind (`IncludeParseUrlParam` and so on). export_url:
+    a function for its URL is exported. url_only: there is only that function.
+    """
+
     endpoint: Endpoint
     name: str
     """Name of the function."""
@@ -79,7 +92,7 @@ class Call:
     url_only: bool
     upload: bool
     events: str | None
-    """Path of its event stream."""
+    """Path of the event stream to open; None: the function opens none."""
 
     @property
     def path_values(self) -> dict[str, Argument]:
@@ -90,10 +103,12 @@ class Call:
 
     @property
     def address_needs_request(self) -> bool:
+        """Whether the URL depends on arguments."""
         return bool(self.sending.query) or any(item.parameter.path for item in self.arguments)
 
     @property
     def body(self) -> Argument | None:
+        """The argument whose value is the whole body, or None."""
         return None if self.sending.body is None else self.arguments[self.sending.body]
 
     @property
@@ -104,7 +119,7 @@ class Call:
 def call_of(
     endpoint: Endpoint, name: str, annotations: ClientCode, reader: ShapeReader, options: ClientOptions
 ) -> Call:
-    """Return the call of an endpoint. annotations: those for this language."""
+    """Return the call of an endpoint. annotations: those of its comment for this language."""
     value = tuple(
         Argument(item, parameter_shape(item), is_optional(item)) for item in sent_parameters(endpoint, options)
     )
@@ -116,17 +131,18 @@ def call_of(
         arguments=value,
         answer=Answer(Reading.NOTHING) if url_only else _answer(endpoint, upper_first(name), reader),
         sending=sending(endpoint, [item.parameter for item in value]),
-        status=_said(annotations.status_code, options.status_code),
-        parse_url=_said(annotations.parse_url, options.parse_url),
-        parse_request=_said(annotations.parse_request, options.parse_request),
-        export_url=url_only or _said(annotations.export_url, options.export_urls),
+        status=_value_or(annotations.status_code, options.status_code),
+        parse_url=_value_or(annotations.parse_url, options.parse_url),
+        parse_request=_value_or(annotations.parse_request, options.parse_request),
+        export_url=url_only or _value_or(annotations.export_url, options.export_urls),
         url_only=url_only,
         upload=uploads(endpoint),
         events=path if annotations.events is not False and not url_only else None,
     )
 
 
-def _said(annotated: bool | None, default: bool) -> bool:
+def _value_or(annotated: bool | None, default: bool) -> bool:
+    """Return what the comment sets, or the default if it sets nothing."""
     return default if annotated is None else annotated
 
 

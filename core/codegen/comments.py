@@ -14,13 +14,15 @@ from rowcall.core.tables.routines import TableOperation
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """Source of a routine. defaults: expression of each input parameter's default, None if it has none."""
+    """Source of a routine. defaults: expression of each input parameter's default; None: the parameter has no
+    default."""
 
     text: str
     defaults: tuple[str | None, ...] = ()
 
 
 Definitions = Mapping[int, Definition]
+"""Oid of a routine → its definition."""
 
 _TEXTS = {
     "request": "request parameters",
@@ -40,8 +42,10 @@ def comment(
     definitions: Definitions,
     options: ClientCodeOptions,
 ) -> str:
-    """Return the comment `/** … */` with a newline. arguments: names in order; those without an entry in `_TEXTS` are
-    skipped."""
+    """Return the comment `/** … */` above a function, with a newline.
+
+    arguments: names in order; names without an entry in `_TEXTS` are skipped. returned: type of the result.
+    """
     lines = [*definition_lines(function.endpoint, definitions, options.comment)]
     if options.comment != "None" and options.comments:
         lines += _remarks(function.endpoint, separated=bool(lines))

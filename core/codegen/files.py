@@ -12,7 +12,7 @@ from rowcall.core.codegen.hooks import hooks_text
 from rowcall.core.codegen.names import Names, file_name, quoted, within_name
 from rowcall.core.codegen.options import ClientCodeOptions
 from rowcall.core.codegen.queries import FILTER, WHERE, filter_functions, filter_type, filters, has_pages, pages_text
-from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named, said
+from rowcall.core.codegen.selection import Output, TypesOf, client_annotations, header_text, modules, named
 from rowcall.core.codegen.sending import is_once, uses_query
 from rowcall.core.codegen.types import Interfaces
 from rowcall.core.codegen.typescript import (
@@ -35,14 +35,16 @@ def client_files(
     options: ClientCodeOptions,
     now: str,
 ) -> Iterator[Output]:
-    """Yield the files of a client. types_of: endpoint → types of its database. now: replaces `{0}` in header lines.
+    """Yield the files of a client.
+
+    types_of: returns the types of an endpoint's database. now: time that replaces `{0}` in header lines.
 
     Raises:
         NoPlaceError: there are several files, but the configured path has no `{0}`.
     """
     # Types that are not exported are global, so their names have to be unique in all files (clients-8).
     taken: set[str] | None = set() if options.types and options.type_file and not options.export_types else None
-    for name, members in modules(endpoints, options, said, file_name):
+    for name, members in modules(endpoints, options, client_annotations, file_name):
         path = _path(options, name)
         if not members:
             yield Output(path, None, options.overwrite)
@@ -53,8 +55,8 @@ def client_files(
 
 
 def client_names(endpoints: Iterable[Endpoint], options: ClientCodeOptions) -> Iterator[tuple[Endpoint, str]]:
-    """Yield the endpoints that have a function, with its name. Raises `NoPlaceError`."""
-    for _, members in modules(endpoints, options, said, file_name):
+    """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError`."""
+    for _, members in modules(endpoints, options, client_annotations, file_name):
         yield from named(members, Names(options), options)
 
 

@@ -28,7 +28,7 @@ from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPa
 from rowcall.core.events.stream_path import stream_path
 from rowcall.core.queryable.language import RESERVED
 
-_NOTHING_SAID = ClientCode()
+_NO_ANNOTATIONS = ClientCode()
 FILTERS = "QueryFilter | QueryFilter[]"
 """Type of the filters of a column, all of which have to be true (`core.codegen.queries`)."""
 
@@ -75,10 +75,16 @@ class Member:
 
 @dataclass(slots=True)
 class ClientFunction:
+    """An endpoint as a function of a TypeScript or JavaScript client. Fields without a line are as in
+    `core.codegen.calls`.
+
+    cast: the parsed JSON has to be cast to `result`. hooked: hooks are generated for it.
+    """
+
     endpoint: Endpoint
     name: str
     request: str | None
-    """Name of its interface."""
+    """Name of the interface of its request; None: there are no members."""
     members: list[Member]
     result: str
     """As declared: `number`, `IFindParcelsResponse[]`, `void`."""
@@ -92,7 +98,7 @@ class ClientFunction:
     hooked: bool
     upload: bool
     events: str | None
-    """Path of its event stream."""
+    """Path of its event stream; None: it opens none."""
     pages_name: str = ""
     """Name of the function that iterates over its pages; empty: it has none."""
     url_name: str = ""
@@ -106,6 +112,7 @@ class ClientFunction:
     body: Member | None = None
     """The member whose value is the whole body."""
     json_body: bool = False
+    """The members are a JSON body."""
 
     @property
     def returned(self) -> str:
@@ -164,7 +171,8 @@ def client_function(
     interfaces: Interfaces,
     options: ClientCodeOptions,
 ) -> ClientFunction:
-    requested = endpoint.options.client_code or _NOTHING_SAID
+    """Return the function for an endpoint. Adds the interfaces of its request and result to `interfaces`."""
+    requested = endpoint.options.client_code or _NO_ANNOTATIONS
     url_only = bool(requested.url_only)
     members = list(_members(endpoint, options))
     request = f"I{within_name(name)}Request" if members else None
@@ -185,10 +193,10 @@ def client_function(
         result=result,
         reading=reading,
         cast=cast,
-        status=_said(requested.status_code, options.status_code),
-        parse_url=_said(requested.parse_url, options.parse_url),
-        parse_request=_said(requested.parse_request, options.parse_request),
-        export_url=url_only or _said(requested.export_url, options.export_urls),
+        status=_value_or(requested.status_code, options.status_code),
+        parse_url=_value_or(requested.parse_url, options.parse_url),
+        parse_request=_value_or(requested.parse_request, options.parse_request),
+        export_url=url_only or _value_or(requested.export_url, options.export_urls),
         url_only=url_only,
         hooked=requested.hooks is not False,
         upload=upload,
@@ -198,7 +206,8 @@ def client_function(
     return function
 
 
-def _said(stated: bool | None, default: bool) -> bool:
+def _value_or(stated: bool | None, default: bool) -> bool:
+    """Return what the comment sets, or the default if it sets nothing."""
     return default if stated is None else stated
 
 
@@ -222,7 +231,7 @@ def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]
 def _result(
     endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces, *, upload: bool
 ) -> tuple[str, Reading, bool]:
-    """Return the result type, how it is read, and whether it has to be cast."""
+    """Return the type of the result, how the body is read, and whether the parsed JSON has to be cast to the type."""
     shape, requested = endpoint.shape, endpoint.options
     void = requested.void or requested.logout or shape.path is ResultPath.VOID
     if requested.proxy_out is not None or endpoint.passes_through or returns_bytes(endpoint):

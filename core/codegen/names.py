@@ -26,7 +26,7 @@ class Names:
     """Assigns unique names within one file."""
 
     def __init__(self, options: ClientOptions, taken: Set[str] = _TAKEN) -> None:
-        """taken: names that functions cannot have."""
+        """Begin a file. taken: names that functions cannot have."""
         self._options = options
         self._taken = taken
         self._assigned: set[str] = set()
@@ -42,8 +42,10 @@ class Names:
         return [result[index] for index in range(len(raw))]
 
     def beside(self, name: str) -> str:
-        """Return the name, or a variant that is still free, for a further object of the file. To be called after all
-        functions have their names."""
+        """Return the name, or a variant that is still free, for a further object of the file.
+
+        All functions must have their names before.
+        """
         return free(f"{name}_" if name in self._taken or not name else name, self._assigned)
 
 
@@ -58,6 +60,8 @@ def free(name: str, taken: set[str]) -> str:
 
 
 def raw_name(endpoint: Endpoint, options: ClientOptions) -> str:
+    """Return the name before conversion: the path without its prefix, or with `routine_names` the name of the
+    routine."""
     routine = endpoint.routine
     raw = routine.name if options.routine_names else _without_prefix(endpoint.path, options.prefix)
     if options.schema_names:
@@ -70,10 +74,10 @@ def raw_name(endpoint: Endpoint, options: ClientOptions) -> str:
 
 
 def distinct_names(endpoints: Sequence[Endpoint], options: ClientOptions) -> list[str]:
-    """Return a raw name for each endpoint; where several are equal, each of them gets what distinguishes it.
+    """Return a raw name for each endpoint. Equal names get suffixes that distinguish their endpoints.
 
-    All endpoints with the same name get the addition, not only the later ones: an endpoint that is added later can
-    rename functions, but never give an existing name to another endpoint.
+    All endpoints with the same name get the suffix, not only the later ones: an endpoint that is added later can rename
+    functions, but never give an existing name to another endpoint.
     """
     raw = [raw_name(item, options) for item in endpoints]
     for distinction in _DISTINCTIONS:

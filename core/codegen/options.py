@@ -1,5 +1,4 @@
-"""What generated clients look like: what every language has, and what TypeScript adds (clients-1 to clients-3,
-clients-1 to clients-3)."""
+"""What generated clients look like: options of every language, and those of each language (clients-1 to clients-3)."""
 
 from __future__ import annotations
 
@@ -14,10 +13,11 @@ from rowcall.core.sections.values import as_set, or_empty, stripped
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """Options that clients of all languages have. Those with a default are not keys of every language."""
+    """Options that clients of all languages have. Subclasses declare the keys; fields with a default exist in some
+    only."""
 
     path: str
-    """`{0}` is the schema or module."""
+    """Path of the files; `{0}` is replaced by the schema or module."""
     overwrite: bool
     comment: str
     """Form of the routine in comments: `None`, `Simple` or `Full`."""
@@ -32,7 +32,7 @@ class ClientOptions:
     routine_names: bool
     imports: tuple[str, ...]
     headers: Mapping[str, str | None]
-    """Name → expression in the language of the client."""
+    """Name of a request header → expression in the language of the client."""
     schema_names: bool
     omit_automatic: bool
     base_url: str = ""

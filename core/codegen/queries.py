@@ -1,6 +1,5 @@
-"""Queries in generated TypeScript and JavaScript: the type of filters, functions that write them, and pages
-(`queryable`).
-"""
+"""Queries in generated TypeScript and JavaScript (`queryable`): the type of filters, functions that write filters, and
+iteration over pages."""
 
 from __future__ import annotations
 
@@ -18,24 +17,24 @@ WHERE = "where"
 
 
 def is_filter(name: str) -> bool:
-    """Whether a parameter of the query language with this name is the filter of a column."""
+    """Return whether a parameter of the query language with this name is the filter of a column."""
     return name not in RESERVED
 
 
 def filters(functions: Sequence[ClientFunction]) -> bool:
-    """Whether a function takes filters."""
+    """Return whether one of the functions takes filters."""
     return any(is_filter(item.name) for each in functions for item in each.members if item.parameter.of_query)
 
 
 def has_pages(function: ClientFunction) -> bool:
-    """Whether the results of a function come in pages that link to each other."""
+    """Return whether the results of a function are pages, each with a link to the next one."""
     queryable = function.endpoint.options.queryable
     listed = function.result.endswith("[]") and not function.url_only and function.endpoint.method == "GET"
     return queryable is not None and queryable.page and listed
 
 
 def filter_type(export: bool) -> str:
-    """Return the declaration of the type of filters, such as `eq.5` and `not.in.(1,2)`."""
+    """Return the declaration of the type of filters, which are texts such as `eq.5` and `not.in.(1,2)`."""
     operators = sorted((*QUANTIFIED, *SIMPLE, *FULL_TEXT, "in", "is", "isdistinct"))
     quantified = (f"{operator}({word})" for operator in sorted(QUANTIFIED) for word in ("any", "all"))
     listed = " | ".join(f'"{operator}"' for operator in (*operators, *quantified))
@@ -43,7 +42,7 @@ def filter_type(export: bool) -> str:
 
 
 def filter_functions(name: str, options: ClientCodeOptions) -> Iterator[str]:
-    """Yield the lines of the object whose functions write filters. name: of the object."""
+    """Yield the lines of the object `name`, whose functions write filters."""
     typed = options.types
     kind = "string | number | bigint | boolean"
     value, values = (f": {kind}", f": readonly ({kind})[]") if typed else ("", "")
@@ -63,7 +62,7 @@ def filter_functions(name: str, options: ClientCodeOptions) -> Iterator[str]:
 
 
 def pages_text(function: ClientFunction, name: str, options: ClientCodeOptions) -> str:
-    """Return the function that iterates over the pages of a result. name: of that function."""
+    """Return the function `name`, which iterates over the pages of a result."""
     typed = options.types
     url = function.address()
     if function.export_url:

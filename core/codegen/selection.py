@@ -15,11 +15,12 @@ from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.text.naming import camel_case
 
 TypesOf = Callable[[Endpoint], Mapping[int, TypeInfo]]
-Said = Callable[[Endpoint], ClientCode]
-"""Returns the annotations of an endpoint for clients of one language."""
+"""Function that returns the types of an endpoint's database, by oid."""
+AnnotationsOf = Callable[[Endpoint], ClientCode]
+"""Function that returns what the comment of an endpoint sets for clients of one language."""
 
 _RELATIONS = (RoutineKind.TABLE, RoutineKind.VIEW)
-_NOTHING_SAID = ClientCode()
+_NO_ANNOTATIONS = ClientCode()
 _BRACES = re.compile(r"\{\{|\}\}|\{0\}")
 
 
@@ -29,7 +30,7 @@ class NoPlaceError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One file. text: None, an existing file has to be deleted."""
+    """One file to write. text: None: an existing file has to be deleted."""
 
     path: str
     text: str | None
@@ -40,16 +41,21 @@ class Output:
     """Path of the client file to which it belongs: if that file is not overwritten, this one is not written either."""
 
 
-def said(endpoint: Endpoint) -> ClientCode:
-    """Return what the comment of an endpoint says about TypeScript and JavaScript clients."""
-    return endpoint.options.client_code or _NOTHING_SAID
+def client_annotations(endpoint: Endpoint) -> ClientCode:
+    """Return what the comment of an endpoint sets for TypeScript and JavaScript clients."""
+    return endpoint.options.client_code or _NO_ANNOTATIONS
 
 
 def modules(
-    endpoints: Iterable[Endpoint], options: ClientOptions, said: Said, schema_file: Callable[[str], str]
+    endpoints: Iterable[Endpoint],
+    options: ClientOptions,
+    annotations_of: AnnotationsOf,
+    schema_file: Callable[[str], str],
 ) -> Iterator[tuple[str, list[Endpoint]]]:
-    """Group endpoints by the client file that they belong to. Yields for each file the text that replaces `{0}` in its
-    configured path, and its endpoints; none if annotations exclude all of them.
+    """Group endpoints by the client file to which they belong.
+
+    Yields for each file the text that replaces `{0}` in its configured path, and its endpoints. A file whose endpoints
+    are all excluded by annotations has none. schema_file: returns the text for a schema.
 
     Raises:
         NoPlaceError: there are several files, but the configured path has no `{0}`.
@@ -57,17 +63,21 @@ def modules(
     groups: dict[str, list[Endpoint]] = {}
     for endpoint in endpoints:
         if not endpoint.options.invalidates:
-            name = (module_of(endpoint, said) or schema_file(endpoint.routine.schema)) if options.by_schema else ""
+            name = (
+                (module_of(endpoint, annotations_of) or schema_file(endpoint.routine.schema))
+                if options.by_schema
+                else ""
+            )
             groups.setdefault(name, []).append(endpoint)
     if groups and options.by_schema and "{0}" not in options.path:
         raise NoPlaceError(options.path)
     for name, members in groups.items():
-        yield name, sorted((item for item in members if _is_wanted(item, said)), key=_order)
+        yield name, sorted((item for item in members if _is_included(item, annotations_of)), key=_order)
 
 
-def module_of(endpoint: Endpoint, said: Said) -> str | None:
-    """Return the module that an annotation or the folder of an SQL file assigns; None: neither does."""
-    module = said(endpoint).module
+def module_of(endpoint: Endpoint, annotations_of: AnnotationsOf) -> str | None:
+    """Return the module that an annotation or the folder of an SQL file sets; None: neither sets one."""
+    module = annotations_of(endpoint).module
     if module:
         return module
     folder = _folder(endpoint)
@@ -75,8 +85,8 @@ def module_of(endpoint: Endpoint, said: Said) -> str | None:
 
 
 def folder_of(endpoint: Endpoint) -> str | None:
-    """Like `module_of`, without converting the name of the folder to camelCase."""
-    return said(endpoint).module or _folder(endpoint)
+    """Return the same as `module_of` for TypeScript, but with the name of the folder as it is, not in camelCase."""
+    return client_annotations(endpoint).module or _folder(endpoint)
 
 
 def _folder(endpoint: Endpoint) -> str | None:
@@ -84,8 +94,8 @@ def _folder(endpoint: Endpoint) -> str | None:
     return source.module if isinstance(source, FileSource) else None
 
 
-def _is_wanted(endpoint: Endpoint, said: Said) -> bool:
-    return not endpoint.options.internal and said(endpoint).enabled is not False
+def _is_included(endpoint: Endpoint, annotations_of: AnnotationsOf) -> bool:
+    return not endpoint.options.internal and annotations_of(endpoint).enabled is not False
 
 
 def _order(endpoint: Endpoint) -> tuple[object, ...]:
@@ -111,7 +121,7 @@ def named(endpoints: Sequence[Endpoint], names: Names, options: ClientOptions) -
 
 
 def header_text(lines: Sequence[str], now: str) -> str:
-    """Return the header of a file. now: replaces `{0}`. Doubled braces stand for single ones."""
+    """Return the header of a file. now: time that replaces `{0}`. Doubled braces stand for single ones."""
     if not lines:
         return ""
     meanings = {"{0}": now, "{{": "{", "}}": "}"}

@@ -19,21 +19,23 @@ SEGMENT = re.compile(r"\{([^{}?]+)(\??)\}")
 
 @dataclass(frozen=True, slots=True)
 class ParameterPlacement:
-    """Where a client puts each parameter: in the query string, the path or the body. Numbers are indexes into
+    """Where a client puts each parameter: into the query string, the path or the body. Numbers are indexes into
     `sent_parameters`."""
 
     query: tuple[int, ...] = ()
     excluded: tuple[int, ...] = ()
     """Parameters outside the query string of a request whose other parameters are in it."""
     body: int | None = None
-    """The parameter whose value is the whole body."""
+    """The parameter whose value is the whole body; None: there is none."""
     json_body: bool = False
     """All parameters are members of a JSON body."""
 
 
 def sent_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[EndpointParameter]:
     """Yield the parameters that a client sends, with those of a query over the result. Each name occurs once.
-    Automatic parameters are left out if the options omit these."""
+
+    With `omit_automatic`, parameters that the service fills itself are left out.
+    """
     automatic = automatic_parameters(endpoint, options.claims) if options.omit_automatic else frozenset()
     seen: set[str] = set()
     for index, parameter in enumerate(endpoint.parameters):
@@ -45,12 +47,13 @@ def sent_parameters(endpoint: Endpoint, options: ClientOptions) -> Iterator[Endp
 
 
 def uploads(endpoint: Endpoint) -> bool:
+    """Return whether the endpoint accepts uploaded files."""
     upload = endpoint.options.upload
     return upload is not None and upload.enabled
 
 
 def returns_bytes(endpoint: Endpoint) -> bool:
-    """Whether the response is a file or concatenated rows of `bytea`, for which clients have no type."""
+    """Return whether the response is a file or concatenated rows of `bytea`, for which clients have no type."""
     shape = endpoint.shape
     if endpoint.options.download is not None:
         return True
@@ -58,7 +61,7 @@ def returns_bytes(endpoint: Endpoint) -> bool:
 
 
 def uses_query(endpoint: Endpoint) -> bool:
-    """Whether the endpoint has parameters in the query string, including those that clients omit (clients-9,
+    """Return whether the endpoint has parameters in the query string, including those that clients omit (clients-9,
     clients-10)."""
     travels = endpoint.transport is Transport.QUERY or uploads(endpoint)
     if travels and endpoint.options.queryable is not None:
@@ -79,5 +82,5 @@ def sending(endpoint: Endpoint, parameters: Sequence[EndpointParameter]) -> Para
 
 
 def is_once(endpoint: Endpoint) -> bool:
-    """Whether requests take effect once (`idempotent`), so that a client sends a key and may repeat them."""
+    """Return whether requests take effect once (`idempotent`), so that a client sends a key and may repeat them."""
     return endpoint.options.idempotency is not None

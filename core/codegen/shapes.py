@@ -21,6 +21,8 @@ from rowcall.core.text.naming import nested_name
 
 
 class Scalar(enum.Enum):
+    """Type of a single value in JSON, from which each language derives its own type."""
+
     INTEGER = "integer"
     BIGINT = "bigint"
     FLOAT = "float"
@@ -35,6 +37,8 @@ class Scalar(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Plain:
+    """The shape of a single value."""
+
     scalar: Scalar
     choices: tuple[str | int, ...] = ()
     """The possible values; empty: any."""
@@ -42,11 +46,15 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class ListOf:
+    """The shape of an array."""
+
     element: Shape
 
 
 @dataclass(frozen=True, slots=True)
 class RowField:
+    """A member of an object."""
+
     key: str
     """Key in JSON."""
     shape: Shape
@@ -63,7 +71,7 @@ class Row:
     name: str = field(default="", compare=False)
     """Suggested name of its type."""
     composite: bool = field(default=False, compare=False)
-    """A composite: equal ones share one type."""
+    """The row is a composite. Equal composites share one type."""
 
 
 Shape = Plain | ListOf | Row
@@ -143,6 +151,7 @@ class ShapeReader:
     camel: bool = True
 
     def rows(self, shape: ResultShape, name: str) -> Row:
+        """Return the shape of one row of a result. name: suggested name of its type."""
         return Row(
             tuple(
                 RowField(
@@ -165,7 +174,8 @@ class ShapeReader:
         """Return the shape of a value.
 
         name: of the column, after which the type of a composite is named. within: the value is in an array or in the
-        text of a composite, where domains are texts. spread: if the value is a composite, its fields are not `within`.
+        text of a composite, where domains are texts. spread: the attributes of a composite are sent as columns of the
+        row, so that they are not `within`.
         """
         if type_name == "record":
             return ListOf(TEXT)

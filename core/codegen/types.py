@@ -51,7 +51,7 @@ def plain_type(type_name: str, json_type: str) -> str:
 
 
 def is_date(type_name: str) -> bool:
-    """Whether the type is a date or timestamp, or an array of them."""
+    """Return whether the type is a date or timestamp, or an array of them."""
     name = _MODIFIER.sub("", type_name).replace("[]", "")
     return " ".join(name.lower().split()) in _DATES
 
@@ -73,7 +73,8 @@ def array_of(element: str) -> str:
 
 
 def exact_type(kind: str, constraints: ValueConstraints) -> str:
-    """Return the union of the possible values in place of the type, or of the element type of an array."""
+    """Return the union of the possible values; `kind` itself if any value is possible. For an array, its elements
+    count."""
     inner = kind.rstrip("[]")
     response = {"string": str, "number": int}.get(inner)
     if (
@@ -96,6 +97,8 @@ def property_text(name: str, kind: str, constraints: ValueConstraints, *, option
 
 @dataclass(slots=True)
 class Interface:
+    """An interface in TypeScript. members: their declarations."""
+
     name: str
     members: tuple[str, ...]
 
@@ -106,7 +109,8 @@ class Interface:
 
 @dataclass(slots=True)
 class Interfaces:
-    """The interfaces of one file, in order: composites, then requests and responses."""
+    """The interfaces of one file: composites first, then requests and responses. Methods add the interfaces that they
+    name."""
 
     options: ClientCodeOptions
     composites: list[Interface] = field(default_factory=list)
@@ -116,8 +120,8 @@ class Interfaces:
     taken: set[str] = field(default_factory=set)
 
     def model(self, name: str, members: Iterable[str], *, mergeable: bool = True) -> str:
-        """Add the interface of a request or response and return its name; equal ones are shared with
-        `UniqueModels`."""
+        """Add the interface of a request or response and return its name. With `UniqueModels`, equal interfaces are
+        one."""
         lines = tuple(_unique(members))
         if self.options.unique_models and mergeable and lines in self._merged:
             return self._merged[lines]
@@ -128,8 +132,10 @@ class Interfaces:
         return name
 
     def composite(self, info: TypeInfo, column: str, types: Mapping[int, TypeInfo], *, spread: bool = False) -> str:
-        """Return the name of the interface of a composite type, and generate it at its first use. It is named after the
-        first column with this structure. spread: its attributes are sent as columns of the row, not as an object.
+        """Return the name of the interface of a composite type, and add the interface at its first use.
+
+        It is named after the first column with this structure. spread: its attributes are sent as columns of the row,
+        not as an object.
         """
         key = _structure(info, types, spread=spread)
         known = self._structures.get(key)
@@ -159,8 +165,11 @@ class Interfaces:
         within: bool = False,
         spread: bool = False,
     ) -> str:
-        """Return the TypeScript type of a value. within: it is in an array or in the text of a composite, where domains
-        are texts. spread: if it is a composite, its fields are not `within`."""
+        """Return the TypeScript type of a value.
+
+        within: the value is in an array or in the text of a composite, where domains are texts. spread: the attributes
+        of a composite are sent as columns of the row, so that they are not `within`.
+        """
         if type_name == "record":
             return "(string | null)[]"
         info = base_of(oid, types)
@@ -194,7 +203,7 @@ class Interfaces:
 def _structure(
     info: TypeInfo, types: Mapping[int, TypeInfo], depth: int = 3, *, spread: bool = False
 ) -> tuple[object, ...]:
-    """Return a key that is equal for composites with the same interface. Deeper nesting than `depth` is ignored."""
+    """Return a key that is equal for composites with the same interface. Nesting deeper than `depth` is ignored."""
     parts: list[object] = []
     for attribute in info.attributes:
         inner = base_of(attribute.type_oid, types)

@@ -21,6 +21,8 @@ _FAILED = '!response.ok && response.headers.get("content-length") !== "0"'
 
 @dataclass(frozen=True, slots=True)
 class Argument:
+    """An argument of a generated function. default: expression; None: the argument has none."""
+
     name: str
     type: str
     optional: bool = False
@@ -50,6 +52,7 @@ XSRF = Argument("xsrfToken", "string", optional=True)
 
 
 def arguments(function: ClientFunction, options: ClientCodeOptions) -> list[Argument]:
+    """Return the arguments of a function, without those that its options exclude."""
     request = [] if function.request is None else [Argument("request", function.request)]
     events = EVENTS if function.events is not None else ()
     parse = [PARSE_URL] if function.parse_url else []
@@ -92,6 +95,7 @@ def url_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
 
 
 def source_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
+    """Return the function that opens the event stream."""
     export = "export " if options.export_sources else ""
     taken = '(id: string = "")' if options.types else '(id = "")'
     path = quoted(f"{function.events}?")
@@ -140,8 +144,10 @@ def _body(function: ClientFunction) -> str | None:
 
 
 def _request(function: ClientFunction, options: ClientCodeOptions, awaited: str) -> Iterator[str]:
-    """Yield the lines of the call of `fetch`, or of `fetchOnce` for an endpoint with idempotency keys. awaited: the
-    text before it, such as `const response = await `."""
+    """Yield the lines of the call of `fetch`, or of `fetchOnce` for an endpoint with idempotency keys.
+
+    awaited: text in front of the call, such as `const response = await `.
+    """
     opening, closing = ("parseRequest({", "}));") if function.parse_request else ("{", "});")
     fetch = "fetchOnce" if is_once(function.endpoint) else "fetch"
     yield f"{awaited}{fetch}({_url(function)}, {opening}"
@@ -298,8 +304,10 @@ def _failed(function: ClientFunction, options: ClientCodeOptions) -> str:
 
 
 def aliases(options: ClientCodeOptions, *, with_result: bool) -> Iterable[str]:
-    """Yield the type declarations `ApiError` and, with `with_result`, `ApiResult`: under `noUnusedLocals`, TypeScript
-    rejects a type that no function uses."""
+    """Yield the type declarations `ApiError` and, with `with_result`, `ApiResult`.
+
+    A type that no function uses must be left out, because TypeScript rejects it under `noUnusedLocals`.
+    """
     kind = options.error_type.strip().removesuffix("| undefined").strip()
     yield f"type ApiError = {kind};"
     if with_result:
@@ -307,8 +315,8 @@ def aliases(options: ClientCodeOptions, *, with_result: bool) -> Iterable[str]:
 
 
 def parse_query(options: ClientCodeOptions) -> str:
-    """Return the source of `parseQuery`, which encodes an object as a query string: nothing for an empty array, `key=`
-    for null."""
+    """Return the source of `parseQuery`, which encodes an object as a query string: an empty array as nothing, null as
+    `key=`."""
     typed = options.types
     query, strings, unknowns = (": Record<any, any>", ": string[]", ": unknown[]") if typed else ("", "", "")
     return f"""const parseQuery = (query{query}) => {{
@@ -325,8 +333,10 @@ def parse_query(options: ClientCodeOptions) -> str:
 
 
 def fetch_once(*, typed: bool) -> str:
-    """Return the source of `fetchOnce`, which sends a request with an idempotency key and repeats it, at most four
-    times, while its outcome is unknown."""
+    """Return the source of `fetchOnce`.
+
+    It sends a request with an idempotency key and, while the outcome is unknown, repeats it at most four times.
+    """
     arguments = "url: string, init: RequestInit" if typed else "url, init"
     returned = ": Promise<Response>" if typed else ""
     return f"""const fetchOnce = async ({arguments}){returned} => {{

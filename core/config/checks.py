@@ -35,11 +35,13 @@ skipped (execution-7, execution-20)."""
 
 @dataclass(frozen=True, slots=True)
 class InvalidSetting:
+    """A value or key of the user's configuration that is not valid. origin: None: unknown place."""
+
     path: str
     origin: Origin | None
     message: str
     in_use: bool
-    """False in a section whose `Enabled` is off."""
+    """False: the value is in a section whose `Enabled` is off."""
 
     def __str__(self) -> str:
         return f"{self.origin}: {self.path}: {self.message}" if self.origin else f"{self.path}: {self.message}"
@@ -47,7 +49,10 @@ class InvalidSetting:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSetting:
-    """A node of the user's configuration that the table declares."""
+    """A node of the user's configuration that the table declares.
+
+    node_of_key: the key tree node that declares it. in_use: as in `InvalidSetting`.
+    """
 
     path: str
     node: Node
@@ -57,7 +62,7 @@ class DeclaredSetting:
 
 
 def invalid_settings(settings: Settings) -> tuple[InvalidSetting, ...]:
-    """Return every value that is invalid for its key, in sorted order."""
+    """Return the invalid values of the configuration, in sorted order, and then its former keys."""
     mistakes = [mistake for setting in walk(settings) for mistake in _mistakes_of(setting, settings.variables)]
     return (*mistakes, *_renamed(settings))
 
@@ -83,12 +88,13 @@ _REPORTED_ELSEWHERE = _LENIENT - {
 }
 """Lenient keys whose readers report an unknown word themselves."""
 _MERGED = {"ConnectionStrings", "Log:MinimalLevels"}
-"""Maps that are merged with their defaults, or whose default is only a starting point."""
+"""Maps that drop no default entries: they are merged with their defaults, or the default is only a starting point."""
 
 
 def configuration_warnings(settings: Settings) -> tuple[str, ...]:
-    """Return warnings about valid values that are probably mistakes: unknown words, and maps that drop default
-    entries.
+    """Return warnings about valid values in use that are probably mistakes.
+
+    These are unknown words with the meaning of the default, and maps that drop default entries.
     """
     return tuple(
         message for setting in walk(settings) if setting.in_use for message in _warnings(setting, settings.variables)
@@ -246,9 +252,9 @@ def _wrong_number(text: str, key: Key) -> str | None:
 
 
 def _renamed(settings: Settings) -> Iterator[InvalidSetting]:
-    """Yield former keys of session lifetimes; they are errors if a scheme is enabled.
+    """Yield former keys of session lifetimes. They are errors if a scheme is enabled.
 
-    If they were ignored, sessions would have another lifetime than intended.
+    If such a key were ignored, sessions would have another lifetime than intended.
     """
     section = settings.root.get("Auth")
     if not isinstance(section, Section):

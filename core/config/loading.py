@@ -34,6 +34,8 @@ class SourceText:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
+    """The merged configuration, and the keys that the table does not contain."""
+
     settings: Settings
     unknown: tuple[UnknownKey, ...]
 
@@ -106,7 +108,7 @@ _FORMER = {former.casefold(): present for former, present in {**FORMER_KEYS, **S
 
 
 def _with_present_names(root: Section) -> Section:
-    """Rename former keys. If a source contains both names of a key, the present one counts."""
+    """Rename former keys. If a source contains both names of a key, the value under the present name is used."""
     for former, present in _FORMER.items():
         root = _with_key_renamed(root, former.split(":"), present.rpartition(":")[2])
     return root

@@ -48,6 +48,8 @@ def _joined(earlier: Child, later: Child, path: str) -> Child:
 
 
 class _Parser:
+    """A parser of one file. Methods read at the current position and move it behind what they have read."""
+
     def __init__(self, source: str, text: str) -> None:
         self._source = source
         self._text = text

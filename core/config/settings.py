@@ -111,6 +111,8 @@ class Settings:
         return BOOLEANS[value.casefold()]
 
     def integer(self, path: str) -> int:
+        """Return a whole number within the bounds of the key. Raises ConfigError if neither a value nor a default is
+        set."""
         value = self.integer_or_none(path)
         if value is None:
             raise self._error(path, "a number is needed")
@@ -133,6 +135,7 @@ class Settings:
         return number
 
     def seconds(self, path: str) -> float:
+        """Return a duration in seconds (comments-29). Raises ConfigError if neither a value nor a default is set."""
         value = self.seconds_or_none(path)
         if value is None:
             raise self._error(path, "a duration is needed")
@@ -152,6 +155,8 @@ class Settings:
         return seconds
 
     def choice(self, path: str) -> str:
+        """Return one of the key's choices in its canonical spelling. Raises ConfigError if neither a value nor a
+        default is set."""
         value = self.choice_or_none(path)
         if value is None:
             raise self._error(path, f"a value is needed; allowed: {key_at(path).allowed}")
@@ -187,7 +192,7 @@ class Settings:
         return tuple(self._scalar(f"{path}:{child.name}", child.node) or "" for child in node)
 
     def numbers(self, path: str) -> tuple[float, ...]:
-        """Return the elements of an array as numbers; the default if there are none."""
+        """Return the elements of an array as numbers; the default if the array is absent or empty."""
         key = _declared(path, KeyType.NUMBERS)
         elements = self._elements(path) or _items(key.default)
         if not all(map(is_amount, elements)):
@@ -195,11 +200,12 @@ class Settings:
         return tuple(map(float, elements))
 
     def text_map(self, path: str) -> dict[str, str | None]:
-        """Return names in the user's spelling, in sorted order, with their texts; the default if there are none."""
+        """Return the texts of a map by their names in the user's spelling, sorted; the default if the map is absent or
+        empty."""
         return {name: self.map_text(path, name) for name in self.names(path)}
 
     def names(self, path: str) -> tuple[str, ...]:
-        """Return the names in a map without reading their values."""
+        """Return the names in a map, without reading their values."""
         node = find(self.root, path)
         if isinstance(node, Section) and node.children:
             return tuple(child.name for child in node)
@@ -218,9 +224,8 @@ class Settings:
         return None if text is None else self._resolved(f"{path}:{name}", Scalar(str(text), _DEFAULT))
 
     def name_defaults(self, path: str) -> dict[str, str | None]:
-        """Return names with their default texts: from a map its texts, from a list None for each (configuration-10,
-        configuration-11).
-        """
+        """Return names with their default texts. The names of a list have no default text (None) (configuration-10,
+        configuration-11)."""
         _declared(path, KeyType.NAMES)
         node = find(self.root, path)
         if not isinstance(node, Section):

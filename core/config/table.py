@@ -159,7 +159,11 @@ class KeyNode:
     key_nodes: dict[str, KeyNode] = field(default_factory=dict)
 
     def below(self, name: str) -> KeyNode | None:
-        """Return the node of `name`, or the wildcard node for user-defined names and array elements, or None."""
+        """Return the node of `name` below this one, or the wildcard node, which stands for user-defined names and array
+        elements.
+
+        None: no such name is declared.
+        """
         return self.key_nodes.get(name.casefold()) or self.key_nodes.get(_WILD)
 
     @property
@@ -169,7 +173,7 @@ class KeyNode:
 
     @property
     def open(self) -> bool:
-        """Whether names below are not checked: they are user-defined, or elements of an array."""
+        """Whether names below are not checked, because they are user-defined or elements of an array."""
         return self.key is not None and (self.key.open or self.key.type in _OPEN)
 
 

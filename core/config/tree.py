@@ -29,6 +29,8 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
+    """A single value of the configuration, as text."""
+
     text: str | None
     """None for an explicit `null`."""
     origin: Origin
@@ -36,6 +38,8 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Child:
+    """A named node of a section."""
+
     name: str
     """The name in the user's spelling."""
     node: Node
@@ -47,6 +51,8 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Section:
+    """A section or an array of the configuration."""
+
     children: Mapping[str, Child] = field(default_factory=dict)
     """Children by case-folded name; a plain dict, so that settings can be pickled for the workers."""
     is_array: bool = False
@@ -75,7 +81,7 @@ def _sort_key(name: str) -> tuple[int, int, str]:
 
 
 def find(root: Section, path: str) -> Node | None:
-    """Return the node at the colon-separated `path`, or None."""
+    """Return the node at the colon-separated `path`; None: the configuration has no such node."""
     node: Node | None = root
     for name in path.split(":"):
         if not isinstance(node, Section):
@@ -85,9 +91,9 @@ def find(root: Section, path: str) -> Node | None:
 
 
 def place(root: Section, path: str) -> Origin | None:
-    """Return the place of the value at `path`; for a section or list, the place of its name.
+    """Return the place where the value at `path` was written; for a section or list, the place of its name.
 
-    None if nothing is there.
+    None: the configuration has no such node.
     """
     above, _, name = path.rpartition(":")
     section = find(root, above) if above else root

@@ -20,6 +20,8 @@ RENAMED = {
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
+    """A key of the configuration that the table does not contain. suggestion: None: no known key is similar."""
+
     path: str
     """Path in the user's spelling; an unknown section is reported once, without the keys below it."""
     origin: Origin

@@ -1,4 +1,4 @@
-"""Memoize functions of catalogue values, so that equal arguments share one result object.
+"""Memoization of functions over catalogue values, so that equal arguments share one result object.
 
 All operations on a table have the same columns, and many functions of a large schema have the parameters and columns of
 others. Shared results are computed, sent to workers and held in memory once.
@@ -16,18 +16,20 @@ P = ParamSpec("P")
 REMEMBERED = 16
 """Maximum number of results of a memoization that `clear_all` does not clear."""
 _MANY = 4096
+"""Maximum number of results of a function with `remembered`."""
 _clear_functions: list[Callable[[], None]] = []
 
 
 def remembered(function: Callable[P, T]) -> Callable[P, T]:
-    """Memoize a function until `clear_all`. Its arguments are hashable; large ones are wrapped in `Same`."""
+    """Memoize the results of a function until `clear_all`. Arguments have to be hashable; large ones are wrapped in
+    `Same`."""
     cached = lru_cache(maxsize=_MANY)(function)
     _clear_functions.append(cached.cache_clear)
     return cached  # type: ignore[return-value]  # typeshed says that it takes anything hashable
 
 
 def clear_all() -> None:
-    """Clear all memoized results. They are not needed after a schema snapshot is built, and hold memory."""
+    """Clear the results of all functions with `remembered`. They are not needed after a schema snapshot is built."""
     for clear in _clear_functions:
         clear()
 

@@ -14,8 +14,10 @@ _GETTERS: dict[type[Any], Callable[[Any], tuple[Any, ...]]] = {}
 
 
 class Record:
-    """Base of frozen dataclasses that are sent to workers. Pickled as the arguments of the constructor, in the order of
-    the fields, of which there must be at least two."""
+    """Base of frozen dataclasses that are sent to workers.
+
+    A record is pickled as the arguments of its constructor, in the order of the fields; it needs at least two fields.
+    """
 
     __slots__ = ()
 

@@ -43,13 +43,13 @@ def contract_of(
     """Return the contract: a list of endpoints for each method and path, sorted by their parameters. Internal endpoints
     are left out.
 
-    camel: fields of composites are in camelCase. level: notice level of event streams that declare none. exact:
-    schemas say which values may be NULL.
+    types_of: returns the types of an endpoint's database. camel: fields of composites are in camelCase. level: notice
+    level of event streams that declare none. exact: schemas say which values may be NULL. functions: names in clients.
     """
     rows: dict[str, list[Any]] = {}
     for endpoint in endpoints:
         if not endpoint.options.internal:
-            nulls = Nulls.TYPE if exact else Nulls.UNSAID
+            nulls = Nulls.TYPE if exact else Nulls.OMITTED
             names = functions.get(id(endpoint), {})
             result = _endpoint(endpoint, types_of(endpoint), names, camel, level, nulls)
             rows.setdefault(f"{endpoint.method} {endpoint.path}", []).append(result)
@@ -65,7 +65,7 @@ def contract_text(contract: Contract) -> str:
 
 
 def contract_from(text: str) -> Contract:
-    """Parse the text of a contract. Raises `ContractError`."""
+    """Parse the text of a contract. Raises `ContractError` if it is none, or has another version."""
     try:
         body = orjson.loads(text)
     except orjson.JSONDecodeError as error:

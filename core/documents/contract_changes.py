@@ -16,19 +16,23 @@ _NUMBERS: dict[tuple[str | None, str | None], int] = {
     ("integer", "int64"): 2,
     ("number", None): 3,
 }
-"""(type, format) → rank: each type can hold all values of the types with lower ranks. Floating-point types have no
-rank."""
+"""(type, format) → rank: each type can hold all values of the types with lower ranks. Floating-point types are
+missing."""
 
 
 class Severity(enum.IntEnum):
+    """What a change means for existing clients."""
+
     COMPATIBLE = 0
     DOUBTFUL = 1
-    """May affect some clients."""
+    """The change may affect some clients."""
     BREAKING = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
+    """One change of an endpoint."""
+
     severity: Severity
     endpoint: str
     text: str
@@ -163,8 +167,8 @@ def _response(old: Value | None, new: Value | None) -> Findings:
 def _values(what: str, old: Value, new: Value, *, taken: bool) -> Findings:
     """Compare two schemas of one value.
 
-    taken: it is a value of a request, where accepting fewer values is worse; otherwise of a response, where returning
-    more values is worse.
+    what: names the value in messages. taken: it is a value of a request, where accepting fewer values is worse;
+    otherwise of a response, where returning more values is worse.
     """
     if old == new:
         return

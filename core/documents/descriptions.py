@@ -24,6 +24,6 @@ class Descriptions:
     mcp: McpOptions | None = None
     tool_schemas: ToolSchemaOptions | None = None
     safe_numbers: bool = False
-    """Describe bigint and numeric as strings in all of them."""
+    """Describe bigint and numeric as strings in all descriptions and clients."""
     resolve_nested: bool = True
     """Describe composites within composites as objects."""

@@ -24,6 +24,8 @@ def _is_schema(word: str) -> bool:
 
 @section("Service:HttpFileOptions", "Files of example requests, for editors that can send them.")
 class HttpFileOptions:
+    """Options of `.http` files. write, serve: what is done with them."""
+
     host: str
     """Base URL without a trailing slash."""
 

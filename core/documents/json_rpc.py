@@ -22,6 +22,8 @@ RESOURCE_NOT_FOUND = -32002
 
 
 class RpcError(Exception):
+    """A request cannot be answered with a result. code: of JSON-RPC."""
+
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
@@ -30,6 +32,8 @@ class RpcError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RpcRequest:
+    """A request of JSON-RPC."""
+
     method: str
     id: Any
     params: Mapping[str, Any]
@@ -50,8 +54,10 @@ def rpc_request(body: bytes) -> RpcRequest:
 
 
 def rpc_result(id_: Any, result: Mapping[str, Any]) -> bytes:
+    """Return the response to a request with this id."""
     return orjson.dumps({"jsonrpc": "2.0", "id": id_, "result": result})
 
 
 def rpc_error(id_: Any, error: RpcError) -> bytes:
+    """Return the error response to a request with this id; None: the id is unknown."""
     return orjson.dumps({"jsonrpc": "2.0", "id": id_, "error": {"code": error.code, "message": error.message}})

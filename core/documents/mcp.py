@@ -54,8 +54,7 @@ class McpOptions:
     tools: ToolOptions = field(default_factory=ToolOptions)
     access: Access = ANYONE
     catalogue: OpenApiOptions | None = None
-    """Options of the OpenAPI document that is offered as a resource; None: the endpoints are not offered as
-    resources."""
+    """Options of the OpenAPI document that is offered as a resource; None: no resources are offered."""
 
     @property
     def metadata(self) -> str:

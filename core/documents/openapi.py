@@ -37,7 +37,7 @@ _BASIC = {"basicAuth": {"type": "http", "scheme": "basic"}}
 _BASIC_ALONE: dict[str, list[str]] = {"basicAuth": []}
 _TEXT = {"type": "string"}
 _FILE = {"type": "string", "format": "binary"}
-_NOTHING_SAID = Document()
+_DEFAULTS = Document()
 
 
 def _version(text: str) -> str:
@@ -75,6 +75,8 @@ class SecuritySchemeKeys:
 
 @section("Service:OpenApiOptions", "The OpenAPI document.")
 class OpenApiOptions:
+    """Options of the OpenAPI document. similar, not_similar: regular expressions for the names of routines."""
+
     enabled = flag("Enabled", False, "Create the document.")
     file_name = text("FileName", "rowcall_openapi.json", "File of the document. null: none.", nullable=True)
     url_path = text("UrlPath", "/openapi.json", "Path of the document. null: not served.", nullable=True)
@@ -105,16 +107,17 @@ class OpenApiOptions:
     tables: TableFormats = field(default_factory=TableFormats)
     """Formats that `table_format` may name."""
     level: NoticeLevel = NoticeLevel.INFO
-    """Level of streams without one of their own."""
+    """Level of notices of event streams whose endpoints set none."""
 
     @property
     def nulls(self) -> Nulls:
+        """How the document says that a value may be NULL."""
         return Nulls.KEYWORD if self.spec.startswith("3.0") else Nulls.TYPE
 
 
 @dataclass(frozen=True, slots=True)
 class OpenApi:
-    """Destinations of the document. file: None, it is not written. path: None, it is not served."""
+    """Destinations of the document. file: None: it is not written. path: None: it is not served."""
 
     options: OpenApiOptions
     file: str | None
@@ -163,15 +166,17 @@ PROBLEM: Schema = {
 
 
 def similar_to(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a `SIMILAR TO` pattern, for `fullmatch`: `_` and `%` are wildcards, the rest is
-    taken as a regular expression."""
+    """Return the regular expression, for `fullmatch`, of a `SIMILAR TO` pattern.
+
+    `_` and `%` are wildcards; all other text is taken as a regular expression.
+    """
     return re.compile("".join({"_": ".", "%": ".*"}.get(sign, sign) for sign in pattern))
 
 
 def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
-    """Whether the document contains the endpoint. OpenAPI has no method QUERY."""
+    """Return whether the document contains the endpoint. OpenAPI has no method QUERY."""
     routine, requested = endpoint.routine, endpoint.options
-    if requested.internal or (requested.document or _NOTHING_SAID).hidden or endpoint.method == "QUERY":
+    if requested.internal or (requested.document or _DEFAULTS).hidden or endpoint.method == "QUERY":
         return False
     if options.closed_only and endpoint.access.anonymous:
         return False
@@ -201,7 +206,7 @@ ENQUEUED: Schema = {
 def _operation(endpoint: Endpoint, types: Types, taken: set[str], options: OpenApiOptions) -> dict[str, Any]:
     summary, description = _texts(endpoint)
     parameters = list(_shown_parameters(endpoint, options))
-    requested = endpoint.options.document or _NOTHING_SAID
+    requested = endpoint.options.document or _DEFAULTS
     body = _request_body(endpoint, parameters, options)
     operation: dict[str, Any] = {"summary": summary}
     if description:
@@ -246,8 +251,10 @@ def _either(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def _contents(*contents: dict[str, Any]) -> dict[str, Any]:
-    """Merge `content` objects by media type: two object schemas become one with the properties of both, other schemas
-    that differ become `anyOf`."""
+    """Merge `content` objects by media type.
+
+    Two schemas of objects become one with the properties of both; other schemas that differ become `anyOf`.
+    """
     result: dict[str, Any] = {}
     for media_type, described in (pair for each in contents for pair in each.items()):
         known = result.setdefault(media_type, described)
@@ -266,10 +273,10 @@ def _contents(*contents: dict[str, Any]) -> dict[str, Any]:
 
 
 def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, list[str]]]:
-    """Return the alternative security requirements of an endpoint, of which one suffices; empty: anonymous callers are
-    allowed.
+    """Return the alternative security requirements of an endpoint, of which one suffices; empty: anonymous callers have
+    access.
 
-    If HTTP Basic is enabled, it is the only one: its user is the caller, even if the request has another
+    If the endpoint has HTTP Basic, it is the only requirement: its user is the caller, even if the request has another
     identity (access-11).
     """
     if endpoint.access.basic is not None:
@@ -391,8 +398,11 @@ def _header_parameters(endpoint: Endpoint) -> Iterator[dict[str, Any]]:
 
 
 def _in_query(endpoint: Endpoint, parameter: EndpointParameter) -> dict[str, Any]:
-    """Return how the value of a query parameter is written. An empty value is no JSON text, so it is not offered for
-    parameters with `content` (OpenAPI 3.1: `allowEmptyValue` depends on `style`, which they do not have)."""
+    """Return how the value of a query parameter is written.
+
+    An empty value is no JSON text, so it is not offered for parameters with `content` (OpenAPI 3.1: `allowEmptyValue`
+    depends on `style`, which such parameters do not have).
+    """
     shown = _example(endpoint, parameter)
     if travels_as_json(parameter):
         return {
@@ -435,9 +445,10 @@ def _request_body(
 
 
 def answer_of(
-    endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID
+    endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED
 ) -> tuple[str, Schema | None] | None:
-    """Return content type and schema of an endpoint's successful response; None: it has no body."""
+    """Return content type and schema of an endpoint's successful response; None: it has no body. Schema None: any
+    body."""
     requested = endpoint.options
     if requested.invalidates:
         return "application/json", INVALIDATED

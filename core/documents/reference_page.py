@@ -1,4 +1,4 @@
-"""The page with the API reference: what it is served with, and its HTML."""
+"""The page with the API reference: its options and its HTML."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ def _page_path(text: str) -> str | None:
 
 @section("Docs", "A page with the API reference of the endpoints, from their OpenAPI document, with try-it.")
 class ReferencePage(Record):
-    """The API reference as a page. path: of the page. document: path of the OpenAPI document. folder: of the viewer's
-    files."""
+    """The API reference as a page.
+
+    path: of the page. document: path of the OpenAPI document. folder: in which the files of the viewer are.
+    """
 
     document: str
     title: str
@@ -35,7 +37,7 @@ class ReferencePage(Record):
 
 
 def page_html(page: ReferencePage) -> str:
-    """Return the page. It loads nothing from elsewhere, and contains no script of its own."""
+    """Return the page. It loads files of this service only, and contains no script of its own."""
     title, path = html.escape(page.title), html.escape(page.path)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'

@@ -1,4 +1,4 @@
-"""The endpoints as resources of the Model Context Protocol: a list of them, and an OpenAPI document.
+"""The endpoints as resources of the Model Context Protocol: a list of endpoints, and an OpenAPI document.
 
 Endpoints in, texts out. The MCP server decides which endpoints a caller may see, and passes only these.
 """

@@ -1,4 +1,4 @@
-"""Values for example requests: the ones of the comment (`openapi example`), else generated ones (documents-3)."""
+"""Values for example requests: those of the comment (`openapi example`), else generated ones (documents-3)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def example_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None
 
 
 def value_of(parameter: EndpointParameter, text: str) -> Any:
-    """Return `text` as a JSON value of the parameter's type; `text` itself if it is not valid for that type."""
+    """Return `text` as a JSON value of the parameter's type. If it is not valid for that type, return `text` itself."""
     try:
         return read_value(parameter, text)
     except ValueError:
@@ -37,7 +37,8 @@ def with_default(schema: Schema, parameter: EndpointParameter) -> Schema:
 
 
 def texts(parameter: EndpointParameter, index: int) -> list[str]:
-    """Return generated values as texts: one, or three for an array. index: of the parameter, so that values differ."""
+    """Return generated values of a parameter as texts: three for an array, else one. index: of the parameter; varies
+    them."""
     if parameter.array:
         return [_text(parameter, index + step) for step in range(3)]
     return [_text(parameter, index)]

@@ -97,7 +97,7 @@ def query_schema(parameter: EndpointParameter) -> Schema:
 
 
 def travels_as_json(parameter: EndpointParameter) -> bool:
-    """Whether the whole value is one JSON text in a query string."""
+    """Return whether the whole value is one JSON text in a query string."""
     if parameter.kind is ValueKind.COMPOSITE and parameter.fields:
         return True
     return parameter.kind is ValueKind.JSON and not parameter.array
@@ -112,8 +112,10 @@ def _kind_schema(kind: ValueKind, type_text: str, fields: Sequence[Field]) -> Sc
 
 
 def _field_schema(field: Field) -> Schema:
-    """Return the schema of an attribute of a composite in a request. It does not mention null, as an attribute that is
-    left out is NULL."""
+    """Return the schema of an attribute of a composite in a request.
+
+    It does not allow null, because an attribute that is left out is NULL.
+    """
     item = _kind_schema(field.kind, field.type_text, field.fields)
     return {"type": "array", "items": item} if field.array else item
 
@@ -121,8 +123,8 @@ def _field_schema(field: Field) -> Schema:
 class Nulls(enum.Enum):
     """How a schema says that a value may be NULL."""
 
-    UNSAID = "unsaid"
-    """It does not say so."""
+    OMITTED = "omitted"
+    """The schema does not say so."""
     KEYWORD = "nullable"
     """`nullable: true`, as in OpenAPI 3.0."""
     TYPE = "type"
@@ -148,7 +150,7 @@ def with_constraints(schema: Schema, constraints: ValueConstraints) -> Schema:
 
 def nullable(schema: Schema, nulls: Nulls) -> Schema:
     """Return the schema with null as a further value, expressed as `nulls` says."""
-    if nulls is Nulls.UNSAID or "type" not in schema:
+    if nulls is Nulls.OMITTED or "type" not in schema:
         return schema
     kind = schema["type"]
     kinds = kind if isinstance(kind, list) else [kind]
@@ -171,14 +173,15 @@ def column_schema(
     *,
     camel: bool,
     depth: int = 8,
-    nulls: Nulls = Nulls.UNSAID,
+    nulls: Nulls = Nulls.OMITTED,
     within: bool = False,
     spread: bool = False,
 ) -> Schema:
-    """Return the schema of a value in a response that is not NULL itself; composites are objects at every depth.
+    """Return the schema of a value in a response, without null. Composites are objects at every depth.
 
     within: the value is an element of an array or an attribute of a composite, where domains are described as texts.
-    spread: if the value is a composite, its attributes are not `within`. depth: limit for nested composites.
+    spread: the attributes of a composite are sent as columns of the row, so that they are not `within`. depth: limit
+    for nested composites.
     """
     if type_name == "record":
         return {"type": "array", "items": nullable({"type": "string"}, nulls)}
@@ -209,9 +212,10 @@ def _with_null_items(schema: Schema, nulls: Nulls) -> Schema:
     return {**schema, "items": nullable(schema["items"], nulls)} if "items" in schema else schema
 
 
-def row_schema(shape: ResultShape, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID) -> Schema:
+def row_schema(shape: ResultShape, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED) -> Schema:
+    """Return the schema of a row that is sent as an object."""
     properties = {item.key.decode(): _column(item, shape, types, camel, nulls) for item in shape.columns}
-    if nulls is Nulls.UNSAID:
+    if nulls is Nulls.OMITTED:
         return {"type": "object", "properties": properties}
     return {"type": "object", "properties": properties, "required": [*properties]}
 
@@ -225,7 +229,7 @@ def _column(column: ResultColumn, shape: ResultShape, types: Types, camel: bool,
     return schema if item.constraints.never_null else nullable(schema, nulls)
 
 
-def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.UNSAID) -> Schema | None:
+def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED) -> Schema | None:
     """Return the schema of an endpoint's JSON response; None: it has no body."""
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:
@@ -236,7 +240,7 @@ def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls
             for part in shape.parts
             if part.key is not None
         }
-        return {"type": "object", "properties": parts, **({} if nulls is Nulls.UNSAID else {"required": [*parts]})}
+        return {"type": "object", "properties": parts, **({} if nulls is Nulls.OMITTED else {"required": [*parts]})}
     if shape.path is ResultPath.SCALAR:
         return _scalar(endpoint, types, camel, nulls)
     single = endpoint.options.single
@@ -266,7 +270,7 @@ def _scalar(endpoint: Endpoint, types: Types, camel: bool, nulls: Nulls) -> Sche
 
 
 def _without_null(schema: Schema) -> Schema:
-    """The schema of a value whose NULL is never sent as JSON."""
+    """Return the schema without null, for a value whose NULL is never sent as JSON."""
     kind = schema.get("type")
     if isinstance(kind, list):
         kinds = [each for each in kind if each != "null"]

@@ -22,12 +22,12 @@ _LONGEST = 64
 
 
 class ToolNameError(ValueError):
-    """The names of two tools are equal after replacing the characters that function-calling interfaces refuse."""
+    """The names of two tools are equal after the characters that function-calling interfaces refuse were replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Destinations of one document. file: None, it is not written. path: None, it is not served."""
+    """Destinations of one document. file: None: it is not written. path: None: it is not served."""
 
     file: str | None
     path: str | None
@@ -56,6 +56,8 @@ class ToolSchemaKeys:
 
 @dataclass(frozen=True, slots=True)
 class ToolSchemaOptions:
+    """Options of the tool definitions and of llms.txt."""
+
     openai: Place
     anthropic: Place
     llms: Place
@@ -72,6 +74,8 @@ class ToolSchemaOptions:
 
 @dataclass(frozen=True, slots=True)
 class ToolDocument:
+    """A document, and its destinations."""
+
     place: Place
     content_type: str
     text: str
@@ -87,8 +91,10 @@ def tool_documents(entries: Mapping[str, ToolEntry], options: ToolSchemaOptions)
 
 
 def plain_names(names: Sequence[str]) -> dict[str, str]:
-    """Return each name → the name with only letters, digits, `_` and `-`, cut to 64 characters. Raises
-    `ToolNameError`."""
+    """Return name of a tool → its name with only letters, digits, `_` and `-`, cut to 64 characters.
+
+    Raises `ToolNameError`.
+    """
     value: dict[str, str] = {}
     for name in names:
         plain = _FORBIDDEN.sub("_", name)[:_LONGEST]

@@ -49,8 +49,10 @@ _BOOLEANS = {"t": True, "true": True, "f": False, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class ToolOptions:
+    """Options of tools. claims: names the parameters that the service injects."""
+
     suffix: str | None = None
-    """Appended to each description."""
+    """Text that is appended to each description."""
     claims: ClaimMapping = field(default_factory=ClaimMapping)
     camel: bool = True
     """Fields of composites are in camelCase."""
@@ -64,7 +66,7 @@ class ToolEntry:
     described: Mapping[str, Any]
     """Entry of the tool in `tools/list`."""
     value: Schema | None
-    """Schema of a result that is a single value; None: the result is something else."""
+    """Schema of a result that is a single value; None: the result is rows or an object."""
     blank_is_text: bool = False
     """The single value has a text type, so that an empty body is the empty text and not NULL."""
 
@@ -75,6 +77,8 @@ class ToolEntry:
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
+    """The HTTP request of a tool call. target: path and query string."""
+
     method: str
     target: str
     headers: tuple[tuple[str, str], ...]
@@ -82,8 +86,10 @@ class ToolRequest:
 
 
 def offered(endpoints: Iterable[Endpoint]) -> tuple[dict[str, Endpoint], list[str]]:
-    """Return the endpoints that are tools by tool name, and warnings about them. If several endpoints have one tool
-    name, the first is used."""
+    """Return tool name → endpoint for the endpoints that are tools, and warnings about these.
+
+    If several endpoints have the same tool name, the first one is the tool.
+    """
     tools: dict[str, Endpoint] = {}
     warnings: list[str] = []
     for endpoint in endpoints:
@@ -157,8 +163,10 @@ def _input(endpoint: Endpoint, options: ToolOptions) -> Schema:
 
 
 def _argument(endpoint: Endpoint, parameter: EndpointParameter) -> Schema:
-    """Return the schema of an argument. A JSON parameter takes any value in a body, or as one JSON text in the query;
-    elsewhere it is a string."""
+    """Return the schema of an argument.
+
+    A JSON parameter takes any value, in a body or as one JSON text in the query; elsewhere it is a string.
+    """
     if parameter.of_query:
         return {**query_schema(parameter), "description": parameter.constraints.text}
     if parameter.path or parameter is endpoint.raw_body:
@@ -168,7 +176,7 @@ def _argument(endpoint: Endpoint, parameter: EndpointParameter) -> Schema:
 
 
 def _caller_parameters(endpoint: Endpoint, options: ToolOptions) -> Iterator[EndpointParameter]:
-    """Yield the parameters that the caller of the tool supplies: all but those that the service injects, and virtual
+    """Yield the parameters that the caller of the tool supplies: not those that the service injects, and not virtual
     ones."""
     automatic = automatic_parameters(endpoint, options.claims)
     for index, item in enumerate(endpoint.parameters):
@@ -178,8 +186,10 @@ def _caller_parameters(endpoint: Endpoint, options: ToolOptions) -> Iterator[End
 
 
 def _envelope(endpoint: Endpoint) -> str | None:
-    """Return the member of the structured content that contains the result: `items` or `value`. Empty: the result is
-    itself an object. None: the tool has no structured content."""
+    """Return the member of the structured content that contains the result: `items` or `value`.
+
+    Empty: the result itself is the object. None: the tool has no structured content.
+    """
     options, shape = endpoint.options, endpoint.shape
     if options.void or options.raw or options.login or options.logout or shape.path is ResultPath.VOID:
         return None
@@ -227,8 +237,10 @@ def _leaf(schema: Schema, constraints: ValueConstraints = NO_CONSTRAINTS) -> Sch
 
 
 def _every_value(schema: Schema) -> Schema:
-    """Widen the schema to all values of the type: NaN and infinities are strings among numbers, `infinity` and years BC
-    are not dates of RFC 3339, and the type of an array does not fix its number of dimensions.
+    """Widen the schema to all values of the type.
+
+    NaN and infinities are strings among numbers, `infinity` and years BC are not dates of RFC 3339, and the type of an
+    array does not fix its number of dimensions.
     """
     result = dict(schema)
     kind = result.get("type")
@@ -294,10 +306,10 @@ def _has_empty_text(endpoint: Endpoint, types: Types) -> bool:
 
 
 def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolRequest:
-    """Return the HTTP request of a tool call: arguments of the path go into it, the others into a JSON body or into the
-    query string (mcp-7).
+    """Return the HTTP request of a tool call (mcp-7).
 
-    Raises `Problem` for a value that a URL cannot express.
+    Arguments of path parameters are put into the path, the others into a JSON body or into the query string. Raises
+    `Problem` for a value that a URL cannot express.
     """
     left = dict(arguments)
     path = endpoint.path
@@ -326,9 +338,10 @@ def tool_request(endpoint: Endpoint, arguments: Mapping[str, Any]) -> ToolReques
 
 
 def _elements(array: EndpointParameter, value: object) -> Iterable[object]:
-    """Return the elements of an array argument, each of which becomes one pair of the query string. A value of None has
-    none: the array is left out, because a pair without a value would be an element. Raises `Problem` 400 for an empty
-    array, which a query string cannot express.
+    """Return the elements of an array argument, each of which becomes one pair of the query string.
+
+    None has no elements: the array is left out, because a pair without a value would be an element. Raises `Problem`
+    400 for an empty array, which a query string cannot express.
     """
     if value is None:
         return ()
@@ -339,7 +352,7 @@ def _elements(array: EndpointParameter, value: object) -> Iterable[object]:
 
 
 def _alone(kind: ValueKind | None, value: object) -> object:
-    """Return the value for the query; a string for a json parameter becomes a JSON string, as it is in a body."""
+    """Return a value for the query string. A string for a json parameter becomes a JSON string, as it is in a body."""
     return orjson.dumps(value).decode() if kind is ValueKind.JSON and isinstance(value, str) else value
 
 
@@ -389,8 +402,11 @@ def _structured(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, A
 
 
 def _nothing(entry: ToolEntry, status: int) -> dict[str, Any] | None:
-    """Return the structured content of a response without a body: an empty text for text types, null for other values,
-    no items for a set, or an object without members for a missing row."""
+    """Return the structured content of a response without a body; None: the tool has no output schema.
+
+    It is an empty text for text types, null for other values, no items for a set, and an object without members for a
+    missing row.
+    """
     if "outputSchema" not in entry.described:
         return None
     match _envelope(entry.endpoint):

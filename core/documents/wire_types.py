@@ -2,8 +2,8 @@
 clients.
 
 With `Service:JsonNumbers` set to `Safe`, `bigint` and `numeric` are sent as strings: clients that read numbers as IEEE
-doubles lose digits beyond 2^53 without noticing. Without `ResolveNestedCompositeTypes` composites within composites
-are sent as strings as well (rendering-20, rendering-21).
+doubles lose digits beyond 2^53 without noticing. Without `ResolveNestedCompositeTypes` composites within composites are
+sent as strings as well (rendering-20, rendering-21).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _WIDE_KINDS = (ValueKind.BIGINT, ValueKind.NUMERIC)
 def as_wire_types(
     endpoints: Sequence[Endpoint], types_of: TypesOf, *, safe_numbers: bool, resolve_nested: bool
 ) -> tuple[Sequence[Endpoint], TypesOf]:
-    """Return the endpoints, and the function from an endpoint to the types of its database, as they are sent."""
+    """Return the endpoints as they are sent, and a function that returns the types of an endpoint's database as they
+    are sent."""
     if not resolve_nested:
         endpoints = [replace(item, shape=_unresolved(item.shape, types_of(item))) for item in endpoints]
         types_of = _changed_types(types_of, _without_composites)
@@ -59,8 +60,10 @@ _TEXT_NAMES = {_TEXT: "text", _TEXTS: "text[]"}
 
 
 def _as_text(oid: int, types: Types) -> int:
-    """Return the oid of the type as which a composite, or an array of composites, is sent within a composite; 0: it is
-    sent as its own type."""
+    """Return the oid of the text type as which a composite, or an array of composites, is sent within a composite.
+
+    0: the type is another one, and sent as such.
+    """
     info = base_of(oid, types)
     if info is None:
         return 0

@@ -20,7 +20,7 @@ _PASSIVE = re.compile(
 def is_passive(content_type: str) -> bool:
     """Return whether a browser shows the type without running scripts with the rights of the site.
 
-    The sandbox of a browser's viewer for PDF is its own. HTML, SVG, XML and unknown types are not passive.
+    PDF is passive, because its viewer has a sandbox of its own. HTML, SVG, XML and unknown types are not passive.
     """
     return _PASSIVE.fullmatch(content_type.partition(";")[0].strip()) is not None
 
@@ -32,9 +32,9 @@ def safe_name(name: str) -> str:
 
 
 def content_disposition(kind: str, name: str) -> str:
-    """Return the header. kind: `inline` or `attachment`. name: empty if the file has none.
+    """Return the value of the header. kind: `inline` or `attachment`. name: empty if the file has none.
 
-    Names with characters outside of ASCII are given twice: for old clients without these, and in UTF-8 (RFC 8187).
+    A name with characters outside of ASCII is given twice: without these for old clients, and in UTF-8 (RFC 8187).
     """
     name = safe_name(name)
     if not name:

@@ -1,4 +1,4 @@
-"""The row of a download: which column has the file, and what the others say about it."""
+"""The row of a download: which column has the file, and what its other columns state about the file."""
 
 from __future__ import annotations
 
@@ -28,6 +28,11 @@ class DownloadRowError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class DownloadRow:
+    """The file that a row describes.
+
+    name: as clients should store it; empty: none. source: the kind of column that has the file. bucket: of an object.
+    """
+
     source: FileSource
     value: str
     """The value of the column as PostgreSQL prints it."""
@@ -43,7 +48,10 @@ class DownloadRow:
 
 
 def source_of(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> FileSource | None:
-    """Return the column with the file, by the names of the columns; for a result without names, by its type."""
+    """Return the kind of column that has the file; None: no column, or more than one, can have it.
+
+    Columns are recognized by their names; the column of a result without names by its type.
+    """
     shape = endpoint.shape
     if shape.path is ResultPath.SCALAR or (shape.path is ResultPath.ROWS and not shape.named):
         returned = base_of(endpoint.routine.return_type_oid, types)
@@ -66,9 +74,9 @@ def with_source(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> Endpoint:
 
 
 def read_row(source: FileSource, cells: Sequence[tuple[str, int, str | None]]) -> DownloadRow | None:
-    """Return the file that a row describes; None: the row has no file. cells: name, type oid and text of each column.
+    """Return the file that a row describes; None: the row has no file.
 
-    Raises `DownloadRowError`.
+    cells: name, type oid and text of each column. Raises `DownloadRowError`.
     """
     values = {name.lower(): text for name, _, text in cells if text is not None}
     types = {name.lower(): oid for name, oid, _ in cells}
@@ -110,8 +118,10 @@ def _tag(text: str | None) -> str | None:
 
 
 def download_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Report `download` beside an annotation that excludes it, or without a column for the file. The endpoint is left
-    out."""
+    """Report `download` beside an annotation that excludes it, or without a column for the file.
+
+    The endpoint is left out. used: line of each applied annotation, by its name.
+    """
     download = endpoint.options.download
     if download is None:
         return

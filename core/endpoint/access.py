@@ -1,4 +1,4 @@
-"""Who may call an endpoint, as one value that every part of the service asks (access-1 to access-11).
+"""Who may call an endpoint, as one value from which every part of the service reads it (access-1 to access-11).
 
 `core.building.access` computes it once, when the endpoint is built. Paths without a routine, such as those of health
 checks and statistics, have such a value too, made from the configuration.
@@ -17,9 +17,9 @@ class Access(Record):
     """Access to an endpoint or a path. By default, all signed-in users have access."""
 
     anonymous: bool = False
-    """Anonymous callers have access; so have all users, and the other fields but `impersonation` are not used."""
+    """Anonymous callers have access, and so have all users. Of the other fields, only `impersonation` is used then."""
     roles: tuple[str, ...] = ()
-    """Roles; a user needs one of them, or to be one of `users`. Both empty: all users have access."""
+    """Roles of which a user needs one, unless it is one of `users`. If both are empty, all users have access."""
     users: tuple[str, ...] = ()
     """Single users, as `user:41` or `name:kiri`."""
     freshness: float | None = None
@@ -27,6 +27,7 @@ class Access(Record):
     second_factor: bool = False
     """The user has to have proved a second factor."""
     impersonation: Impersonation | None = None
+    """How the endpoint treats callers who act as another user; None: like other callers."""
     basic: BasicAuth | None = None
     """Callers authenticate by HTTP Basic only, with these users. None: by any other scheme."""
     database_role: bool = False
@@ -34,9 +35,11 @@ class Access(Record):
     signature: str | None = None
     """Requests are webhooks with a signature of this scheme. None: they need no signature."""
     links: float | None = None
-    """Lifetime in seconds of links that give a client the access of the user who got them. None: there are none."""
+    """Lifetime in seconds of links that give any client the access of the user who got them. None: there are no
+    links."""
     credential_key: str | None = None
-    """Key of the configuration with the bearer token that callers send; they are not users. None: no such token."""
+    """Configuration key of the bearer token that callers have to send; such callers are not users. None: no such
+    token."""
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -54,7 +57,8 @@ class Access(Record):
 
     @property
     def audience(self) -> str:
-        """Who has access, for tables: `anyone`, `no one`, `operators`, `signed-in users`, or roles and users."""
+        """Who has access, for tables of output: `anyone`, `no one`, `operators`, `signed-in users`, or roles and
+        users."""
         if self.anonymous:
             return "anyone"
         if self.impersonation is Impersonation.BEGINS and not self.required:
@@ -65,7 +69,7 @@ class Access(Record):
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What is required beyond a role, for tables."""
+        """Requirements besides a role, for tables of output."""
         conditions = (
             None if self.freshness is None else f"signed in within {self.freshness:g} s",
             "a proved second factor" if self.second_factor else None,

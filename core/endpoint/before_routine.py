@@ -10,6 +10,8 @@ from rowcall.core.data.record import Record
 
 
 class ValueSource(enum.Enum):
+    """Where the value for a command comes from."""
+
     CLAIM = "Claim"
     REQUEST_HEADER = "RequestHeader"
     IP_ADDRESS = "IpAddress"
@@ -25,7 +27,7 @@ class BeforeValue(Record):
 
 @dataclass(frozen=True, slots=True)
 class BeforeCommand(Record):
-    """A command. values: those of `$1`, `$2` and so on."""
+    """A command. values: those of its parameters `$1`, `$2` and so on."""
 
     sql: str
     values: tuple[BeforeValue, ...] = ()
@@ -45,15 +47,17 @@ _ONE_CALL = re.compile(_LOCAL_CALL, re.IGNORECASE)
 
 
 def ends_with_transaction(sql: str) -> bool:
-    """Return whether the command has one of the two forms whose effect ends with the transaction: `set local …`,
-    `select set_config(…, true)`."""
+    """Return whether the effect of a command is known to end with the transaction.
+
+    That is so for `set local …` and `select set_config(…, true)`.
+    """
     return _SET_LOCAL.fullmatch(sql) is not None or _SET_CONFIG.fullmatch(sql) is not None
 
 
 def for_the_session(sql: str) -> str | None:
     """Return the command with an effect that lasts as long as the session, for a procedure that commits while it runs.
 
-    None: the effects of the command are unknown.
+    None: the command has another form, so that its effects are unknown.
     """
     if _SET.fullmatch(sql):
         return sql

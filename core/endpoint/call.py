@@ -17,7 +17,7 @@ from rowcall.core.text.naming import quote_identifier, quote_qualified
 
 
 class UncallableError(Exception):
-    """No SQL notation can omit exactly these arguments, so the request cannot be served (execution-3)."""
+    """No SQL can omit exactly the arguments that a request omits, so the request cannot be served (execution-3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,10 @@ def _slots(endpoint: Endpoint, present: int) -> Iterator[_Slot]:
 
 
 def _value(slots: list[_Slot]) -> str | None:
-    """Return the SQL of an argument. A composite is always sent; if all its fields are absent, as a row of NULLs
-    (binding-4)."""
+    """Return the SQL of an argument from its slots; None if it is absent.
+
+    A composite is always sent; if all its fields are absent, as a row of NULLs (binding-4).
+    """
     composite = slots[0].parameter.composite
     if composite is None:
         return slots[0].sql
@@ -115,7 +117,7 @@ def _written(arguments: list[_Argument]) -> Iterator[str]:
 
 
 def _positional(arguments: list[_Argument]) -> Iterator[_Argument]:
-    """Return the positional arguments: unnamed ones, or all if a variadic argument is absent, because PostgreSQL then
-    does not match names."""
+    """Yield the arguments that have no name in the call: unnamed ones, or all if a variadic argument is absent, because
+    PostgreSQL then does not match names."""
     nameless = any(argument.variadic and argument.sql is None for argument in arguments)
     return (argument for argument in arguments if argument.sql is not None and (nameless or argument.name is None))

@@ -1,7 +1,7 @@
-"""Options of each capability that a comment can set: one frozen record for each, whose defaults mean "off".
+"""Options of each capability that a comment can set: one frozen record for each capability. Its defaults mean "off".
 
-Plain data: annotations fill it, the capability reads it. `core.endpoint.endpoint.Options` holds one record of each, or
-None if the comment does not use the capability.
+Annotations fill the records, and the capabilities read them. `core.endpoint.endpoint.Options` holds one record of each
+kind, or None if the comment does not use the capability.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ class Stale(Record):
     """`cache_stale`: seconds for which a cached response is used after its lifetime (RFC 5861)."""
 
     revalidate: float = 0.0
-    """It is sent while a single request computes a new response."""
+    """Seconds for which the old response is sent while one request computes a new one."""
     error: float = 0.0
-    """It is sent if a new response cannot be computed."""
+    """Seconds for which the old response is sent if a new one cannot be computed."""
 
     @property
     def longest(self) -> float:
+        """The longer of both times."""
         return max(self.revalidate, self.error)
 
 
@@ -43,7 +44,7 @@ class Caching(Record):
     parameters: tuple[str, ...] | None = None
     """Database names of the parameters in the key. None: those of the profile, or all."""
     expires: float | None = None
-    """Seconds. None: not set by the comment."""
+    """Lifetime in seconds. None: not set by the comment."""
     profile: str | None = None
     tags: tuple[str, ...] = ()
     """Tags for common invalidation; may contain `{parameter}`."""
@@ -51,6 +52,7 @@ class Caching(Record):
 
     @property
     def requested(self) -> bool:
+        """Whether the comment asks for caching."""
         return self.enabled or self.profile is not None
 
 
@@ -63,7 +65,7 @@ class Queryable(Record):
     order: bool = False
     page: bool = False
     rows: int | None = None
-    """Rows of a page for which a request sets no `limit`. None: as many as a page may have."""
+    """Rows of a page if a request sets no `limit`. None: as many as a page may have."""
     most: int | None = None
     """Most rows of a page. None: that of the configuration."""
     unique: tuple[str, ...] = ()
@@ -75,7 +77,7 @@ class Queryable(Record):
 
 
 class FileSource(enum.Enum):
-    """The column with the file of a download, or with its place."""
+    """The column of a download that has the file, or that says where the file is."""
 
     CONTENT = "content"
     FILE = "file"
@@ -90,19 +92,19 @@ class Download(Record):
     inline: bool = False
     """Browsers show it instead of saving it."""
     source: FileSource | None = None
-    """None: not known yet."""
+    """The column with the file. None: not known yet."""
     link_seconds: float | None = None
-    """Lifetime of links with which any client gets the file. None: there are none."""
+    """Lifetime of links with which any client gets the file. None: there are no links."""
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken(Record):
-    """`issue_token`: each row of the result gets a one-time token."""
+    """`issue_token`: each row of the result gets a one-time token. seconds: lifetime of the token."""
 
     purpose: str
     seconds: float
     subject: str
-    """Column of the result with the subject."""
+    """Column of the result whose value is the subject of the token."""
     most: int | None = None
     """Most tokens for a subject within `period` seconds; None: no limit."""
     period: float = 3600.0
@@ -110,7 +112,7 @@ class IssuedToken(Record):
 
 @dataclass(frozen=True, slots=True)
 class ConsumedToken(Record):
-    """`consume_token`: a request needs a one-time token, which it uses up."""
+    """`consume_token`: a request needs a one-time token, and uses it up. parameter: the one with the token."""
 
     purpose: str
     parameter: str
@@ -118,7 +120,7 @@ class ConsumedToken(Record):
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """`send_mail`: each row of the result is a mail. Not a `Record`, as it has one field."""
+    """`send_mail`: each row of the result is a mail. Not a `Record`, which needs two fields."""
 
     template: str | None = None
 
@@ -132,9 +134,10 @@ class Job(Record):
     backoff: float = 5.0
     """Seconds before the second attempt; doubled for each further one."""
     unique_by: tuple[str, ...] | None = None
-    """Parameters whose values only one unfinished job may have. None: any number of equal jobs. Empty: all."""
+    """Parameters; of jobs with the same values of these, only one may be unfinished. Empty: all parameters count. None:
+    there may be any number of equal jobs."""
     serial_by: tuple[str, ...] = ()
-    """Parameters: of the jobs of the endpoint with the same values, `serial_limit` run at a time."""
+    """Parameters; of jobs of the endpoint with the same values of these, at most `serial_limit` run at a time."""
     serial_limit: int = 1
     priority: int = 0
 
@@ -147,13 +150,13 @@ class Schedule(Record):
     """Five fields of cron, or a name such as `@daily`."""
     time_zone: str = "UTC"
     missed: bool = False
-    """The last time that was missed while no service ran is made up for."""
+    """If times were missed while no service ran, one job is enqueued for the last of them."""
     overlap: bool = False
-    """A job may be enqueued while the former one has not ended."""
+    """A job may be enqueued although the previous one has not ended."""
 
 
 class ValuePlace(enum.Enum):
-    """Where a tenant or a time zone of a request comes from."""
+    """Part of a request from which a tenant or a time zone is read."""
 
     CLAIM = "claim"
     HEADER = "header"
@@ -163,14 +166,15 @@ class ValuePlace(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tenant(Record):
-    """`tenant`: the tenant of a request, and the setting that a routine sees."""
+    """`tenant`: where the tenant of a request is read, and how a routine sees it."""
 
     place: ValuePlace
     name: str
     """Type of a claim, name of a header, or pattern of a host name with one `*`."""
     setting: str = "request.tenant"
+    """Setting of PostgreSQL that receives the name of the tenant, or the search path."""
     schemas: tuple[str, ...] = ()
-    """Search path with `{0}` for the tenant. Empty: `setting` has its name."""
+    """Search path with `{0}` for the name of the tenant. Empty: `setting` receives the name itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +192,7 @@ class Idempotency(Record):
     required: bool = False
     """Requests without a key are refused."""
     seconds: float | None = None
-    """For which a result is stored. None: as the configuration says."""
+    """Seconds for which a result is stored. None: as many as the configuration sets."""
 
 
 class WebhookScheme(enum.Enum):
@@ -209,7 +213,7 @@ class Webhook(Record):
     secret: str
     """Name of the secret in `Webhooks:Secrets`."""
     tolerance: float = 300.0
-    """Seconds after which a signature is refused."""
+    """Age in seconds from which a signature is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,9 +259,9 @@ class Forwarding(Record):
     """`proxy` or `proxy_out` (proxies-3)."""
 
     method: str | None = None
-    """None: that of the request."""
+    """HTTP method of the outgoing request. None: that of the request."""
     url: str | None = None
-    """Absolute, or a path of this service. None: `ProxyOptions:Host`."""
+    """Absolute URL, or a path of this service. None: `ProxyOptions:Host`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +280,7 @@ class Upload(Record):
 
     enabled: bool = False
     handlers: tuple[str, ...] = ()
-    """Empty: the default handler."""
+    """Names of the handlers. Empty: the default handler."""
     metadata: str | None = None
     """Database name of the parameter that receives the metadata."""
     settings: tuple[tuple[str, str], ...] = ()
@@ -288,7 +292,8 @@ class Upload(Record):
     """Publish the number of received bytes in the event stream of the endpoint."""
 
     def setting(self, handler: str, name: str) -> str | None:
-        """Return the value for a handler. The word without prefix takes precedence (uploads-4)."""
+        """Return the text of a setting for a handler; None: not set. The word without prefix takes precedence
+        (uploads-4)."""
         settings = dict(self.settings)
         return settings.get(name, settings.get(f"{handler}_{name}"))
 
@@ -302,7 +307,7 @@ class Impersonation(enum.Enum):
 
 
 class NoticeLevel(enum.Enum):
-    """Severity of the notices that become events."""
+    """Severity of notices; those of a level and above become events."""
 
     INFO = "INFO"
     NOTICE = "NOTICE"
@@ -337,7 +342,8 @@ class Events(Record):
     channel: str | None = None
     """Channel of PostgreSQL whose notifications are the stream."""
     filters: tuple[tuple[str, str], ...] = ()
-    """With a channel: member of the payload, and claim of the reader that must have the same value."""
+    """For a stream with a channel: pairs of a member of the payload, and the claim of the reader that must have its
+    value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,9 +368,9 @@ class Tool(Record):
     enabled: bool = False
     name: str | None = None
     text: str | None = None
-    """Text after `mcp`."""
+    """Text after the annotation `mcp`."""
     description: str | None = None
-    """Text after `mcp_description`; takes precedence over `text`."""
+    """Text after the annotation `mcp_description`; takes precedence over `text`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +379,6 @@ class Document(Record):
 
     hidden: bool = False
     tags: tuple[str, ...] = ()
-    """Empty: the name of the schema."""
+    """Tags of the operation. Empty: the name of the schema."""
     examples: tuple[tuple[str, str], ...] = ()
     """Example values: name of a parameter in lower case, and the text."""

@@ -65,7 +65,7 @@ class HeadersMode(enum.Enum):
 
     IGNORE = "Ignore"
     CONTEXT = "Context"
-    """As a setting that it reads with `current_setting`."""
+    """As a setting that the routine reads with `current_setting`."""
     PARAMETER = "Parameter"
     """In a parameter for headers."""
 
@@ -144,7 +144,7 @@ class EndpointParameter(Record):
     """Attribute name if this is a field of a composite parameter, else None. Such a field is optional: absent is NULL,
     regardless of `has_default`."""
     composite: str | None = None
-    """Cast of the composite that this is a field of: `row($1::integer, null)::"shop"."box"`."""
+    """Cast of the composite to which this field belongs: `row($1::integer, null)::"shop"."box"`."""
     variadic: bool = False
     path: bool = False
     """Bound from a `{segment}` of the path."""
@@ -165,10 +165,10 @@ class EndpointParameter(Record):
     delimiter: str = ","
     """Between the elements of an array: `;` for `box`."""
     group: str | None = None
-    """Name in requests of the composite parameter that this is a field of. An object of that name supplies all
+    """Name in requests of the composite parameter to which this field belongs. A JSON object of that name supplies all
     fields."""
     member: str | None = None
-    """Name of this member in that object, besides `attribute`."""
+    """Name of this field in that object, besides `attribute`."""
 
     @property
     def type_text(self) -> str:
@@ -179,13 +179,14 @@ class EndpointParameter(Record):
     """An invalid value is refused although the parameter is optional, because a filter without it would match more
     rows."""
     virtual: bool = False
-    """Only for placeholders: the SQL does not use it. Virtual parameters follow all others."""
+    """The parameter exists only for placeholders; the SQL does not use it. Virtual parameters follow all others."""
     textual: bool = False
     """Its type, or the base type of its domain, can hold any text."""
     constraints: ValueConstraints = NO_CONSTRAINTS
     """For descriptions only; the database checks values."""
     of_query: bool = False
-    """A value of a query over the result (`queryable`): it is always in the call, and no comment can name it."""
+    """The parameter is a value of a query over the result (`queryable`): it is always in the call, and no comment can
+    name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,8 @@ class ResultColumn(Record):
     """JSON key, converted (`core.text.naming`) and UTF-8 encoded but not yet JSON-escaped."""
     column: Column
     group: Column | None = None
-    """The composite column that this is a field of. Adjacent fields with the same group form one object when nested."""
+    """The composite column to which this field belongs. Adjacent fields with the same group form one object when
+    nested."""
     position: int | None = None
     """Position of the composite column in the result, if its SQL cannot be changed (files): fields are then extracted
     from the text of the composite. None: this field itself is selected."""
@@ -212,13 +214,13 @@ class ResultColumn(Record):
 
 @dataclass(frozen=True, slots=True)
 class ResultShape(Record):
-    """Return shape matrix of rendering-9 to rendering-13."""
+    """How the result of a routine is selected and rendered (rendering-9 to rendering-13)."""
 
     path: ResultPath
     is_set: bool
-    """Rows path: `[…]` envelope. False: exactly one row, without brackets."""
+    """For `ROWS`: rows are elements of an array. False: there is exactly one row, without brackets."""
     named: bool
-    """Rows path: `{key: value}` objects. False: bare values."""
+    """For `ROWS`: a row is an object `{key: value}`. False: a bare value."""
     columns: tuple[ResultColumn, ...] = ()
     """Empty if the call is a plain `select schema.fn(…)`."""
     content_type: str = "application/json"
@@ -226,7 +228,7 @@ class ResultShape(Record):
     """Composite columns are nested: the values of their fields are rendered like columns, and a composite is null if
     all its fields are NULL (rendering-19)."""
     parts: tuple[ResultPart, ...] = ()
-    """Object path: a part for each statement."""
+    """For `OBJECT`: a part for each statement."""
     first_only: bool = False
     """Only the first column of the result is used."""
     cast: str = ""
@@ -253,7 +255,7 @@ class Options(Record):
 
     requires_authorization: bool = True
     roles: tuple[str, ...] = ()
-    """A user needs one of them. Also in force if a later `allow_anonymous` cleared `requires_authorization`."""
+    """Roles of which a user needs one. Also in force if a later `allow_anonymous` cleared `requires_authorization`."""
     fresh: float | None = None
     """Longest time since the sign-in in seconds. Also in force if `requires_authorization` is False."""
     second_factor: bool | None = None
@@ -261,14 +263,14 @@ class Options(Record):
     who have one."""
     transport: Transport = Transport.QUERY
     timeout: float | None = None
-    """Seconds; None: the global default."""
+    """Seconds for a command of the database; None: the default of the configuration."""
     deadline: float | None = None
     """Seconds for the whole request; 0: no limit. None: the default of the configuration."""
     body_parameter: str | None = None
     """Parameter (database, API or field name, in any case) that receives the whole body as text."""
     query_null: QueryNull = QueryNull.IGNORE
     absent_status: int = 404
-    """This and the next two fields: responses to requests that do not match (`refusals`)."""
+    """`absent_status`, `ignores_unknown_parameters` and `lenient` are the fields of `Refusals`."""
     ignores_unknown_parameters: bool = False
     lenient: bool = False
     request_headers: HeadersMode = HeadersMode.IGNORE
@@ -284,6 +286,7 @@ class Options(Record):
     status_column: str | None = None
     """Column of the result that is the status of the response, and not part of its body."""
     headers_column: str | None = None
+    """Column of the result with headers of the response, which is not part of its body."""
     job: Job | None = None
     schedule: Schedule | None = None
     webhook: Webhook | None = None
@@ -291,21 +294,23 @@ class Options(Record):
     tenant: Tenant | None = None
     time_zone: TimeZone | None = None
     patch_parameter: str | None = None
-    """Database name of the parameter with the members of a body that are no other parameters (`is merge patch`)."""
+    """Database name of the parameter that receives, as JSON, the members of a body that are no parameters (`is merge
+    patch`)."""
     version_column: str | None = None
     """Column with the version of a row, for `ETag` and `If-Match`."""
     idempotency: Idempotency | None = None
-    """Whether a request with a key takes effect once."""
+    """Requests with an `Idempotency-Key` take effect once. None: the header has no effect."""
     queryable: Queryable | None = None
-    """Whether requests may select, filter, order and page the result."""
+    """How requests may select, filter, order and page the result. None: not at all."""
     single: bool = False
     void: bool = False
     raw: bool = False
     """Text as PostgreSQL prints it, instead of JSON."""
     separator: str | None = None
-    """Between the values of a raw row. None: nothing, and values are not quoted; with an empty text they are quoted."""
+    """Text between the values of a raw row. None: no text, and values are not quoted; with any text, also an empty one,
+    they are quoted."""
     new_line: str | None = None
-    """Between raw rows."""
+    """Text between raw rows."""
     json_lines: bool = False
     """Each row of the result is a line of JSON, instead of an element of an array."""
     csv: bool = False
@@ -313,7 +318,7 @@ class Options(Record):
     column_names: bool = False
     """A raw result begins with the names of its columns."""
     neutralize_formulas: bool = False
-    """Prevent spreadsheets from reading quoted values of raw rows as formulas."""
+    """Change quoted values of raw rows so that spreadsheets do not read them as formulas."""
     headers: tuple[tuple[str, str], ...] = ()
     """Response headers, in order, with repeated names."""
     content_type: str | None = None
@@ -338,44 +343,46 @@ class Options(Record):
     validation_messages: tuple[tuple[str, str, str], ...] = ()
     """Parameter, rule, and the message to the caller instead of the rule's own message."""
     sensitive: bool = False
-    """Values of its requests are in neither logs nor errors."""
+    """Values of requests are neither in logs nor in errors."""
     connection: str | None = None
-    """Name of the connection on which it runs, as written. None: the main connection."""
+    """Name of the connection on which the endpoint runs, as written. None: the main connection."""
     reading: Reading | None = None
-    """Whether it reads from replicas. None: as the configuration says."""
+    """Whether the endpoint reads from replicas. None: as the configuration sets."""
     error_policy: str | None = None
     """Name of an error policy. None: the default policy."""
     retry_strategy: str | None = None
     """Name of a retry strategy. None: the default strategy."""
     exclusive_connection: bool = False
-    """Its requests always run on a dedicated connection."""
+    """Calls always run on a dedicated connection."""
     allow_unfiltered: bool = False
     """On a table: a delete without column filters is allowed and removes all rows."""
     login: bool = False
     """The first row of the routine signs the caller in (sign-in-14). Access is not restricted."""
     logout: bool = False
     impersonation: Impersonation | None = None
-    """Begin or end of an impersonation by the row of a login, or refusal of callers who impersonate. Begin: the row is
-    that of another user, as whom the caller acts from then on. End: the row is that of the caller."""
+    """Begin or end of an impersonation by the row of a login, or refusal of callers who impersonate.
+
+    Begin: the row is that of another user, as whom the caller acts from then on. End: the row is that of the caller.
+    """
     user_parameters: bool = False
     """Parameters named in the configuration are filled from claims (access-14)."""
     user_context: bool = False
     """Claims are written to session variables (access-17)."""
     role_from_claim: bool = False
-    """Runs as the role of PostgreSQL that a claim names."""
+    """The routine runs as the role of PostgreSQL that a claim names."""
     hashes: tuple[tuple[str, str], ...] = ()
     """Parameter to fill → parameter whose value is hashed for it, as named in the comment (sign-in-26)."""
     password_rules: tuple[tuple[str, str], ...] = ()
     """Parameter, as named in the comment → whether it is checked as a new password: `on` or `off`."""
     caching: Caching | None = None
-    """This field and the next records: None if the comment does not use the capability."""
+    """None, here and in the other fields with a record, if the comment does not use the capability."""
     entity_tag: bool = False
     """Responses to GET have an `ETag`."""
     invalidates: str | None = None
     """Method of the cached endpoint whose cached response this endpoint removes, instead of running the routine. None:
     it is not an invalidation endpoint."""
     rate_limiter: str | None = None
-    """Name of a policy, as written."""
+    """Name of a rate limiter policy, as written."""
     basic_auth: BasicAuth | None = None
     encryption: Encryption | None = None
     proxy: Forwarding | None = None
@@ -389,7 +396,7 @@ class Options(Record):
     mail: Mail | None = None
     events: Events | None = None
     client_code: ClientCode | None = None
-    """For TypeScript and JavaScript."""
+    """Settings of generated clients in TypeScript and JavaScript."""
     dart_client_code: ClientCode | None = None
     tool: Tool | None = None
     document: Document | None = None
@@ -403,6 +410,8 @@ class Options(Record):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint(Record):
+    """An endpoint: routine, route and effective options. It belongs to one schema snapshot and is never changed."""
+
     routine: Routine
     method: str
     path: str
@@ -411,7 +420,7 @@ class Endpoint(Record):
     shape: ResultShape
     options: Options = field(default_factory=Options)
     access: Access = field(default_factory=Access)
-    """Who may call it. Not `options`: these are what the comment says, without the configuration."""
+    """Who may call it. `options` alone do not answer this: they lack the configuration."""
     annotations: tuple[str, ...] = ()
     """Comment lines that took effect, as written."""
     prose: tuple[str, ...] = ()
@@ -431,8 +440,8 @@ class Endpoint(Record):
 
     @property
     def redacted(self) -> bool:
-        """Whether addresses of its requests must not be logged: they may contain values that are secret, encrypted or
-        hashed."""
+        """Whether addresses of requests must not be logged, because they may contain values that are secret, encrypted
+        or hashed."""
         encryption = self.options.encryption
         return (
             self.options.sensitive
@@ -442,12 +451,13 @@ class Endpoint(Record):
 
     @property
     def passes_through(self) -> bool:
-        """Whether the response of another service is the response, and the routine does not run (proxies-9)."""
+        """Whether the response is that of another service, so that the routine does not run (proxies-9)."""
         return self.options.proxy is not None and not self.outgoing.replies
 
     @property
     def cached_method(self) -> str:
-        """Method of the requests whose responses are cached: for an invalidation endpoint, that of the cached one."""
+        """Method of the requests whose responses are cached; for an invalidation endpoint, the method of the cached
+        endpoint."""
         return self.options.invalidates or self.method
 
     @property
@@ -466,8 +476,11 @@ class Endpoint(Record):
 
     @property
     def null_is_json(self) -> bool:
-        """Whether a NULL as the whole result, or no row for `single`, is the JSON text `null`. `null_text` takes
-        precedence; otherwise the body is empty."""
+        """Whether a NULL as the whole result, or no row for `single`, is the JSON text `null`. False: the body is
+        empty.
+
+        `null_text` takes precedence.
+        """
         options = self.options
         if options.raw or options.empty_without_row or not self.shape.content_type.startswith("application/json"):
             return False
@@ -494,11 +507,13 @@ class Endpoint(Record):
 
     @property
     def response_set_by_columns(self) -> bool:
+        """Whether columns of the result of a function are status or headers of the response."""
         has_column = self.options.status_column is not None or self.options.headers_column is not None
         return has_column and self.routine.source is None
 
     @property
     def refusals(self) -> Refusals:
+        """How requests with invalid values or unknown names are refused."""
         options = self.options
         return Refusals(options.absent_status, options.ignores_unknown_parameters, options.lenient)
 

@@ -43,6 +43,8 @@ class HeaderSection:
 
 @dataclass(frozen=True, slots=True)
 class HeaderLines(Record):
+    """The header lines of a comment, as templates. content_type: None: the default of the result."""
+
     content_type: Template | None
     lines: tuple[tuple[str, Template], ...]
 
@@ -53,6 +55,7 @@ class HeaderLines(Record):
         return all(template is None or template.is_fixed for template in templates)
 
     def fill(self, value_of: ValueOf) -> HeaderSection:
+        """Return the header lines of one request."""
         content_type = None
         if self.content_type is not None:
             content_type = _encoded(self.content_type.fill(value_of, _clean)) or None
@@ -64,6 +67,7 @@ class HeaderLines(Record):
 
 
 def header_lines(endpoint: Endpoint) -> HeaderLines:
+    """Return the header lines of an endpoint's comment."""
     names, staying = placeholder_names(endpoint.parameters), virtual_parameters(endpoint.parameters)
     options = endpoint.options
     return HeaderLines(
@@ -73,10 +77,10 @@ def header_lines(endpoint: Endpoint) -> HeaderLines:
 
 
 def response_header_lines(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
-    """Return the header lines of the comment, and the caching headers that personal responses get.
+    """Return the header lines of the comment, and the caching headers that a personal response gets in addition.
 
     A personal response (see `is_personal`) is never left to the heuristics of a shared cache (RFC 9111, 4.2.2). Without
-    a `Cache-Control` line it gets `PRIVATE`. `Vary` names the credentials wherever a browser may store the response.
+    a `Cache-Control` line it gets `PRIVATE`. If a browser may store the response, `Vary` names the credentials.
     """
     headers = endpoint.options.headers
     if not is_personal(endpoint):
@@ -86,7 +90,7 @@ def response_header_lines(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
 
 
 def private_headers(endpoint: Endpoint) -> tuple[tuple[str, str], ...]:
-    """Return the caching headers that the comment of a personal endpoint does not set."""
+    """Return the caching headers that a personal endpoint needs and its comment does not set."""
     if not is_personal(endpoint):
         return ()
     stated = [value for name, value in endpoint.options.headers if name.lower() == _CACHE_CONTROL]
@@ -103,8 +107,10 @@ def is_personal(endpoint: Endpoint) -> bool:
 
 
 def shared_personal_answers(endpoint: Endpoint) -> Iterator[Diagnostic]:
-    """Warn of a `Cache-Control` that would let shared caches send a personal response to other callers. The service
-    replaces it by a private one."""
+    """Warn of a `Cache-Control` that would let shared caches send a personal response to other callers.
+
+    The service sends a private one instead.
+    """
     if not is_personal(endpoint):
         return
     remedy = "" if endpoint.access.basic is not None else ", or admit all callers with allow_anonymous"
@@ -155,7 +161,7 @@ def _clean(value: str) -> str:
 
 
 def _cut(value: str) -> str:
-    """Return at most `MAX_VALUE` bytes of the value, counted as sent: each byte beyond ASCII takes three."""
+    """Return the value, cut to `MAX_VALUE` bytes as sent: each byte beyond ASCII takes three."""
     rest = MAX_VALUE
     if value.isascii():
         return value[:rest]

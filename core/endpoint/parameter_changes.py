@@ -1,7 +1,7 @@
 """Changes of parameters by `param` lines: name, type, default (comments-22 to comments-25).
 
-The comment is read before composite parameters are expanded. So a line becomes a `ParameterChange`, and the changes are
-applied here in the order of the lines: later lines use the names that earlier lines set.
+The comment is read before composite parameters are expanded. So reading a line only makes a `ParameterChange`, and the
+changes are applied here in the order of the lines: later lines use the names that earlier lines set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _NAME = re.compile(r"[^\W\d][\w$]*|\$\d+")
 
 @dataclass(frozen=True, slots=True)
 class ParameterChange:
-    """The change of one line."""
+    """The change of a parameter by one line. name, type: new ones, or None. defaulted: there is a new `default`; None:
+    NULL."""
 
     line: str
     """The line without secrets, for messages."""
@@ -35,6 +36,7 @@ class ParameterChange:
 
 
 def is_parameter_name(text: str) -> bool:
+    """Return whether a text has the form of a parameter name: an identifier, or `$n`."""
     return _NAME.fullmatch(text) is not None
 
 
@@ -57,7 +59,7 @@ def change_parameters(
 def untyped(
     parameters: tuple[EndpointParameter, ...], routine: Routine, types: Mapping[int, TypeInfo]
 ) -> Iterator[Diagnostic]:
-    """Report parameters of pseudo-types without a declared type: no value of a request can be sent for them."""
+    """Report parameters of pseudo-types without a declared type, for which no value of a request can be sent."""
     if routine.source is not None:
         return
     for parameter in parameters:
@@ -73,6 +75,8 @@ def untyped(
 
 
 class _ParameterEditor:
+    """Applies the changes of one comment to a list of parameters. diagnostics: of changes that are not possible."""
+
     def __init__(
         self,
         parameters: list[EndpointParameter],
@@ -87,6 +91,7 @@ class _ParameterEditor:
         self._naming = naming
 
     def make(self, change: ParameterChange) -> None:
+        """Apply one change to the parameter, or to the fields of the composite, that it names."""
         single = self._single(change.parameter)
         composite = [] if single is not None else self._fields(change.parameter)
         if single is not None:
@@ -97,7 +102,8 @@ class _ParameterEditor:
             self._report(change, f"the routine has no parameter {change.parameter}")
 
     def _single(self, word: str) -> int | None:
-        """Return the index of the parameter, or field of a composite, that the word names, or None."""
+        """Return the index of the parameter, or of the field of a composite, that the word names; None: no such
+        parameter."""
         name = word.lower()
         for index, parameter in enumerate(self.parameters):
             own = parameter.db_name if parameter.attribute is None else parameter.field

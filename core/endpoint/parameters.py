@@ -42,8 +42,8 @@ _TEXTS = frozenset({"text", "varchar", "bpchar", "name", "citext"})
 
 
 def is_textual(oid: int, types: Mapping[int, TypeInfo]) -> bool:
-    """Return whether the type, or the base type of a domain, can hold any text. The cast of a domain does not show
-    it."""
+    """Return whether values of the type can be any text. A domain counts as its base type, which its cast does not
+    show."""
     base = base_of(oid, types)
     return base is not None and base.kind is TypeKind.BASE and base.name in _TEXTS
 
@@ -69,8 +69,11 @@ class ValueReading:
 
 
 def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> ValueReading:
-    """Return how values of a type are read. For domains, arrays and composites are found by their base type, because
-    their values are composed here."""
+    """Return how values of a type are read.
+
+    Domains over arrays and composites are read as their base type, because such values are composed here. camel: names
+    in requests are in camel case.
+    """
     info = base_of(oid, types)
     if info is not None and info.kind is TypeKind.ARRAY:
         element = types.get(info.element)
@@ -88,6 +91,7 @@ def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> ValueReadi
 def kind_and_fields(
     info: TypeInfo | None, types: Mapping[int, TypeInfo], camel: bool
 ) -> tuple[ValueKind, tuple[Field, ...]]:
+    """Return the kind of values of a type, and the fields of a composite."""
     base = base_of(info.oid, types) if info is not None else None
     if base is None or base.kind is not TypeKind.COMPOSITE or not base.attributes:
         return value_kind(info), ()
@@ -213,9 +217,10 @@ def _fields(
 
 
 def claim_segments(parameters: Sequence[EndpointParameter], segments: Sequence[str]) -> tuple[EndpointParameter, ...]:
-    """Mark the parameters that the path supplies: by API name, then database name, in any case (routing-13).
+    """Return the parameters, with those that segments of the path supply marked as such (routing-13).
 
-    A segment without a matching parameter is a wildcard.
+    A segment names its parameter by API name, or else by database name, in any case. A segment without a matching
+    parameter is a wildcard.
     """
     if not segments:
         return tuple(parameters)

@@ -23,13 +23,14 @@ _STATEMENT = re.compile(r"\s*(?:\(\s*)*(?:select|with|values|table|insert|update
 
 @dataclass(frozen=True, slots=True)
 class ResolvedParameter(Record):
-    """One parameter that the database fills."""
+    """A parameter that an SQL expression of the comment fills. sql: the statement with `$n` for values of the
+    request."""
 
     target: int
     """Index of the parameter."""
     sql: str
     typed: str
-    """The same with every value cast to the type of its parameter, for types that PostgreSQL cannot infer."""
+    """The same statement with every value cast to the type of its parameter, for types that PostgreSQL cannot infer."""
     values: tuple[int | None, ...]
     """For `$1` and following: index of a parameter, None for an unknown name, whose value is NULL."""
     line: str
@@ -37,7 +38,7 @@ class ResolvedParameter(Record):
 
 
 def resolved_parameters(endpoint: Endpoint) -> tuple[ResolvedParameter, ...]:
-    """Return the resolved parameters in the order of the comment, without composites, which have no single value."""
+    """Return the resolved parameters in the order of the comment. Fields of composites are left out."""
     targets = {
         parameter.db_name: index for index, parameter in enumerate(endpoint.parameters) if parameter.attribute is None
     }
@@ -50,8 +51,8 @@ def resolved_parameters(endpoint: Endpoint) -> tuple[ResolvedParameter, ...]:
 
 
 def bound_parameters(endpoint: Endpoint) -> tuple[EndpointParameter, ...]:
-    """Return the parameters for binding: those that the service fills are optional, and their values are not
-    checked."""
+    """Return the parameters for binding: those that the service fills are optional texts, so that any value is
+    accepted."""
     targets = unsupplied_parameters(endpoint) | endpoint.outgoing.filled
     return tuple(
         replace(parameter, has_default=True, kind=ValueKind.TEXT, array=False) if index in targets else parameter

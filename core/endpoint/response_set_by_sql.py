@@ -22,12 +22,13 @@ STATUS = "response.status"
 HEADERS = "response.headers"
 
 MARK = b"\x01"
-"""Separator between the body and the settings. JSON never contains it; in other bodies the last two count."""
+"""Separator in front of each setting, behind the body. JSON never contains it; in other bodies, the last two count."""
 
 READ = (
     f"select e'\\x01' || coalesce(current_setting('{STATUS}', true), '')"
     f" || e'\\x01' || coalesce(current_setting('{HEADERS}', true), '')"
 )
+"""Query that returns both settings of the transaction, each behind `MARK`."""
 
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -52,8 +53,9 @@ def status_set_by_sql(text: str) -> int | None:
 
 
 def headers_set_by_sql(text: str) -> list[tuple[str, str]]:
-    """Return the headers of `{"Location": "/x", "Set-Cookie": ["a", "b"]}`, or of a list of such objects, in lower
-    case.
+    """Return the headers, with names in lower case.
+
+    text: JSON such as `{"Location": "/x", "Set-Cookie": ["a", "b"]}`, or a list of such objects.
 
     Raises:
         ResponseSettingError: the text is not such JSON, or a header cannot be sent.
@@ -97,7 +99,7 @@ def without_response_columns(shape: ResultShape, routine: Routine, options: Opti
 
 
 def conditions(endpoint: Endpoint) -> str:
-    """Return the condition after `from f(…)` that sets the settings from the columns of each row. It is true for all
+    """Return the condition after `from f(…)` that copies the columns of each row to the settings. It is true for all
     rows."""
     parts = [
         f"({name} is null or set_config('{setting}', {name}::text, true) is not null)"

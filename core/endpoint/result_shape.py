@@ -108,7 +108,7 @@ def _is_bare(routine: _ReturnProperties, returned: TypeInfo | None, nested: bool
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """The expressions between `select` and `from`."""
+    """Makes the expressions between `select` and `from`, which are the columns of a result."""
 
     types: Mapping[int, TypeInfo]
     camel: bool
@@ -137,6 +137,7 @@ class _Selection:
         return ResultColumn(expression, api_name(column.name, self.camel).encode(), column)
 
     def attribute(self, column: Column) -> ResultColumn:
+        """Return the column for an attribute of the returned row type."""
         return self._whole(column, self._inner(quote_identifier(column.name), column.type_oid))
 
     def _field(self, column: Column, attribute: Attribute) -> ResultColumn:
@@ -171,7 +172,8 @@ def _attributes(
 
 @remembered
 def _wire(columns: Same[tuple[ResultColumn, ...]], known: Same[Mapping[int, TypeInfo]]) -> tuple[int, ...]:
-    """Return the types of result columns. Cached, because the operations on a table share their columns."""
+    """Return the types of result columns in the protocol. Cached, because the operations on a table share their
+    columns."""
     return wire_types(columns.value, known.value)
 
 

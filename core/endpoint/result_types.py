@@ -1,7 +1,7 @@
 """The types of result columns in the protocol, as far as the catalogue shows them.
 
-Content type, keys and rendering of an endpoint depend on them. A result with other types is from a schema that has
-changed since (`ext.rendering.body_writer`).
+Content type, keys and rendering of an endpoint depend on these types. If a result has other types, the schema has
+changed after it was read (`ext.rendering.body_writer`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def _wire_types(columns: tuple[ResultColumn, ...], types: Mapping[int, TypeInfo]
 
 
 def of_any_user_type(shape: ResultShape) -> ResultShape:
-    """Return the shape for another database, where types of the same names have other oids."""
+    """Return the shape with `ANY` in place of types that users have created, because another database has other oids
+    for them."""
     type_oids = (
         None if shape.type_oids is None else tuple(oid if oid < FIRST_USER_OID else ANY for oid in shape.type_oids)
     )
@@ -49,7 +50,7 @@ def of_any_user_type(shape: ResultShape) -> ResultShape:
 
 
 def cast_type(expression: str) -> int:
-    """Return the oid of the type, if the expression ends in a cast to text or an array of it; `ANY` for others."""
+    """Return the oid of the type if the expression ends in a cast to text or to an array of text; otherwise `ANY`."""
     return next((oid for end, oid in _CASTS.items() if expression.endswith(end)), ANY)
 
 
@@ -58,8 +59,11 @@ def _cast(column: ResultColumn) -> int:
 
 
 def column_names(columns: tuple[ResultColumn, ...]) -> tuple[bytes, ...] | None:
-    """Return the names of the result columns for SQL that cannot be changed (files), where the same text may give other
-    columns later (`select *`). None: the service has named the columns."""
+    """Return the names of the result columns of a file; None: the service itself has named the columns in its SQL.
+
+    The SQL of a file cannot be changed, and may give other columns later (`select *`), so that names have to be
+    compared.
+    """
     if not columns or any(column.expression for column in columns):
         return None
     names: list[bytes] = []

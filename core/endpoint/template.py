@@ -1,8 +1,8 @@
 """Annotation values with `{placeholders}`: parsed once, filled for each request (comments-26, comments-27).
 
-`{name}` is the value of a parameter, by its database name, its name in requests or as an attribute of a composite, in
-any case; empty for NULL and for a missing value. `{!name}` is the same; for `{!name:other}`, the text is then `other`.
-All other braces are unchanged.
+`{name}` is replaced by the value of a parameter. Its name is that in the database, that in requests, or that of the
+attribute of a composite, in any case. NULL and a missing value give an empty text. `{!name}` is the same;
+`{!name:other}` gives the text `other` instead of an empty one. All other braces are unchanged.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 ValueOf = Callable[[int], str | None]
-"""Index of a parameter of the endpoint → its text; None for NULL and for a missing value."""
+"""Function from the index of a parameter of the endpoint to its text; None for NULL and for a missing value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placeholder(Record):
+    """A placeholder in a template. fallback: text for NULL and for a missing value."""
+
     index: int
     """Index in `endpoint.parameters`."""
     fallback: str = ""
@@ -33,6 +35,8 @@ class Placeholder(Record):
 
 @dataclass(frozen=True, slots=True)
 class Template(Record):
+    """A text with placeholders: fixed texts and placeholders in their order."""
+
     parts: tuple[str | Placeholder, ...]
     unknown: tuple[str, ...] = ()
     """Names in braces that resemble a parameter name but are not one; they are unchanged."""
@@ -42,25 +46,30 @@ class Template(Record):
         return not any(isinstance(part, Placeholder) for part in self.parts)
 
     def fill(self, value_of: ValueOf, clean: Callable[[str], str] = str) -> str:
-        """Return the text for one request. `clean` makes a value safe for its place."""
+        """Return the text for one request. clean: makes a value safe for its place."""
         return "".join(part if isinstance(part, str) else clean(_text(part, value_of)) for part in self.parts)
 
 
 def parse_template(text: str, names: Mapping[str, int], staying: Container[int] = ()) -> Template:
-    """Return the template of a text. names: from `placeholder_names`. staying: parameters whose placeholders are
-    unchanged if they have no value."""
+    """Return the template of a text.
+
+    names: from `placeholder_names`. staying: indexes of parameters whose placeholders are unchanged without a value.
+    """
     unknown: list[str] = []
     return Template(tuple(_parts(text, names, staying, unknown)), tuple(unknown))
 
 
 def virtual_parameters(parameters: tuple[EndpointParameter, ...]) -> frozenset[int]:
-    """Return the parameters that a file only defines: if a request omits one, its placeholder is unchanged
-    (sql-files-18)."""
+    """Return the indexes of parameters that a file only defines (sql-files-18).
+
+    If a request has no value for such a parameter, its placeholders are unchanged.
+    """
     return frozenset(index for index, parameter in enumerate(parameters) if parameter.virtual)
 
 
 def placeholder_names(parameters: tuple[EndpointParameter, ...]) -> Mapping[str, int]:
-    """Return lower-cased name → index of its parameter. A parameter's own name precedes an attribute of another."""
+    """Return name in lower case → index of its parameter. Names of parameters have precedence over those of
+    attributes."""
     return _placeholder_names(Same(parameters))
 
 

@@ -1,6 +1,6 @@
 """Rules for request values: the check of a rule, and its message to the caller (execution-6 to execution-10).
 
-A rule checks the text of a value as in the request; NULL is None. It does not use the database.
+A rule checks the text of a value as it is in the request, without the database. NULL is None.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ SEARCH_SECONDS = 0.1
 
 
 class RuleType(enum.Enum):
+    """What a rule checks."""
+
     NOT_NULL = "NotNull"
     NOT_EMPTY = "NotEmpty"
     REQUIRED = "Required"
@@ -40,9 +42,10 @@ class RuleType(enum.Enum):
 class Rule(Record):
     """A validation rule.
 
-    message: `{0}` is the database name of the parameter or its name in requests, `{1}` its name in requests, `{2}` the
-    name of the rule. by_database_name: `{0}` is the database name, as in messages of the configuration. least, most:
-    bounds of numbers; None: no bound.
+    message: `{0}` is the name of the parameter, `{1}` its name in requests, `{2}` the name of the rule.
+    by_database_name: `{0}` is the name in the database, as in messages of the configuration; otherwise that in
+    requests. status: of the response. length: bound of a length or a number of items. least, most: bounds of numbers;
+    None: no bound.
     """
 
     name: str
@@ -61,9 +64,11 @@ class Rule(Record):
         return self.type in (RuleType.MIN_ITEMS, RuleType.MAX_ITEMS)
 
     def accepts_count(self, items: int) -> bool:
+        """Return whether an array may have this number of elements."""
         return items >= self.length if self.type is RuleType.MIN_ITEMS else items <= self.length
 
     def accepts(self, text: str | None) -> bool:
+        """Return whether a value is valid. text: as in the request; None: NULL or missing."""
         match self.type:
             case RuleType.NOT_NULL:
                 return text is not None
@@ -92,7 +97,7 @@ class Rule(Record):
         return (self.least is None or number >= self.least) and (self.most is None or number <= self.most)
 
     def refusal(self, db_name: str, api_name: str, message: str | None = None) -> str:
-        """Return the message to the caller. message: of the comment, instead of the rule's own."""
+        """Return the message to the caller. message: that of the comment, instead of the message of the rule."""
         first = db_name if self.by_database_name and message is None else api_name
         message = self.message if message is None else message
         for place, word in (("{0}", first), ("{1}", api_name), ("{2}", self.name)):
@@ -104,7 +109,7 @@ _UNSPECIFIC = "Validation failed for parameter '{0}'"
 
 
 def default_message(kind: RuleType, length: int = 0, least: Decimal | None = None, most: Decimal | None = None) -> str:
-    """Return the message of a configured rule that has none: it states the bounds that the rule checks."""
+    """Return the message of a configured rule without a message. It states the bounds that the rule checks."""
     match kind:
         case RuleType.MIN if least is not None:
             bounds = f"be at least {least:f}"
@@ -150,7 +155,8 @@ def compiled(pattern: str) -> regex.Pattern[str]:
 
 
 def _at_the_end(pattern: str) -> str:
-    """Return the pattern with `$` at its end replaced, because `$` would also match before a line end at the end."""
+    """Return the pattern with another notation for `$` at its end, because `$` also matches in front of a final line
+    end."""
     backslashes = len(pattern) - 1 - len(pattern[:-1].rstrip("\\"))
     if not pattern.endswith("$") or backslashes % 2 or "(?" in pattern:
         return pattern
@@ -177,15 +183,15 @@ BUILT_IN: Mapping[str, Rule] = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A value of an endpoint and its rules. index: into `endpoint.parameters`."""
+    """The rules for one value of an endpoint. index: into `endpoint.parameters`."""
 
     index: int
     rules: tuple[Rule, ...] = field(default_factory=tuple)
 
 
 def checks(endpoint: Endpoint, rules: Mapping[str, Rule]) -> Iterator[Check]:
-    """Yield the checks of an endpoint for the existing rules, in the order in which the comment names the
-    parameters."""
+    """Yield the checks of an endpoint, in the order in which the comment names the parameters. Unknown rules are
+    ignored."""
     rules_by_parameter: dict[int, list[Rule]] = {}
     for name, rule_names in endpoint.options.validations:
         index = validated_parameter(endpoint, name)
@@ -199,9 +205,10 @@ def checks(endpoint: Endpoint, rules: Mapping[str, Rule]) -> Iterator[Check]:
 
 
 def validated_parameter(endpoint: Endpoint, name: str) -> int | None:
-    """Return the index of a parameter by database or request name, compared exactly, or None.
+    """Return the index of a parameter by its name in the database or in requests, compared exactly; None: no such
+    parameter.
 
-    For the name of a composite, return its first field.
+    For the name of a composite, it is the index of its first field.
     """
     for index, parameter in enumerate(endpoint.parameters):
         if name in (parameter.field or parameter.db_name, parameter.api_name):

@@ -26,18 +26,19 @@ class Fault:
 
     @property
     def redacted(self) -> Fault:
-        """The redacted fault: without the value, for `sensitive` endpoints."""
+        """The fault without the value, for `sensitive` endpoints."""
         if not self.invalid_value:
             return self
         return Fault(self.parameter, self.path, f"parameter '{self.path}': the value cannot be used")
 
     @property
     def members(self) -> dict[str, str]:
+        """The members of a JSON object that describes the fault."""
         return {"parameter": self.parameter, "path": self.path, "message": self.message}
 
 
 class BindingError(Exception):
-    """The request cannot be bound. `status` follows binding-25 and binding-26; `detail` is for the caller."""
+    """The values of a request cannot be bound. Becomes the response to the caller (binding-25, binding-26)."""
 
     def __init__(
         self, status: int, detail: str, parameter: str | None = None, faults: Sequence[Fault] | None = None
@@ -59,7 +60,7 @@ class BindingError(Exception):
         return cls(status, f"{first.message}{more}", faults=listed)
 
     def redacted(self) -> BindingError:
-        """Return the redacted error, which contains no values."""
+        """The same error without values of the request."""
         faults = [fault.redacted for fault in self.faults]
         same = len(faults) == 0 or faults[0].message == self.faults[0].message
         return BindingError(self.status, self.detail if same else faults[0].message, faults=faults)

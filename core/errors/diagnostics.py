@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A message about a database object or a file."""
+    """A message to the operator about a database object or a file."""
 
     object: str
     """Name of the object: `shop.find_parcels(integer)`."""
@@ -23,7 +23,7 @@ class Diagnostic:
     """Not a mistake, but information: logged once at the level Information."""
 
     left_out: int = 0
-    """Number of objects that are not served because of it; they are counted and listed as left out."""
+    """Number of objects that are not served because of the mistake; they are counted and listed as left out."""
 
     switched: bool = False
     """A configuration key is the cause and the remedy for all objects, so that `gathered` merges these diagnostics."""
@@ -40,9 +40,10 @@ MOST_NAMED = 20
 
 
 def gathered(diagnostics: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """Yield each diagnostic once; those of one configuration key about more than `FEW` objects are merged into one.
+    """Yield the diagnostics, each only once. Those with one configuration key as cause are merged if they are more than
+    `FEW`.
 
-    The merged diagnostic names the objects and has the position of the first one. Mistakes in comments stay separate.
+    A merged diagnostic names the objects and has the position of the first one. Mistakes in comments stay separate.
     """
     alike: dict[Hashable, list[Diagnostic]] = {}
     for diagnostic in dict.fromkeys(diagnostics):

@@ -57,6 +57,8 @@ class Disclosure:
     """Include names of constraints, tables and columns."""
 
     def title(self, error: DatabaseError) -> str:
+        """Return the title of the problem document: the message of the error, or a general text about a violated
+        constraint."""
         if error.raised or self.names or not error.sqlstate.startswith(_INTEGRITY):
             return error.message
         if error.sqlstate == _NOT_NULL and error.column:
@@ -64,9 +66,13 @@ class Disclosure:
         return _INTEGRITY_TITLES.get(error.sqlstate, _OTHER_INTEGRITY_TITLE)
 
     def detail(self, error: DatabaseError) -> str:
+        """Return the detail of the problem document: the DETAIL of a RAISE, if the client may see it, else the
+        SQLSTATE."""
         return error.detail if error.detail and error.raised and self.raised_details else error.sqlstate
 
     def others(self, error: DatabaseError) -> dict[str, object]:
+        """Return further members of the problem document, as far as the client may see them: `hint`, `sqlstate`,
+        names."""
         members: dict[str, object] = {}
         if error.raised and self.raised_details:
             members |= {"hint": error.hint} if error.hint else {}
@@ -76,10 +82,8 @@ class Disclosure:
 
 @dataclass(frozen=True, slots=True)
 class ErrorMapping:
-    """The response to one SQLSTATE.
-
-    None: the server's message as title, the SQLSTATE as detail, the status's default type.
-    """
+    """The response to one SQLSTATE. title, detail: None: from the error (`Disclosure`). type_url: None: that of the
+    status."""
 
     status: int
     title: str | None = None
@@ -87,6 +91,7 @@ class ErrorMapping:
     type_url: str | None = None
 
     def problem(self, error: DatabaseError, disclosure: Disclosure) -> Problem:
+        """Return the problem of an error with this mapping."""
         return Problem(
             self.status,
             self.detail or disclosure.detail(error),
@@ -127,8 +132,10 @@ BUILT_IN_CODES: Mapping[str, ErrorMapping] = {
 
 
 FAULTS_OF_VALUES: Mapping[str, ErrorMapping] = {code: BUILT_IN_CODES[code] for code in (*_CONFLICTS, *_UNFIT)}
-"""Mappings for uses without an error policy: a value that cannot be converted or that violates a constraint is an error
-of the request, never 500 (issue 14.11)."""
+"""Mappings for uses without an error policy.
+
+A value that cannot be converted or that violates a constraint is an error of the request, and never gives 500.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +150,7 @@ class ErrorPolicy:
     disclosure: Disclosure = Disclosure()
 
     def maps(self, sqlstate: str) -> bool:
-        """Return whether the SQLSTATE has a response of its own; such an error is not retried."""
+        """Return whether the policy has a response for the SQLSTATE; such an error is not retried."""
         return sqlstate in self.codes or sqlstate == QUERY_CANCELED or _STATUS_IN_CODE.fullmatch(sqlstate) is not None
 
     def problem(self, error: DatabaseError) -> Problem:
@@ -158,14 +165,15 @@ class ErrorPolicy:
         return self.unmapped(error)
 
     def unmapped(self, error: DatabaseError) -> Problem:
-        """Return the 500 of an error that no policy maps."""
+        """Return the problem with status 500 of an error that no policy maps."""
         title = f"{error.sqlstate}: {self.disclosure.title(error)}"
         return Problem(500, self.disclosure.detail(error), title=title, others=self.disclosure.others(error))
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicies:
-    """The configured policies by name. An unknown name maps nothing, since no policy inherits from another one."""
+    """The configured policies by name. A policy with an unknown name maps nothing, since no policy inherits from
+    another one."""
 
     named: Mapping[str, ErrorPolicy] = field(default_factory=lambda: {"Default": ErrorPolicy()})
     default: str = "Default"
@@ -173,4 +181,5 @@ class ErrorPolicies:
     disclosure: Disclosure = Disclosure()
 
     def of(self, name: str | None) -> ErrorPolicy:
+        """Return the policy of this name; None: the default policy."""
         return self.named.get(name or self.default) or ErrorPolicy({}, self.timeout, self.disclosure)

@@ -72,7 +72,7 @@ TITLES: Mapping[int, str] = {
 
 
 class Problem(Exception):
-    """An error response, or another response that is not the result of the routine.
+    """An error response, or another response that is not the result of the routine. Raised by steps.
 
     headers: further response headers, as (name, value). others: further members of the body (RFC 9457, 3.2).
     """
@@ -117,13 +117,13 @@ class Problem(Exception):
 
 
 def unbound(error: BindingError) -> Problem:
-    """Return the problem of a binding error with all faults, so that the caller can correct them at once."""
+    """Return the problem of a binding error. It lists all faults, so that the caller can correct them at once."""
     faults = [fault.members for fault in error.faults]
     return Problem(error.status, error.detail, others={"errors": faults} if faults else {})
 
 
 def unauthorized(challenge: str, detail: str) -> Problem:
-    """Return a 401 with the challenge that RFC 9110 section 11.6.1 requires."""
+    """Return the problem of a 401 with the challenge that RFC 9110 section 11.6.1 requires."""
     return Problem(401, detail, headers=(("www-authenticate", challenge),))
 
 
@@ -132,5 +132,5 @@ class UnavailableError(Problem):
 
 
 def unavailable(detail: str, retry_after: int = 1) -> UnavailableError:
-    """Return a 503 with `Retry-After` in seconds."""
+    """Return the problem of a 503 with `Retry-After` in seconds."""
     return UnavailableError(503, detail, headers=(("retry-after", str(retry_after)),))

@@ -12,6 +12,8 @@ ABSENT_STATUSES = (404, 400, 422)
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
+    """How requests with invalid values, or with missing or unknown names, are refused."""
+
     absent: int = 404
     """Status for missing or unknown names (binding-25, binding-26)."""
     ignores_unknown_parameters: bool = False
@@ -21,8 +23,10 @@ class Refusals:
     value gives 500; the values of a repeated key are joined."""
 
     def error(self, faults: Sequence[Fault], *, in_json: bool) -> BindingError:
-        """Return the error for faults of a request. Names precede values: a value may be wrong because it was meant for
-        another name."""
+        """Return the error for faults of a request.
+
+        Faults of names precede those of values, because a value may be wrong as it was meant for another name.
+        """
         first = next((fault for fault in faults if not fault.invalid_value), None)
         if first is not None:
             return BindingError.of(self.absent, faults, first)

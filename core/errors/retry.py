@@ -42,4 +42,5 @@ class RetryStrategies(Record):
     default: RetryStrategy | None = None
 
     def of(self, name: str | None) -> RetryStrategy | None:
+        """Return the strategy of this name, or the default. None: no command is retried."""
         return self.default if name is None else self.named.get(name, self.default)

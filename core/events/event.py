@@ -19,14 +19,17 @@ class HintError(ValueError):
 
 
 class Event(NamedTuple):
-    """An event for subscribers. Its fields are texts and lists, because it is sent between processes as JSON."""
+    """An event for subscribers. Its fields are texts and lists, because it is sent between processes as JSON.
+
+    audience: value of an `Audience`. message: text of the notice, or payload of the notification.
+    """
 
     message: str
     execution: str = ""
     """Execution id. Empty: for all subscribers, whatever execution they have requested."""
     audience: str = Audience.ALL.value
     names: Sequence[str] = ()
-    """Values as of `authorize`, any of which suffices. AUTHORIZE without values: every signed-in user."""
+    """Values as in `authorize`, of which a subscriber needs one. AUTHORIZE without values: every signed-in user."""
     channel: str = ""
     """Channel of PostgreSQL, for a notification. Empty: the event is from a notice."""
     tenant: str = ""
@@ -35,20 +38,23 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """The audience of the events of one endpoint, and the authorization for calling the endpoint itself."""
+    """Makes the events of one endpoint. audience, names: of its events. roles: those that may call the endpoint
+    itself."""
 
     audience: Audience
     names: tuple[str, ...]
     closed: bool
-    """Whether only signed-in users may call it."""
+    """Whether only signed-in users may call the endpoint."""
     roles: tuple[str, ...]
 
     def event(self, message: str, hint: str | None, execution: str) -> Event:
-        """Make an event from a notice. The words of its HINT take precedence over the endpoint's own (events-11 to
+        """Return the event for a notice. If the notice has a HINT, its words replace audience and names (events-11 to
         events-13).
 
+        execution: id of the execution that has raised the notice; empty: none.
+
         Raises:
-            HintError: its first word is no audience.
+            HintError: the first word of the HINT is no audience.
         """
         audience, names = self.audience, self.names
         if hint and (words := _words(hint)):
@@ -84,8 +90,9 @@ def _audience(words: list[str]) -> tuple[Audience, tuple[str, ...]]:
 class Viewer:
     """The subscriber of a stream: the requested execution, the user, and the tenant (empty: of none).
 
-    channel: of a stream of notifications. filters: member of the payload, a JSON object, and the claim that must have
-    its value. key: equal for viewers that see the same events. roles_match_users: as in `RequiredRoles`.
+    channel: of a stream of notifications; empty: the stream has events. filters: pairs of a member of the payload, a
+    JSON object, and the claim that must have its value. key: equal for viewers that see the same events.
+    roles_match_users: as in `RequiredRoles`.
     """
 
     __slots__ = ("_filters", "_roles_match_users", "channel", "execution", "key", "tenant", "user")
@@ -113,6 +120,7 @@ class Viewer:
         self._roles_match_users = roles_match_users
 
     def may_see(self, event: Event) -> bool:
+        """Return whether the subscriber may receive the event."""
         if event.channel != self.channel or (event.tenant and event.tenant != self.tenant):
             return False
         if self._filters and not self._fits(event.message):
@@ -128,18 +136,15 @@ class Viewer:
         return _access(tuple(event.names), self._roles_match_users).admits(self.user)
 
     def _fits(self, payload: str) -> bool:
-        """Whether the payload passes the filters. A payload without the member is shown to no subscriber, as it cannot
-        be assigned.
-        """
+        """Return whether the payload passes the filters. A payload without the member passes for no subscriber."""
         members = _members(payload)
         return all(_text(members.get(member)) in values for member, values in self._filters)
 
 
 @lru_cache(maxsize=16)
 def _members(payload: str) -> dict[str, object]:
-    """Return the members of a JSON object, or none for other JSON. Cached, as the same payload is checked for each
-    viewer.
-    """
+    """Return the members of a JSON object; none for other texts. Cached, as the same payload is checked for each
+    viewer."""
     try:
         read = orjson.loads(payload)
     except orjson.JSONDecodeError:

@@ -33,8 +33,6 @@ def _ends(word: str) -> bool:
 class EventOptions:
     """Options of server-sent events; times in seconds, sizes in bytes."""
 
-    """Options of server-sent events."""
-
     after_commit: bool = flag(
         "AfterCommit",
         False,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 Position = Mapping[str, int]
+"""Id of a publishing host → number of the last event from this host."""
 
 MOST_ORIGINS = 64
 """Maximum number of hosts in a position. Those that have not published for the longest time are omitted first."""
@@ -29,7 +30,7 @@ def read_position(text: str) -> dict[str, int]:
 
 
 def advance(position: dict[str, int], origin: str, number: int) -> None:
-    """Record that `origin` has published its event of this number."""
+    """Record in `position` that `origin` has published its event with this number."""
     if origin not in position and len(position) >= MOST_ORIGINS:
         del position[next(iter(position))]
     else:

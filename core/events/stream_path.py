@@ -14,9 +14,9 @@ def level_of(events: Events, default: NoticeLevel) -> NoticeLevel:
 
 
 def stream_path(endpoint: Endpoint, default: NoticeLevel) -> str | None:
-    """Return the path of the stream, or None if the endpoint has none.
+    """Return the path of the stream of an endpoint; None: it has no stream.
 
-    The path of the annotation is appended to that of the endpoint, unless it begins with it already.
+    The path of the annotation is appended to that of the endpoint, unless it already begins with that path.
     """
     events = endpoint.options.events
     if events is None or not events.subscribe:
@@ -32,8 +32,9 @@ _SEGMENT = re.compile(r"/\{[^{}/]*?(\??)\}(?=/|$)")
 
 
 def with_parameters(paths: Iterable[str]) -> tuple[re.Pattern[str], tuple[str, ...]] | None:
-    """Return a pattern for request paths of streams with path parameters, and these paths by number of the group that
-    matches, from 1. None if no path has parameters.
+    """Return a pattern for request paths of all streams with path parameters, and the paths of these streams.
+
+    The n-th group of the pattern, from 1, matches requests for the n-th path. None: no path has parameters.
 
     A parameter matches any text: a stream is not a topic, so its value selects nothing. Upper and lower case differ, as
     in all paths of streams.

@@ -13,7 +13,8 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def event_text(message: str, event_id: str = "") -> bytes:
-    """Return the text of an event: `data: ` for each line of the message, then an empty line."""
+    """Return the text of an event: `id: ` if there is an id, `data: ` for each line of the message, then an empty
+    line."""
     if "\n" in message or "\r" in message:
         message = "\ndata: ".join(_LINE_END.split(message))
     if event_id:
@@ -32,5 +33,5 @@ def retry_text(milliseconds: int) -> bytes:
 
 
 def id_text(event_id: str) -> bytes:
-    """Return the text that sets the position of a client that has not received an event yet."""
+    """Return the text that gives a position in the stream to a client that has not received an event yet."""
     return f"id: {event_id}\n\n".encode()

@@ -26,7 +26,7 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
 """Names of the formats, and their media types."""
 _JSON = "application/json"
 _TABLES = ("excel", "parquet")
-"""Formats that are made like those of `table_format`."""
+"""Formats that are written by the same renderers as those of `table_format`."""
 
 
 def _known_format(text: str) -> str:
@@ -38,7 +38,7 @@ def _known_format(text: str) -> str:
 
 @section("Exports", "Rows of JSON endpoints as CSV, JSON lines, spreadsheets or Parquet, if requests ask for them.")
 class ExportOptions(Record):
-    """Options of exports. formats: those that are offered. parameter: name in the query string; empty: none."""
+    """Options of exports. formats: those that are offered. parameter: its name in the query string; empty: none."""
 
     enabled: bool = flag("Enabled", False, "Offer exports of all endpoints that return a set of rows.")
     formats: tuple[str, ...] = texts(
@@ -60,7 +60,7 @@ class ExportOptions(Record):
     )
 
     def of(self, endpoint: Endpoint) -> tuple[str, ...]:
-        """Return the formats in which the result of an endpoint can be exported."""
+        """Return the formats in which the result of an endpoint can be exported; empty: in none."""
         options, shape = endpoint.options, endpoint.shape
         if shape.path is not ResultPath.ROWS or not shape.is_set or not shape.named or not shape.columns:
             return ()
@@ -77,13 +77,14 @@ class ExportOptions(Record):
         return tuple(name for name in self.formats if name == "jsonl" or not options.nested)
 
     def by_parameter(self, endpoint: Endpoint) -> bool:
-        """Return whether requests choose by the parameter: not if the endpoint has one with this name."""
+        """Return whether requests may choose by the parameter. They may not if the endpoint has a parameter with this
+        name."""
         names = {item.api_name.lower() for item in endpoint.parameters}
         return bool(self.parameter) and self.parameter.lower() not in names
 
 
 def exported(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
-    """Return a copy of the endpoint whose response is a file in one format. name: one of `FORMATS`."""
+    """Return a copy of the endpoint whose response is a file in one format. name: a key of `FORMATS`."""
     options = endpoint.options
     routine = endpoint.routine.name.strip('"')
     headers = tuple(item for item in options.headers if item[0].lower() not in ("content-type", "content-disposition"))
@@ -107,14 +108,14 @@ def with_exports(endpoint: Endpoint) -> Endpoint:
 
 
 def export_tables(name: str, formats: TableFormats) -> TableFormats:
-    """Return the table formats with the one of this name: spreadsheets or Parquet."""
+    """Return the table formats with a format named `name`: spreadsheets or Parquet."""
     if name == "parquet":
         return TableFormats(parquet=name)
     look = Workbooks() if formats.excel is None else formats.excel[1]
     return TableFormats(excel=("excel", look))
 
 
-def chosen(accept: str, formats: tuple[str, ...]) -> tuple[str, str] | None:
+def preferred_format(accept: str, formats: tuple[str, ...]) -> tuple[str, str] | None:
     """Return name and media type of the format that a client prefers to JSON; None: JSON."""
     weights = dict(_weights(accept))
     best, best_weight = None, max(weights.get(_JSON, 0.0), weights.get("application/*", 0.0), weights.get("*/*", 0.0))

@@ -80,13 +80,15 @@ class TableFormatOptions:
 
 @dataclass(frozen=True, slots=True)
 class TableFormats(Record):
-    """The configured formats: their names in `table_format`, which are compared exactly, and options. Both None: the
-    feature is off."""
+    """The configured formats: pairs of the name in `table_format`, which is compared exactly, and the options.
+
+    html, excel: None: the format is off.
+    """
 
     html: tuple[str, HtmlTables] | None = None
     excel: tuple[str, Workbooks] | None = None
     parquet: str | None = None
-    """Only for exports."""
+    """Name of the format Parquet, for exports only; None: off."""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -103,8 +105,10 @@ EXCEL = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
 
 def media_types(endpoint: Endpoint, formats: TableFormats) -> tuple[str, ...]:
-    """Return the media types that an endpoint may send besides JSON, or instead of it if its format is fixed. Empty:
-    JSON only."""
+    """Return the media types that an endpoint may send besides JSON, or instead of JSON if its format is fixed.
+
+    Empty: JSON only.
+    """
     table_format = endpoint.options.table_format
     if table_format is None or endpoint.table_shape is None:
         return ()
@@ -114,7 +118,7 @@ def media_types(endpoint: Endpoint, formats: TableFormats) -> tuple[str, ...]:
 
 
 def has_fixed_format(endpoint: Endpoint) -> bool:
-    """Whether `table_format` contains no placeholder, so that a request cannot choose the format."""
+    """Return whether `table_format` contains no placeholder, so that a request cannot choose the format."""
     template = parse_template(endpoint.options.table_format or "", placeholder_names(endpoint.parameters))
     return template.is_fixed
 
@@ -123,7 +127,7 @@ _OTHER_RESULTS = {ResultPath.VOID: "nothing", ResultPath.OBJECT: "one JSON objec
 
 
 def table_diagnostics(endpoint: Endpoint, formats: TableFormats) -> Iterator[Diagnostic]:
-    """Yield diagnostics if `table_format`, `excel_file_name` or `excel_sheet` have no effect (formats-2)."""
+    """Yield diagnostics about `table_format`, `excel_file_name` or `excel_sheet` without effect (formats-2)."""
     keys = formats.keys
     if not keys:
         return

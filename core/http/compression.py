@@ -13,7 +13,7 @@ IDENTITY = "identity"
 
 @section("ResponseCompression", "Compression of responses.")
 class ResponseCompression:
-    """Keys of `Compression`."""
+    """The keys of response compression."""
 
     enabled: bool = flag("Enabled", False, "Compress responses for clients that accept it.")
     https: bool = flag("EnableForHttps", False, "Compress over https too.")
@@ -50,7 +50,8 @@ class ResponseCompression:
 class Compression:
     """Options of compression.
 
-    codings: enabled codings, `br` and `gzip`, the preferred one first. effort: for each, the level of its library.
+    codings: enabled codings, `br` and `gzip`, the preferred one first. effort: for each coding, the level of its
+    library. include, exclude: patterns of media types. https: compress over https too.
     """
 
     codings: tuple[str, ...]
@@ -62,7 +63,7 @@ class Compression:
     def fits(self, content_type: str) -> bool:
         """Return whether responses of the media type are compressed.
 
-        An exact entry has precedence over `text/*`, that over `*/*`; of equal entries the excluding one counts.
+        An exact entry has precedence over `text/*`, and that over `*/*`. Of equal entries, the excluding one applies.
         """
         media_type = content_type.partition(";")[0].strip().lower()
         for name in (media_type, f"{media_type.partition('/')[0]}/*", "*/*"):
@@ -84,6 +85,7 @@ class Compression:
         return None if best == IDENTITY else best
 
     def level(self, coding: str) -> int:
+        """Return the level of the coding's library."""
         return self.effort[self.codings.index(coding)]
 
 

@@ -36,7 +36,7 @@ def _exposed(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 @section("Cors", "Calls from pages of other origins.")
 class Cors:
-    """The policy of the service. If a list is None, all values are allowed."""
+    """The policy of the service for pages of other origins. If a list is None, all values are allowed."""
 
     enabled: bool = flag("Enabled", False, "Allow calls from other origins, and answer their preflights.")
     origins: frozenset[str] | None = texts("AllowedOrigins", (), "Origins that may call; `*` is any.", convert=_origins)
@@ -65,9 +65,10 @@ class Cors:
             )
 
     def actual(self, origin: str | None) -> Fields:
-        """Return the headers for a response that is not a preflight. origin: the header `Origin`, or None.
+        """Return the headers for a response that is not a preflight. origin: the header `Origin`; None: the request has
+        none.
 
-        If the response depends on the origin, `Vary` says so also for requests without `Origin`: a cache must not
+        If the response depends on the origin, `Vary` names it also for requests without `Origin`: a cache must not
         return the response for one origin to another.
         """
         fields: Fields = [] if self.origins is None else [("vary", "Origin")]
@@ -96,6 +97,7 @@ class Cors:
         return self.origins is None or origin in self.origins
 
     def _origin(self, origin: str) -> Fields:
+        """Return the headers that allow the origin."""
         fields = [("access-control-allow-origin", ANY if self.origins is None else origin)]
         if self.credentials:
             fields.append(("access-control-allow-credentials", "true"))

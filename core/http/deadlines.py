@@ -64,9 +64,11 @@ def seconds_left(name: str, value: str, now: float) -> float | None:
 
 
 def time_left(name: str, value: str, seconds: float) -> str:
-    """Return the value of the header `name` for another service, which has `seconds` left.
+    """Return the value of the header `name` for another service, which has `seconds` left. value: as the client has
+    sent it.
 
-    A whole number stays one, as some services understand nothing else. A point in time is passed on unchanged.
+    A whole number stays a whole number, as some services understand nothing else. A point in time is passed on
+    unchanged.
     """
     whole = max(1, math.ceil(seconds * 1000))
     match name:
@@ -111,3 +113,4 @@ FORMS: Mapping[str, Callable[[str, float], float | None]] = {
     "x-envoy-expected-rq-timeout-ms": _milliseconds,
     "deadline": _moment,
 }
+"""Header in lower case → function that returns the seconds left, from the value and the time; None: malformed."""

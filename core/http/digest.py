@@ -9,13 +9,14 @@ import re
 _MEMBER = re.compile(r"\s*(?P<name>[a-z*][a-z0-9_\-.*]*)\s*=\s*:(?P<value>[A-Za-z0-9+/=]*):\s*")
 
 ALGORITHMS = {"sha-256": "sha256", "sha-512": "sha512"}
-"""Algorithms that are still secure, with their names in hashlib; the best is the last."""
+"""Algorithms that are still secure, with their names in hashlib. The best one is the last."""
 
 
 def announced_digest(header: str) -> tuple[str, bytes] | None:
-    """Return the name in hashlib and the value of the best hash, or None if the header has no known algorithm.
+    """Return the name in hashlib and the value of the best hash; None: the header has no known algorithm and is
+    ignored.
 
-    A header without a known algorithm is to be ignored. Raises `ValueError` if the header is malformed.
+    Raises `ValueError` if the header is malformed.
     """
     result: dict[str, bytes] = {}
     for member in header.split(","):

@@ -63,11 +63,15 @@ def entity_tag(modified: int, size: int) -> str:
 
 
 def last_modified(seconds: float) -> str:
+    """Return a time as an HTTP date. seconds: since 1970."""
     return formatdate(int(seconds), usegmt=True)
 
 
 def is_unchanged(tag: str, modified: float, if_none_match: str | None, if_modified_since: str | None) -> bool:
-    """Return whether the response is 304. With If-None-Match the date does not count (RFC 9110, 13.2.2)."""
+    """Return whether the response is 304. If there is If-None-Match, the date is not compared (RFC 9110, 13.2.2).
+
+    tag, modified: of the file; modified in seconds since 1970.
+    """
     if if_none_match is not None:
         tags = (each.strip().removeprefix("W/") for each in if_none_match.split(","))
         return if_none_match.strip() == "*" or tag in tags
@@ -86,12 +90,13 @@ class UnsatisfiableError(ValueError):
 
 
 def byte_range(header: str | None, if_range: str | None, tag: str, date: str, size: int) -> tuple[int, int] | None:
-    """Return the first byte and the one behind the last, or None for the whole file.
+    """Return the offset of the first byte and the offset behind the last one; None: the whole file.
 
-    Several ranges and malformed headers lead to the whole file.
+    Several ranges and malformed headers lead to the whole file. tag, date: entity tag and date of the file, with which
+    `if_range` is compared. size: of the file in bytes.
 
     Raises:
-        UnsatisfiableError: 416.
+        UnsatisfiableError: the range begins behind the end of the file.
     """
     if header is None or (if_range is not None and if_range not in (tag, date)):
         return None

@@ -31,7 +31,7 @@ _HOST_PATTERN = re.compile(r"\*|(?:\*\.)?[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 
 
 def host_pattern(text: str) -> str:
-    """Return the pattern of hosts if a host can match it. Raises ValueError."""
+    """Return the pattern if hosts can match it. Raises ValueError."""
     if not is_host_pattern(text):
         raise ValueError(f"{text!r} is no host; shop.example, *.shop.example, [::1] and * are, without port")
     return text
@@ -53,7 +53,7 @@ def _known_network(text: str) -> Network:
 
 @section("ForwardedHeaders", "Headers with which a reverse proxy describes the client.")
 class Forwarding:
-    """The options that decide which forwarded headers count (server-6 to server-8, server-10)."""
+    """The options that decide which forwarded headers are used (server-6 to server-8, server-10)."""
 
     enabled: bool = flag("Enabled", False, "Trust X-Forwarded-For, -Proto and -Host.")
     limit: int | None = integer(
@@ -82,7 +82,10 @@ class Forwarding:
     )
 
     def trusts(self, peer: Address | None, *, local: bool = False) -> bool:
-        """Return whether a peer is a trusted proxy. local: it is connected by a Unix socket, which has no address."""
+        """Return whether a peer is a trusted proxy.
+
+        peer: None: its address is unknown. local: it is connected by a Unix socket, which has no address.
+        """
         if self.all_trusted:
             return True
         if not self.proxies and not self.networks:
@@ -92,11 +95,13 @@ class Forwarding:
 
 @dataclass(frozen=True, slots=True)
 class Client:
+    """Address, scheme and host with which a client has sent its request."""
+
     address: str | None
     """None: unknown, as on a Unix socket."""
     scheme: str
     host: str | None
-    """The forwarded host. None: that of the request counts."""
+    """The forwarded host. None: the host of the request is valid."""
 
 
 def parse_address(text: str) -> Address | None:
@@ -121,8 +126,8 @@ def parse_address(text: str) -> Address | None:
 def is_address(authority: str) -> bool:
     """Return whether the host of `authority` is `localhost` or an address.
 
-    Pages of other sites cannot reach this service by such a host. They have a domain name, and the owner of a name can
-    point it at any address (DNS rebinding).
+    Pages of other sites cannot reach this service by such a host. They have a domain name, whose owner can point it at
+    any address (DNS rebinding).
     """
     return authority.partition(":")[0].lower() == "localhost" or parse_address(authority) is not None
 
@@ -154,9 +159,9 @@ def client_of(options: Forwarding, values: Callable[[str], Sequence[str]], peer:
 
 
 def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: str, scheme: str) -> Fields:
-    """Return the headers of a request after the forwarded headers were applied.
+    """Return the headers of a request as routines see them, after the forwarded headers were applied.
 
-    Entries that count are removed from `X-Forwarded-*`, and the values that they replace are in `X-Original-*`
+    Entries that are used are removed from `X-Forwarded-*`. The values that they replace are in `X-Original-*`
     (server-9).
     """
     sent = [(name.lower(), value) for name, value in fields]
@@ -181,14 +186,17 @@ def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: s
 
 @dataclass(frozen=True, slots=True)
 class _WalkResult:
+    """What trusted proxies have written into the forwarded headers."""
+
     client: Client
     entries: int
-    """Number of entries that count, beginning with that of the nearest proxy."""
+    """Number of entries that are used, beginning with that of the nearest proxy."""
     replaced: tuple[bool, bool, bool]
     """Whether address, scheme and host come from a header."""
 
 
 def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> _WalkResult:
+    """Return the client that the entries of trusted proxies describe, read from the nearest proxy outwards."""
     current = parse_address(peer)
     address, host = None if current is None else str(current), None
     if not options.enabled:
@@ -223,8 +231,9 @@ def _allowed(hosts: Sequence[str], host: str) -> bool:
 
 
 def is_allowed(hosts: Sequence[str], host: str) -> bool:
-    """Return whether the list allows the host: `*` matches any host, `*.zone.example` the hosts below; an empty list
-    allows all.
+    """Return whether the list allows the host.
+
+    `*` matches any host, `*.zone.example` the hosts below `zone.example`; an empty list allows all hosts.
     """
     bare = (host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]).lower()
     return not hosts or any(_fits(pattern.lower(), bare) for pattern in hosts)

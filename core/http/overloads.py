@@ -11,7 +11,7 @@ from rowcall.core.errors.diagnostics import Diagnostic
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """The facts of an endpoint that the selection needs."""
+    """The facts of an endpoint of a route that the selection of an overload needs."""
 
     names: frozenset[str]
     """API names of all request values."""
@@ -24,6 +24,7 @@ class Candidate:
 
     @classmethod
     def of(cls, parameters: Sequence[EndpointParameter]) -> Candidate:
+        """Return the candidate of an endpoint with these parameters."""
         return cls(
             frozenset(parameter.api_name for parameter in parameters),
             frozenset(parameter.api_name for parameter in parameters if _is_required(parameter)),
@@ -32,27 +33,32 @@ class Candidate:
         )
 
     def spread(self, keys: frozenset[str]) -> frozenset[str]:
-        """Return the keys of single values: the name of a composite parameter is replaced by those of its fields."""
+        """Return the keys of single values: the name of a composite parameter is replaced by the names of its
+        fields."""
         objects = keys & self.groups.keys()
         return (keys - objects).union(*(self.groups[key] for key in objects)) if objects else keys
 
     def hides(self, other: Candidate) -> bool:
-        """Return whether this candidate, if it is checked first, is selected for each request that fits the other."""
+        """Return whether this candidate, if it is checked first, is selected for each request that fits the other
+        one."""
         return self.total == other.total and self.names == other.names and self.required <= other.required
 
     def knows(self, keys: frozenset[str]) -> bool:
+        """Return whether each key names a value."""
         return keys <= self.names
 
     def fits(self, keys: frozenset[str]) -> bool:
+        """Return whether the endpoint can be called with these keys."""
         return self.required <= keys <= self.names
 
 
 def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int) -> int:
-    """Return the index of the candidate to call. If none fits, it is 0, the primary one.
+    """Return the index of the candidate to call. If no candidate fits, it is 0, the primary one.
+
+    A candidate is selected if it has exactly as many parameters as the request has values and can be called with its
+    keys. If there is none, one that can be called with these keys is selected, then one with as many parameters.
 
     keys: of the query or the body. path_count: number of parameters in the template of the route, with optional ones.
-    First choice is a candidate that has exactly as many parameters and can be called with these keys, then any that
-    can be called with them.
     """
     written = frozenset(keys)
     values = [(candidate, candidate.spread(written)) for candidate in candidates]
@@ -72,8 +78,9 @@ def choose(candidates: Sequence[Candidate], keys: Iterable[str], path_count: int
 
 
 def hidden(endpoints: Sequence[Endpoint]) -> Iterator[tuple[int, Diagnostic]]:
-    """Yield index and diagnostic of each endpoint of a route that no request reaches, because a later one has the same
-    parameters (8, rule 4).
+    """Yield index and diagnostic of each endpoint of a route that no request reaches (routing-19).
+
+    The reason is that a later endpoint of the route has the same parameters.
     """
     candidates = [Candidate.of(endpoint.parameters) for endpoint in endpoints]
     for index, endpoint in enumerate(endpoints):

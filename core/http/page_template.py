@@ -30,7 +30,7 @@ def json_text(value: object) -> bytes:
 
 
 class PageTemplate:
-    """A page, split at its placeholders."""
+    """A page that was split at its placeholders once, and is filled for each request."""
 
     def __init__(self, text: bytes) -> None:
         self._pieces: list[tuple[bytes, bytes, bytes | None, bytes]] = []
@@ -45,8 +45,10 @@ class PageTemplate:
         self._rest = text[end:]
 
     def fill(self, values: Mapping[bytes, bytes], real: frozenset[bytes] | set[bytes]) -> bytes:
-        """Return the page with values. values: by name. real: names whose values are not empty; for the other names the
-        default of the placeholder is inserted.
+        """Return the page with values in place of its placeholders.
+
+        values: JSON by name; other placeholders are unchanged. real: names whose values are not empty; for other names,
+        the default of the placeholder is inserted, if it has one.
         """
         parts: list[bytes] = []
         for text, name, instead, spelled in self._pieces:

@@ -38,9 +38,9 @@ class Route:
     parameters: tuple[tuple[int, str], ...]
     """Index and name of the segments that are parameters."""
     refused: bool = False
-    """The steps of the route refuse each request with 405, after the checks of access. It is not in `Allow`."""
+    """The steps of the route refuse each request with 405, after the checks of access. The route is not in `Allow`."""
     access: Access | None = None
-    """Access to a route without candidates. None: each candidate has its own."""
+    """Access to a route without candidates. None: each candidate has its own access."""
 
     @property
     def path_values(self) -> int:
@@ -54,6 +54,8 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Match:
+    """The route of a request, and the values in its path."""
+
     route: Route
     values: Mapping[str, str]
     """Text of each parameter segment by `EndpointParameter.segment`, without an omitted optional one."""
@@ -64,10 +66,10 @@ _NO_VALUES: Mapping[str, str] = {}
 
 @dataclass(slots=True)
 class _Node:
-    """A node of the tree of segments of a method."""
+    """A node of the tree of path segments of a method: the routes whose templates begin with the same segments."""
 
     maker: object
-    """Marker of the router that may change the node; other routers share it."""
+    """Marker of the only router that may change the node. Routers that were derived from it share the node."""
     literals: dict[str, _Node] = field(default_factory=dict)
     parameter: _Node | None = None
     route: Route | None = None
@@ -76,13 +78,14 @@ class _Node:
     """The route that ends here if its optional last segment is omitted; `route` has precedence."""
 
     def of(self, maker: object) -> _Node:
-        """Return the node if the router of `maker` may change it, else a copy for that router."""
+        """Return the node itself if the router of `maker` may change it, else a copy that this router may change."""
         if self.maker is maker:
             return self
         return _Node(maker, self.literals.copy(), self.parameter, self.route, self.optional)
 
     @property
     def leads_nowhere(self) -> bool:
+        """Whether no route ends here or below."""
         return not (self.literals or self.parameter or self.route or self.optional)
 
 
@@ -102,9 +105,10 @@ class Router:
             self._add(route)
 
     def changed(self, gone: Collection[Route], come: Collection[Route]) -> Router:
-        """Return a router without the routes `gone` and with the routes `come`; it shares other nodes with this one.
+        """Return a router without the routes `gone` and with the routes `come`. It shares unchanged nodes with this
+        router.
 
-        gone: routes of this router; no other route of it matches the same paths. come: they are added behind the
+        gone: routes of this router; each must be its only route that matches the same paths. come: are added behind the
         others.
         """
         new = Router()
@@ -120,7 +124,7 @@ class Router:
         return new
 
     def find(self, method: str, path: str) -> Match | None:
-        """Return the match of a decoded path, or None.
+        """Return the match of a decoded path; None: no route of the method has this path.
 
         Raises:
             MalformedPathError: a parameter segment is not valid text.
@@ -131,7 +135,8 @@ class Router:
         return exact.get(path) or self._search(method, path)
 
     def allowed(self, path: str) -> tuple[str, ...]:
-        """Return the sorted methods that have a route for the path: the `Allow` of a 405, or none for a 404."""
+        """Return the sorted methods that have a route for the path, as `Allow` of a 405 has them. Empty: the path is
+        unknown."""
         result = ((method, self.find(method, path)) for method in self._exact)
         return tuple(sorted(method for method, match in result if match is not None and not match.route.refused))
 
@@ -194,7 +199,7 @@ class Router:
         return root
 
     def _below(self, node: _Node, segment: str) -> _Node:
-        """Return the node below for a segment, as a node that this router may change."""
+        """Return the child of a node for a segment, as a node that this router may change."""
         if _PARAMETER.fullmatch(segment):
             node.parameter = below = _Node(self._maker) if node.parameter is None else node.parameter.of(self._maker)
             return below
@@ -226,7 +231,7 @@ def shape_of(template: str) -> str:
 
 
 def bare(path: str) -> str:
-    """Return the path without its first slash and one trailing slash, which does not count."""
+    """Return the path without its first slash and without one trailing slash, which is not significant."""
     return path.removeprefix("/").removesuffix("/")
 
 
@@ -240,6 +245,7 @@ def _is_optional(segment: str) -> bool:
 
 
 def parameters_of(template: str) -> Iterator[tuple[int, str]]:
+    """Yield index and name of the segments of a template that are parameters."""
     if "{" not in template:
         return
     for index, segment in enumerate(_segments(template)):

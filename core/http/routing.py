@@ -27,8 +27,8 @@ class RouteError(ValueError):
 def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tuple[Router, list[Diagnostic]]:
     """Return the router of all endpoints and diagnostics. internal: with internal endpoints (routing-20).
 
-    Of two ambiguous templates the later one is left out. The second operation on a table with the route of another one
-    is left out as well: requests could not be distinguished.
+    Of two ambiguous templates, the later one is left out. Of two operations on a table with the same route, the second
+    one is left out as well, because requests could not be distinguished.
 
     Raises:
         RouteError: a path is empty or longer than 2048 characters (`check_path`).
@@ -38,14 +38,14 @@ def build_router(endpoints: Iterable[Endpoint], *, internal: bool = False) -> tu
 
 
 MOST_CHANGES = 8
-"""If more than one endpoint of this many has changed, a router is built anew."""
+"""If more than one of this number of endpoints has changed, a router is built anew."""
 
 
 class Routing:
     """The routes of a schema snapshot; `changed` derives those of the next one."""
 
     def __init__(self, endpoints: Iterable[Endpoint], *, internal: bool = False) -> None:
-        """internal: with internal endpoints."""
+        """Build the routes. internal: with internal endpoints."""
         places = _places(endpoints, internal=internal)
         self._internal = internal
         self._by_key = {item.key: item for item in places}
@@ -55,7 +55,8 @@ class Routing:
         self._routes = {id(route.primary): route for route in self.router.routes} if self._plain else {}
 
     def changed(self, gone: Collection[Endpoint], come: Collection[Endpoint]) -> Routing | None:
-        """Return the routes without the endpoints `gone` and with those of `come`, or None if a new build is needed."""
+        """Return the routes without the endpoints `gone` and with the endpoints `come`; None: the routes have to be
+        built anew."""
         less, more = _places(gone, internal=self._internal), _places(come, internal=self._internal)
         if not self._plain or MOST_CHANGES * (len(less) + len(more)) > len(self._by_key):
             return None
@@ -78,21 +79,26 @@ class Routing:
 
 
 def _is_plain(place: _Place) -> bool:
-    """Return whether no template of another shape matches the paths of this one: it ends neither in an optional segment
-    nor in a slash, which does not count.
+    """Return whether no template of another shape matches the paths of this one.
+
+    That is so if it ends neither in an optional segment nor in a slash, which is not significant.
     """
     return "?}" not in place.template and (not place.template.endswith("/") or place.template == "/")
 
 
 class Clashes:
-    """Finds endpoints whose route belongs to another endpoint, for one schema snapshot after another."""
+    """Finds endpoints that cannot be reached because their route belongs to another endpoint.
+
+    An object is used for one schema snapshot after another, and remembers the places of unchanged endpoints.
+    """
 
     def __init__(self) -> None:
         self._places: dict[int, _Place] = {}
         """Places of the latest schema snapshot by id of the endpoint."""
 
     def among(self, endpoints: Iterable[Endpoint]) -> tuple[Collection[Endpoint] | None, list[Diagnostic]]:
-        """Return the endpoints that can be reached, or None if all can be, and the diagnostics."""
+        """Return the endpoints that can be reached, and the diagnostics about others. None instead of endpoints: all of
+        them."""
         known = self._places
         places = [known.get(id(item)) or _place(item) for item in endpoints if not item.options.internal]
         self._places = {id(item.endpoint): item for item in places}
@@ -146,7 +152,7 @@ def _find_routes(places: Sequence[_Place]) -> tuple[list[Route], list[Diagnostic
         if len(candidates) == 1:
             continue
         unreached = dict(hidden(candidates))
-        diagnostics += (*unreached.values(), *_met_from_elsewhere(candidates))
+        diagnostics += (*unreached.values(), *_warn_of_connections(candidates))
         overloads[place] = [item for index, item in enumerate(candidates) if index not in unreached]
     return [_route(method, path, candidates) for (method, path), candidates in overloads.items()], diagnostics
 
@@ -166,8 +172,10 @@ def _place(endpoint: Endpoint) -> _Place:
 
 
 def _holders(places: Iterable[_Place]) -> dict[str, Endpoint]:
-    """Return the holder of each route by key, if owners do not share it: the endpoint of the powerful owner, else that
-    of the older object. The name of a schema does not decide, so that a route cannot be taken over by choosing one.
+    """Return key of a route → the endpoint to which it belongs, for routes that owners do not share.
+
+    It is the endpoint of the powerful owner, else that of the older object. The name of a schema does not decide, so
+    that a route cannot be taken over by the choice of a name.
     """
     holders: dict[str, Endpoint] = {}
     for endpoint, _, _, key in places:
@@ -180,8 +188,9 @@ def _holders(places: Iterable[_Place]) -> dict[str, Endpoint]:
 def _origins(
     places: Sequence[_Place], holders: Mapping[str, Endpoint], shared: Mapping[str, int]
 ) -> dict[str, tuple[int, str]]:
-    """Return the kind of endpoint that has a shared route (`_origin`), by key. Invalidation paths must neither be
-    selected in place of a routine nor remove responses of another method.
+    """Return key of a shared route → the kind of endpoint to which it belongs (`_origin`).
+
+    Invalidation paths must neither be selected in place of a routine nor remove responses of another method.
     """
     origins: dict[str, tuple[int, str]] = {}
     for endpoint, _, _, key in places:
@@ -191,9 +200,10 @@ def _origins(
 
 
 def _origin(endpoint: Endpoint) -> tuple[int, str]:
-    """Return precedence (the lowest first) and method of the cached endpoint: endpoints that run a routine,
-    invalidation endpoints with the method of the cached endpoint, other invalidation endpoints.
-    Only equal kinds share a route.
+    """Return the kind of an endpoint, as precedence (the lowest first) and method of the cached endpoint.
+
+    0: the endpoint runs a routine. 1: it invalidates responses, with the method of the cached endpoint. 2: it
+    invalidates responses, with another method. Only endpoints of equal kind share a route.
     """
     cached = endpoint.options.invalidates
     if cached is None:
@@ -213,14 +223,15 @@ def _taken_invalidation(endpoint: Endpoint, origin: tuple[int, str]) -> Diagnost
 
 
 def _standing(routine: Routine) -> tuple[bool, int]:
+    """Return the sort key by which the holder of a route is found, the lowest first."""
     return routine.owner is not None and not routine.owner.powerful, routine.oid
 
 
 def _may_share(first: Endpoint, other: Endpoint) -> bool:
     """Return whether two endpoints may share a route.
 
-    Routines of different owners of one database may not (issue 12.5). A file belongs to the operator, and shares with
-    powerful owners.
+    Routines of different owners of one database may not, so that no owner takes over requests of another. A file
+    belongs to the operator, and shares its route with powerful owners.
     """
     mine, theirs = first.routine.owner, other.routine.owner
     if (first.options.connection or "").casefold() != (other.options.connection or "").casefold():
@@ -238,7 +249,7 @@ def _foreign(endpoint: Endpoint, holder: Endpoint) -> Diagnostic:
     return Diagnostic(endpoint.routine.identity, None, message, left_out=1)
 
 
-def _met_from_elsewhere(candidates: Sequence[Endpoint]) -> Iterator[Diagnostic]:
+def _warn_of_connections(candidates: Sequence[Endpoint]) -> Iterator[Diagnostic]:
     """Yield warnings about endpoints of different connections on one route: they are hardly overloads (routing-10)."""
     for earlier, later in pairwise(candidates):
         here, there = later.options.connection, earlier.options.connection
@@ -266,7 +277,7 @@ def check_path(endpoint: Endpoint) -> None:
 
 
 def unbound_segments(endpoint: Endpoint) -> Iterator[str]:
-    """Return the names of path segments that belong to no parameter: they match any text (routing-14)."""
+    """Yield the names of path segments that belong to no parameter: they match any text (routing-14)."""
     bound = {parameter.segment for parameter in endpoint.parameters if parameter.path}
     return (name for _, name in parameters_of(endpoint.path) if name not in bound)
 
@@ -299,7 +310,7 @@ def _repeated(operations: Sequence[Endpoint]) -> Diagnostic:
 
 
 def _clash(later: Endpoint, first: Endpoint) -> Diagnostic | None:
-    """Return a warning if the endpoints that share a route are hardly meant as overloads (routing-10).
+    """Return a warning if two endpoints on one route are hardly meant as overloads (routing-10); else None.
 
     Overloads are routines with routines, or files with files.
     """

@@ -1,7 +1,7 @@
 """Schedules: the times of a cron expression in a time zone.
 
-Around changes of daylight saving time they are those of Debian's cron: a time that is left out in spring is at the end
-of the gap, and one that exists twice in autumn is the first one. Expressions with a `*` in hours or minutes follow the
+When clocks change, the times are those of Debian's cron: a time that does not exist in spring is moved to the end of
+the gap, and a time that exists twice in autumn is the first one. Expressions with a `*` in hours or minutes follow the
 clock instead.
 """
 
@@ -41,17 +41,17 @@ def check_schedule(schedule: Schedule) -> None:
 
 
 def due_after(schedule: Schedule, moment: datetime) -> Iterator[datetime]:
-    """Iterate over the times behind a moment, in UTC."""
+    """Iterate over the times after a moment, in UTC."""
     return _times(schedule, moment)
 
 
 def due_before(schedule: Schedule, moment: datetime) -> datetime | None:
-    """Return the last time before a moment, in UTC."""
+    """Return the last time before a moment, in UTC; None: there is none."""
     return next(_times(schedule, moment, reverse=True), None)
 
 
 def _times(schedule: Schedule, moment: datetime, *, reverse: bool = False) -> Iterator[datetime]:
-    # Only services with schedules import it.
+    # Imported here, because only services with schedules need it.
     from cronsim import CronSim, CronSimError
 
     expression = NAMED.get(schedule.expression.lower(), schedule.expression)

@@ -1,8 +1,10 @@
 """Windows and buckets as pure functions: from state and time to decision and new state.
 
-A request that may wait gets its permit at once, for a later time that is already known. Windows and periods begin by
-the clock, so no wake-up is needed, and requests are served in their order over all workers and hosts. A request that
+A request that may wait gets its permit at once, for a later time that is already known. As windows and periods begin at
+known times, no wake-up is needed, and requests are served in their order over all workers and hosts. A request that
 stops waiting returns its permit, which the next request may get.
+
+Times are in seconds. A state is the packed counts of one caller.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ class Turn(NamedTuple):
     """The later permit for which a request waits."""
 
     begin: float
-    """Begin of the counting. It restarts for a caller who has been absent for long, and with it the numbers."""
+    """Begin of the counting. For a caller who has been absent for long, counting begins anew, and with it the
+    numbers."""
     number: int
     """Number of the window, segment or period."""
 
@@ -30,26 +33,29 @@ class Decision(NamedTuple):
     wait: float
     """Seconds until the permit may be used; for a refusal, until a retry is useful."""
     turn: Turn | None = None
-    """The permit for which the request waits, if any."""
+    """The permit for which the request waits; None: it need not wait, or is refused."""
 
 
 NOW = Decision(True, 0.0)
 _ROW = struct.Struct("<dq")
-"""Packed head of a state. Of a window: its begin, and the number of the first segment; the permits of the segments
-follow. Of a bucket: when it was full, and the number of the current period; the missing tokens follow, and those that
-coming periods have promised."""
+"""Packed head of a state.
+
+Of a window: its begin, and the number of the first segment; the permits of the segments follow. Of a bucket: when it
+was full, and the number of the current period; the missing tokens follow, and for each coming period the tokens that
+waiting requests will get.
+"""
 
 
 def decide(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
-    """Decide on a request; return the decision and the new state.
+    """Return the decision about a request, and the new state; None: the state is unchanged.
 
-    state: as returned last time; None for an unknown caller. A new state of None means: unchanged.
+    state: that of the caller; None: the caller has none.
     """
     return _DECIDE[policy.kind](policy, state, now)
 
 
 def give_back(policy: Policy, state: bytes | None, turn: Turn, now: float) -> bytes | None:
-    """Return the new state after a request has stopped waiting for its turn. None means: unchanged."""
+    """Return the new state after a request has stopped waiting for its turn; None: the state is unchanged."""
     if policy.kind is Kind.TOKEN_BUCKET:
         begin, current, missing, owed = _periods(policy, state, now)
         place = turn.number - current - 1
@@ -94,8 +100,8 @@ _SHORT_STATE = _state(1)
 
 
 def _segments(policy: Policy, state: bytes | None, now: float) -> tuple[float, int, int, list[int]]:
-    """Return the begin of segment 0, the number of the current segment, the number of the first that counts, and the
-    permits from that one on.
+    """Return the begin of segment 0, the number of the current segment, the number of the first segment of the window,
+    and the permits of the segments from the first one on.
 
     A fixed window is one segment.
     """
@@ -114,8 +120,10 @@ def _segments(policy: Policy, state: bytes | None, now: float) -> tuple[float, i
 
 
 def _fixed(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
-    """Decide for a fixed window. The state of a key without waiting requests is short, and handled here in a third of
-    the time; `_window` handles the others.
+    """Decide for a fixed window.
+
+    The state without waiting requests is short, and is handled here in a third of the time; `_window` handles the
+    others.
     """
     if state is not None and len(state) == _SHORT_STATE.size:
         begin, window, count = _SHORT_STATE.unpack(state)
@@ -140,7 +148,8 @@ def _window(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, 
 def _wait_or_refuse(
     policy: Policy, begin: float, current: int, now: float, counts: dict[int, int]
 ) -> tuple[Decision, bytes | None]:
-    """Decide for a full window: let the request wait for a later segment, or refuse it."""
+    """Decide for a full window: let the request wait for a later segment, or refuse it. counts: permits by number of
+    segment."""
     segment = _first_with_room(policy, counts, current)
     later = segment != current
     wait = begin + segment * (policy.seconds / policy.segments) - now if later else 0.0
@@ -153,10 +162,10 @@ def _wait_or_refuse(
 
 
 def _first_with_room(policy: Policy, counts: dict[int, int], current: int) -> int:
-    """Return the first segment that may have one more permit, so that no window with it has too many.
+    """Return the number of the first segment that may have one more permit, so that no window with it has too many.
 
-    `crowd` is the number of permits in the window that ends with `end`. Each segment is examined once, however many a
-    window has.
+    `crowd` is the number of permits in the window that ends with the segment `end`. Each segment is examined once,
+    however many segments a window has.
     """
     crowd = sum(counts.get(current - back, 0) for back in range(policy.segments))
     segment = end = current

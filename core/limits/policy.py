@@ -35,8 +35,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A limit. permits: in a window; in a full bucket; at the same time. seconds: of a window; between additions to a
-    bucket."""
+    """A limit.
+
+    permits: in a window; in a full bucket; at the same time. seconds: length of a window; between additions to a
+    bucket. segments: of a sliding window.
+    """
 
     name: str
     kind: Kind
@@ -46,10 +49,11 @@ class Policy:
     added: int = 0
     """Tokens that each period adds."""
     queue: int = 0
-    """Most requests that wait."""
+    """Maximum number of requests that wait."""
     oldest_first: bool = True
     sources: tuple[Source, ...] = ()
-    """The first one with a text counts. Empty: all callers are counted together."""
+    """Sources of the text that distinguishes callers; the first text is used. Empty: all callers are counted
+    together."""
     free_for_users: bool = False
     """Whether signed-in callers are not limited."""
     status: int = 429
@@ -57,13 +61,17 @@ class Policy:
 
     @property
     def asks_who_calls(self) -> bool:
-        """Whether the policy depends on the user."""
+        """Whether the decision depends on the user, so that callers have to be authenticated before."""
         return self.free_for_users or any(source.kind is SourceKind.CLAIM for source in self.sources)
 
 
 @dataclass(frozen=True, slots=True)
 class LimitOptions:
-    """Options of rate limiting. policies: enabled and valid ones. disabled: names of policies that are switched off."""
+    """Options of rate limiting.
+
+    policies: enabled and valid ones. disabled: names of policies that are switched off. default: of endpoints without
+    the annotation.
+    """
 
     enabled: bool = False
     default: str | None = None
@@ -73,7 +81,7 @@ class LimitOptions:
     """URL of the Redis with the counters of several hosts. None: in the shared state of the host."""
 
     def policy(self, name: str | None) -> Policy | None:
-        """Return the policy of the annotation, else the default one."""
+        """Return the policy named `name`; None: the default policy. The result is None if there is no such policy."""
         if not self.enabled:
             return None
         return next((policy for policy in self.policies if policy.name == (name or self.default)), None)

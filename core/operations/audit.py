@@ -29,7 +29,7 @@ class Severity(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding. code: its kind. about: the object."""
+    """A finding of the audit. code: kind of the finding. about: name of the object."""
 
     severity: Severity
     code: str
@@ -58,6 +58,7 @@ class Definer:
     """A SECURITY DEFINER routine that the service may call."""
 
     oid: int
+    """Oid of the routine."""
     name: str
     owner: str
     by_superuser: bool
@@ -96,7 +97,7 @@ class DatabaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class Openness:
-    """Endpoints that anonymous callers may call. writing: those of them that may change data."""
+    """The endpoints that anonymous callers may call. writing: those of them that may change data."""
 
     endpoints: tuple[str, ...] = ()
     writing: tuple[str, ...] = ()
@@ -125,8 +126,9 @@ def openness(endpoints: Iterable[Endpoint]) -> Openness:
 
 
 def is_open(endpoint: Endpoint) -> bool:
-    """Return whether anonymous callers may call the endpoint. Logins do not count, since they are always open, and
-    neither do webhooks, whose signature names the sender.
+    """Return whether anonymous callers may call the endpoint.
+
+    Logins do not count, because they are always open, nor do webhooks, whose signature names the sender.
     """
     return endpoint.access.anonymous and not endpoint.options.login and endpoint.access.signature is None
 
@@ -141,6 +143,7 @@ def may_write(endpoint: Endpoint) -> bool:
 
 
 def endpoint_findings(endpoints: Sequence[Endpoint], *, login: LoginOptions = DEFAULT_LOGIN) -> Iterator[Finding]:
+    """Yield findings about open endpoints that write, impersonation, and logins. login: names of special columns."""
     for name in openness(endpoints).writing:
         yield Finding(
             Severity.MEDIUM,
@@ -154,6 +157,7 @@ def endpoint_findings(endpoints: Sequence[Endpoint], *, login: LoginOptions = DE
 
 
 def impersonation_findings(endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
+    """Yield findings about endpoints that begin an impersonation without a limit for the age of the session."""
     for endpoint in endpoints:
         if endpoint.access.impersonation is Impersonation.BEGINS and endpoint.access.freshness is None:
             yield Finding(
@@ -181,6 +185,7 @@ def login_findings(endpoints: Sequence[Endpoint], login: LoginOptions) -> Iterat
 
 
 def database_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
+    """Yield findings about the role of the service, open schemas, SECURITY DEFINER routines and tables."""
     yield from _role_findings(facts.role)
     for schema in facts.public_schemas:
         yield Finding(
@@ -307,6 +312,12 @@ def _table_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> Iter
 
 @dataclass(slots=True)
 class _Operations:
+    """The operations that endpoints offer on one table.
+
+    open_to_all: names of endpoints for anonymous callers. open_writes: one of these writes. roles_everywhere: every
+    endpoint requires a role.
+    """
+
     commands: set[str] = field(default_factory=set)
     open_to_all: list[str] = field(default_factory=list)
     open_writes: bool = False

@@ -47,10 +47,9 @@ def exposition(families: Iterable[Family], *, open_metrics: bool) -> bytes:
 
 
 def wants_open_metrics(accept: str) -> bool:
-    """Return whether `Accept` prefers OpenMetrics (RFC 9110, 12.5.1): it is named with at least the quality of
-    text/plain.
+    """Return whether `Accept` prefers OpenMetrics (RFC 9110, 12.5.1): its quality is at least that of text/plain.
 
-    A client that names neither gets format 0.0.4, which all clients read.
+    A client that names neither format gets format 0.0.4, which all clients read.
     """
     qualities: dict[str, float] = {}
     for name, quality in _ranges(accept):
@@ -124,7 +123,7 @@ GAUGES: Mapping[str, str] = {
 """Gauges that are read from the workers for each request of metrics, with their help texts."""
 
 GAUGES_OF_DATABASE = frozenset({"rowcall_jobs", "rowcall_mail", "rowcall_webhook_deliveries"})
-"""Gauges that every worker reads from the database: the largest value counts, and not the sum."""
+"""Gauges that every worker reads from the database: the largest value is shown instead of the sum."""
 
 FORMER_GAUGES: Mapping[str, str] = {
     "rowcall_http_client_connections": "rowcall_upstream_connections",

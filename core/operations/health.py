@@ -1,5 +1,4 @@
-"""Health status, and its form in responses (caching-39 to caching-41, operations-3 to operations-6, operations-3 to
-operations-5)."""
+"""Health status, and its form in responses (operations-3 to operations-5)."""
 
 from __future__ import annotations
 
@@ -11,6 +10,8 @@ import orjson
 
 
 class Status(Enum):
+    """State of the service."""
+
     HEALTHY = "Healthy"
     DEGRADED = "Degraded"
     """Requests are served, but a server behind the service is unavailable."""
@@ -36,6 +37,7 @@ def together(findings: Sequence[Finding]) -> Status:
 
 
 def status_code(status: Status) -> int:
+    """Return the HTTP status for a state."""
     return 503 if status is Status.UNHEALTHY else 200
 
 

@@ -27,7 +27,10 @@ def _positive(seconds: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """Access and caching of such a path. keep: seconds for which a response is reused; None: it is not reused."""
+    """Access to and caching of the paths of health checks or statistics.
+
+    keep: seconds for which a response is reused; None: it is not reused.
+    """
 
     keep: float | None
     access: Access
@@ -81,6 +84,7 @@ class HealthOptions:
 
     @property
     def guarded(self) -> Guarded:
+        """Access and caching of the paths."""
         return Guarded(self.keep, Access() if self.closed else ANYONE, self.rate_limiter)
 
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 
 def percentile(bounds: Sequence[float], counts: Sequence[float], share: float) -> float | None:
-    """Return the value below which `share` (0 to 1) of the values are, in the unit of the bounds; None without values.
+    """Return the value below which `share` (0 to 1) of the values are, in the unit of the bounds; None: there are no
+    values.
 
-    bounds: ascending upper bounds. counts: values in each bucket, not cumulative, and of those above all bounds. Within
-    a bucket, values are taken as evenly distributed; above all bounds, the largest bound is returned.
+    bounds: ascending upper bounds. counts: values in each bucket, not cumulative, and last those above all bounds.
+    Within a bucket, values count as evenly distributed; above all bounds, the largest bound is returned.
     """
     total = sum(counts)
     if total <= 0:

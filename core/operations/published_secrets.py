@@ -21,9 +21,9 @@ _SERVICE_ONLY = ("path", "command")
 
 
 def comment_secrets(endpoint: Endpoint, names_a_secret: Callable[[str], bool]) -> Iterator[Secret]:
-    """Yield parts of annotations that are only for the service: passwords, SQL, passwords in addresses, folders.
+    """Yield the parts of annotations that only the service may see: passwords, SQL, passwords in addresses, folders.
 
-    names_a_secret: returns whether the value of a name has to be hidden.
+    names_a_secret: returns whether values under a name have to be hidden.
     """
     options = endpoint.options
     about = f"the comment of {endpoint.name}"

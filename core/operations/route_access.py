@@ -12,7 +12,7 @@ from rowcall.core.http.router import Route
 
 @dataclass(frozen=True, slots=True)
 class RouteAccess(Record):
-    """A route and its access. method: `*` stands for any. part: a routine, or a part of the service."""
+    """A route and its access. method: `*` stands for any. part: name of a routine, or of a part of the service."""
 
     method: str
     path: str
@@ -31,7 +31,7 @@ class RouteAccess(Record):
 
 
 def accesses(routes: Iterable[Route]) -> Iterator[RouteAccess]:
-    """Yield the access of each route of a router; of overloads, that of each."""
+    """Yield the access of each route of a router; of a route with overloads, that of each overload."""
     for route in routes:
         if not route.candidates:
             yield RouteAccess(route.method, route.path, "service", route.access or ANYONE)
@@ -40,6 +40,7 @@ def accesses(routes: Iterable[Route]) -> Iterator[RouteAccess]:
 
 
 def static_accesses(patterns: Iterable[str], access: Callable[[str], Access]) -> Iterator[RouteAccess]:
-    """Yield the access of static files. patterns: of paths that are not open. access: of a path."""
+    """Yield the access of static files. patterns: of paths with restricted access. access: returns the access of a
+    path."""
     yield from (RouteAccess("GET", pattern, "static files", access(pattern)) for pattern in patterns)
     yield RouteAccess("GET", "*", "other static files", ANYONE)

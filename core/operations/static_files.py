@@ -11,7 +11,7 @@ from rowcall.core.text.globs import matches
 
 
 def _fields(lines: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Parse lines `Name: value`; others are left out."""
+    """Return name and value of lines `Name: value`; other lines are left out."""
     parts = (line.split(":") for line in lines)
     return tuple((part[0].strip().lower(), part[1].strip()) for part in parts if len(part) == 2 and part[0].strip())
 
@@ -26,7 +26,7 @@ def _patterns(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 @section("StaticFiles:ParseContentOptions", "Placeholders in files, which are replaced for each request.")
 class PageOptions:
-    """Options of pages with placeholders. claims: claim types and the default text of a missing claim, or None."""
+    """Options of pages with placeholders. claims: claim type → default text of a missing claim, or None."""
 
     enabled: bool = flag("Enabled", False, "Replace `{name}` in files.")
     claims: Mapping[str, str | None] = names(
@@ -60,8 +60,11 @@ class PageOptions:
 
 @section("StaticFiles", "Files served beside the endpoints.")
 class StaticFileOptions:
-    """Options of static files. root: absolute path without symbolic links. closed: patterns of paths that only
-    signed-in users may read. redirect: None: anonymous callers get 401."""
+    """Options of static files.
+
+    root: absolute path without symbolic links. closed: patterns of paths that only signed-in users may read. redirect:
+    None: anonymous callers get 401.
+    """
 
     enabled: bool = flag("Enabled", False, "Serve files.")
     root: str = text("RootPath", "wwwroot", "Folder of the files.")
@@ -89,5 +92,5 @@ class StaticFileOptions:
     """Claim types of user id, user name and roles."""
 
     def access(self, path: str) -> Access:
-        """Return who may read the file at a path."""
+        """Return who may read the file at a URL path."""
         return SIGNED_IN if any(matches(path, pattern) for pattern in self.closed) else ANYONE

@@ -26,8 +26,8 @@ class Report:
 
     name: str
     sql: str
-    """`{schemas}` is replaced by the filter on schemas, whose only parameter is the pattern; `{last_scan}` by the
-    column of the last index scan."""
+    """The query. `{schemas}` is replaced by the filter on schemas, whose only parameter is the pattern, and
+    `{last_scan}` by the column of the last index scan."""
     filtered: bool = True
     """Whether the report can be filtered by schema."""
 

@@ -59,6 +59,7 @@ class Address(Record):
 
     @property
     def url(self) -> str:
+        """The URL as text, without userinfo."""
         return f"{self.origin.scheme}://{self.origin.authority}{self.target}"
 
     @property
@@ -103,7 +104,7 @@ def request_target(text: str) -> str:
 
 
 def has_dot_segment(path: str) -> bool:
-    """Whether a server may read a segment of the path as `.` or `..` (RFC 3986, section 5.2.4).
+    """Return whether a server may read a segment of the path as `.` or `..` (RFC 3986, section 5.2.4).
 
     Such a segment may be percent-encoded, stand between backslashes, or have parameters behind a semicolon: servers
     differ in which of these they resolve.
@@ -131,10 +132,11 @@ def shown_url(text: str) -> str:
 
 
 def joined(base: Address, location: str) -> Address:
-    """Return the target of a redirect (RFC 3986, section 5.2).
+    """Return the target of a redirect (RFC 3986, section 5.2). base: the URL that has redirected. location: its
+    `Location`.
 
     Raises:
-        BadUrlError: it is invalid.
+        BadUrlError: the target is invalid.
     """
     from urllib.parse import urljoin
 
@@ -148,11 +150,12 @@ def joined(base: Address, location: str) -> Address:
 
 
 def names_its_host(template: str) -> bool:
-    """Whether scheme, host and port are literal in the template, whatever its placeholders become."""
+    """Return whether scheme, host and port are literal in the template, so that placeholders cannot change them."""
     return "{" not in template or _NAMED.match(template) is not None
 
 
 def literal_ip(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address if the host is an IP address, else None."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:

@@ -21,12 +21,15 @@ ALGORITHM = "AWS4-HMAC-SHA256"
 
 @dataclass(frozen=True, slots=True)
 class Credentials(Record):
+    """Credentials of an account of S3."""
+
     key_id: str
     secret: str = field(repr=False)
     session_token: str | None = field(default=None, repr=False)
 
 
 def encoded_path(path: str) -> str:
+    """Return the path percent-encoded as S3 expects it in signatures."""
     return quote(path, safe="/-_.~")
 
 
@@ -45,9 +48,10 @@ def presigned_query(
     seconds: int,
     query: Mapping[str, str],
 ) -> str:
-    """Return the query of an address with which any client may GET an object for a time.
+    """Return the query of a URL with which any client may GET an object for a time.
 
-    https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html. query: further parameters.
+    https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-query-string-auth.html. now: in UTC. seconds: for which the
+    URL is valid. query: further parameters.
     """
     moment = now.strftime("%Y%m%dT%H%M%SZ")
     scope = f"{moment[:8]}/{region}/s3/aws4_request"
@@ -86,9 +90,10 @@ def signed(
     payload_hash: str,
     service: str = "s3",
 ) -> list[tuple[str, str]]:
-    """Return the headers to send, including those of the signature. Host is signed, and added by the client.
+    """Return the headers to send, including those of the signature.
 
-    now: in UTC. path: decoded. payload_hash: SHA-256 of the body, in hexadecimal digits.
+    Host is signed, but not returned, because the client adds it. now: in UTC. path: decoded. payload_hash: SHA-256 of
+    the body, in hexadecimal digits.
     """
     moment = now.strftime("%Y%m%dT%H%M%SZ")
     signed_headers = [*headers, ("x-amz-content-sha256", payload_hash), ("x-amz-date", moment)]

@@ -1,4 +1,4 @@
-"""Credentials that callers send to this service, and that are not meant for a service behind a proxy."""
+"""Credentials that callers send to this service, and that a service behind a proxy must not get."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _PREFIXES = ("rowcall.", "__Host-rowcall.", "__Secure-rowcall.")
 
 @dataclass(frozen=True, slots=True)
 class OwnCredentials(Record):
-    """Credentials of this service.
+    """Names of the credentials for this service.
 
-    headers: names in lower case, such as the one of API keys. schemes: of the header Authorization, in lower case.
+    headers: names in lower case, such as that of API keys. schemes: of the header Authorization, in lower case.
     cookies: names; a session may be spread over `NAME`, `NAMEC1`, `NAMEC2` …
     """
 

@@ -23,9 +23,10 @@ OF_CONNECTION = frozenset({
 })  # fmt: skip
 """Headers that concern one connection only (RFC 9110, 7.6.1). The HTTP client adds the framing."""
 FORWARDED = ("x-forwarded-", "x-original-", "x-real-ip", "forwarded")
-"""Prefixes of headers that describe the client. A client can claim anything, so these are written anew."""
+"""Prefixes of headers that describe the client. A client can send any values, so the service writes these headers
+anew."""
 OF_CONTENT_FORWARDED = frozenset({"content-encoding", "content-language", "content-disposition"})
-"""Headers without which an unchanged body would have another meaning."""
+"""Headers without which a forwarded body would have another meaning."""
 BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "QUERY"})
 PLAIN_TEXT = "text/plain; charset=utf-8"
 
@@ -47,7 +48,7 @@ class JsonKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Automatic(Record):
-    """A parameter whose value the service itself supplies, also to the other service."""
+    """A parameter whose value this service supplies, and also adds to the request for the other service."""
 
     index: int
     name: str
@@ -56,12 +57,14 @@ class Automatic(Record):
 
 
 AutomaticValue = tuple[Automatic, str | None]
+"""A parameter and its value as text; None: NULL."""
 
 
 def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], *, with_body: bool) -> Headers:
     """Return the headers of a request that are forwarded, without those that describe its client.
 
-    Headers of the connection, and those that its header Connection names, are not forwarded.
+    Headers of the connection, and those that its header Connection names, are not forwarded. excluded: names in lower
+    case. with_body: the body is forwarded too.
     """
     forwarded: Headers = []
     named: set[str] = set()
@@ -96,7 +99,7 @@ def forwarded_headers(address: str | None, scheme: str, host: str) -> Headers:
 def response_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], taken: Collection[str]) -> Headers:
     """Return the headers of a response that are forwarded, in lower case, without its content type.
 
-    taken: names that are set already.
+    excluded: names that are not forwarded. taken: names of headers that the response to the client already has.
     """
     forwarded: Headers = []
     named: set[str] = set()
@@ -119,15 +122,15 @@ def encoded_path(path: str) -> str:
 
 
 def mended_path(path: str) -> str:
-    """Encode only the characters of an encoded path that no request may contain."""
+    """Return an encoded path in which the characters that no request may contain are encoded too."""
     return quote(path, safe=f"{_UNRESERVED_PATH}%")
 
 
 def query_with(query: str, additions: Sequence[AutomaticValue], longest: int) -> tuple[str, list[str]]:
     """Return the query with the values of the service appended, and the names of values that are too long for it.
 
-    A value that the client has sent under one of these names is removed: a server that reads the first of two would
-    take it for ours.
+    A value that the client has sent under one of these names is removed: a server that reads the first of two values
+    would take it for that of the service. longest: in characters; 0: no limit.
     """
     if not additions:
         return query, []
@@ -149,7 +152,8 @@ def _encoded(text: str) -> str:
 
 
 def body_with(body: bytes, values: Sequence[AutomaticValue]) -> bytes:
-    """Return a JSON object with the values of the service added. If the body is no object, a new one replaces it."""
+    """Return a JSON object with the values of the service added. If the body is not an object, a new object replaces
+    it."""
     try:
         members = dict(json_text.body_members(body)) if body.strip() else {}
     except json_text.JsonTextError:

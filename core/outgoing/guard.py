@@ -1,9 +1,9 @@
-"""The guard against server-side request forgery (SSRF): to which hosts and addresses requests may be sent that neither
-comment nor configuration names.
+"""The guard against server-side request forgery (SSRF): hosts and addresses to which requests may be sent although
+neither comment nor configuration names them.
 
 A host in the comment or the configuration is the choice of the operator and always allowed. A host from a value of a
 request, or from a redirect, is compared with lists; without a list, any host on the public internet is allowed.
-Addresses are checked again after a name was resolved, because a name does not show where it leads.
+Addresses are checked again after a name was resolved, because a name does not show to which address it leads.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _DENIED_IPV4 = tuple(
         ),
     )
 )
-"""Own list, because the tables of Python's `ipaddress` differ between versions, and do not know the addresses of
-clouds.
-"""
+"""Networks that are not public. The tables of Python's `ipaddress` differ between versions, and lack addresses of
+clouds."""
 
 _GLOBAL_IPV6 = ipaddress.IPv6Network("2000::/3")
-"""All addresses that are allocated to networks. Others are denied: fc00::/7, fe80::/10, fec0::/10, ff00::/8 …"""
+"""All addresses that are allocated to networks. Other addresses are denied: fc00::/7, fe80::/10, fec0::/10, ff00::/8
+…"""
 _DENIED_IPV6 = tuple(
     map(
         ipaddress.IPv6Network,
@@ -139,8 +139,9 @@ class Guard(Record):
             raise RefusedError(f"{origin.host} is not among the allowed hosts")
 
     def check_address(self, origin: Origin, address: IpAddress) -> None:
-        """Check an address of the host. Raises `RefusedError` if it is not public and neither it nor its host is
-        listed.
+        """Check an address to which the host was resolved.
+
+        Raises `RefusedError` if the address is not public, and neither the address nor its host is listed.
         """
         real = embedded(address)
         if is_public(real) or self._lists(real) or self._names(origin):
@@ -148,7 +149,7 @@ class Guard(Record):
         raise RefusedError(f"{origin.host} leads to an address that is not public; its network is not allowed")
 
     def _names(self, origin: Origin) -> bool:
-        """Whether the host is listed literally: a pattern does not allow private networks."""
+        """Return whether the host is listed literally. A pattern with `*` does not allow private networks."""
         return origin.host in _lowered(self.hosts) or f"{origin.host}:{origin.port}" in _lowered(self.hosts)
 
     def _fits(self, origin: Origin) -> bool:
@@ -161,8 +162,10 @@ class Guard(Record):
 
 
 def embedded(address: IpAddress) -> IpAddress:
-    """Return the IPv4 address in an IPv6 address (mapped, translated, compatible, 6to4, NAT64, ISATAP); any other
-    address is returned unchanged."""
+    """Return the IPv4 address in an IPv6 address (mapped, translated, compatible, 6to4, NAT64, ISATAP).
+
+    Any other address is returned unchanged.
+    """
     if isinstance(address, ipaddress.IPv4Address):
         return address
     number = int(address)
@@ -176,6 +179,7 @@ def embedded(address: IpAddress) -> IpAddress:
 
 
 def is_public(address: IpAddress) -> bool:
+    """Return whether the address is on the public internet."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _DENIED_IPV4)
     return address in _GLOBAL_IPV6 and not any(address in network for network in _DENIED_IPV6)

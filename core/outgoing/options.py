@@ -88,13 +88,13 @@ class TypeOptions(Record):
 
     @property
     def fields(self) -> dict[str, str]:
-        """Part of the response by the name of an attribute."""
+        """Name of an attribute → the part of the response that it receives."""
         parts = ("status_code", "body", "headers", "content_type", "success", "error_message")
         return {getattr(self, part): part for part in parts}
 
 
 FALLBACK_TIMEOUT = 30.0
-"""Seconds that an invalid timeout of proxying means (proxies-1)."""
+"""Seconds that are used instead of an invalid timeout of proxying (proxies-1)."""
 
 
 def _timeout(text: str | None) -> float:
@@ -183,13 +183,15 @@ class ProxyOptions(Record):
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Part of the response by the lower-case name of a parameter."""
+        """Name of a parameter in lower case → the part of the response that it receives."""
         parts = ("status_code", "body", "headers", "content_type", "success", "error_message")
         return {getattr(self, part).lower(): part for part in parts}
 
 
 @dataclass(frozen=True, slots=True)
 class OutboundOptions(Record):
+    """All options of outgoing requests."""
+
     client: ClientOptions = field(default_factory=ClientOptions)
     types: TypeOptions = field(default_factory=TypeOptions)
     proxy: ProxyOptions = field(default_factory=ProxyOptions)

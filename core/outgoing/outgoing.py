@@ -16,33 +16,37 @@ class TypeCall(Record):
     """Name of the type, for messages."""
     definition: RequestDefinition
     fields: tuple[tuple[int, str], ...] = ()
-    """Index of a parameter that is a field of the type, and the part of the response that it receives."""
+    """Indexes of parameters that are fields of the type, each with the part of the response that it receives."""
     rows: tuple[tuple[int, tuple[str | None, ...]], ...] = ()
-    """Index of a parameter that receives the whole type, and the part for each attribute; None: NULL."""
+    """Indexes of parameters that receive the whole type, each with the part for each attribute; None: NULL."""
     members: tuple[int, ...] = ()
     """Indexes of all parameters that are fields of the type, including those that the response fills."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing(Record):
+    """The requests that a call of an endpoint makes."""
+
     calls: tuple[TypeCall, ...] = ()
     replies: tuple[tuple[int, str], ...] = ()
-    """Parameters that receive the response of the service behind a proxy (proxies-10)."""
+    """Parameters that receive the response of the service behind a proxy, each with the part that it receives
+    (proxies-10)."""
 
     @property
     def filled(self) -> frozenset[int]:
-        """Parameters that no request has to send."""
+        """Indexes of the parameters that responses fill, so that no request has to send them."""
         fields = {index for call in self.calls for index, _ in call.fields}
         return self.rows | fields | {index for index, _ in self.replies}
 
     @property
     def rows(self) -> frozenset[int]:
-        """Parameters of files that receive such a response as a whole."""
+        """Indexes of the parameters of files that receive a response as a whole."""
         return frozenset(index for call in self.calls for index, _ in call.rows)
 
     @property
     def members(self) -> frozenset[int]:
-        """Fields of composites: if one is NULL, the composite is not."""
+        """Indexes of the parameters that are fields of an HTTP type. Such a composite is not NULL, even if all its
+        fields are."""
         return frozenset(index for call in self.calls for index in call.members)
 
 

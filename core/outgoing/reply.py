@@ -31,7 +31,10 @@ _SPELLING = {name.lower(): name for name in _KNOWN.split()}
 
 
 def retry_after(value: str | None, now: float) -> float | None:
-    """Return the seconds of a `Retry-After`: a number, or a date (RFC 9110, 10.2.3). now: seconds since 1970."""
+    """Return the seconds of a `Retry-After`: a number, or a date (RFC 9110, 10.2.3); None: it is absent or malformed.
+
+    now: seconds since 1970.
+    """
     text = (value or "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:9])
@@ -43,7 +46,10 @@ def retry_after(value: str | None, now: float) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Reply(Record):
-    """Result of one request. Without a response there is an error and no body."""
+    """The result of one outgoing request. Without a response, there is an error and no body.
+
+    status: `TIMED_OUT` or `FAILED` without a response. headers: as JSON.
+    """
 
     status: int
     body: bytes | None = None
@@ -51,21 +57,26 @@ class Reply(Record):
     content_type: str | None = None
     error: str | None = None
     retry_after: float | None = None
-    """Seconds that the other service asks to wait."""
+    """Seconds for which the other service asks to wait; None: it does not ask."""
 
     @property
     def success(self) -> bool:
         return 200 <= self.status < 300
 
     def value(self, part: str, *, binary: bool = False) -> bytes | None:
-        """Return one part as the text that PostgreSQL reads. binary: the body for a `bytea`."""
+        """Return one part as the text that PostgreSQL reads; None: NULL.
+
+        part: `status_code`, `body`, `headers`, `content_type`, `success` or `error_message`. binary: the body is for a
+        `bytea`.
+        """
         if part == "body" and binary:
             return None if self.body is None else b"\\x" + self.body.hex().encode()
         text = self._text(part)
         return None if text is None else text.encode()
 
     def row(self, parts: Sequence[str | None]) -> bytes:
-        """Return the reply as the literal of a composite, such as `("{}","200",t,)`."""
+        """Return the reply as the literal of a composite, such as `("{}","200",t,)`. parts: of its attributes; None:
+        NULL."""
         return literal(self._in_row(part) for part in parts).encode()
 
     def _in_row(self, part: str | None) -> str | None:
@@ -103,7 +114,7 @@ def decoded(body: bytes, content_type: str | None) -> str:
 
 
 def _as_written(value: str) -> str:
-    """Return the value of a header, whose bytes were decoded as Latin-1: most bytes beyond ASCII are UTF-8."""
+    """Return the value of a header whose bytes were decoded as Latin-1. Most bytes beyond ASCII are UTF-8."""
     if value.isascii():
         return value
     try:
@@ -113,8 +124,9 @@ def _as_written(value: str) -> str:
 
 
 def headers_json(headers: Iterable[tuple[str, str]]) -> str:
-    """Return headers as JSON, such as `{"Name":"v1, v2"}`: those of the response, then those of its content, repeated
-    values joined.
+    """Return headers as JSON, such as `{"Name":"v1, v2"}`. The values of a repeated header are joined.
+
+    Headers of the response come first, then those of its content.
     """
     joined: dict[str, str] = {}
     names: dict[str, str] = {}

@@ -7,7 +7,7 @@
 
     body to the end
 
-Nothing is sent here, and placeholders are not replaced.
+This module sends no request and replaces no placeholder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "QUERY")
 IDEMPOTENT = ("GET", "PUT", "DELETE", "QUERY")
 """Methods whose requests have the same effect if they are sent twice (RFC 9110, 9.2.2)."""
 FALLBACK_SECONDS = 30.0
-"""Duration of directives whose duration is invalid."""
+"""Seconds that are used instead of an invalid duration of a directive."""
 
 _DIRECTIVE = re.compile(
     r"[#@\s]*(?P<word>timeout|retry_delay|cache|hedge)(?:\s*[=:]\s*|\s+|$)(?P<value>.*)", re.IGNORECASE
@@ -39,29 +39,31 @@ _BEHIND_LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 @dataclass(frozen=True, slots=True)
 class RequestDefinition(Record):
+    """A request as the comment of a type describes it, with its placeholders."""
+
     method: str
     url: str
-    """Absolute; or with a leading `/`, an endpoint of this service."""
+    """Absolute URL, or with a leading `/` the path of an endpoint of this service."""
     headers: tuple[tuple[str, str], ...] = ()
     content_type: str | None = None
-    """Of the body; None without one."""
+    """Content type of the body; None: the request has no body."""
     body: str | None = None
     timeout: float | None = None
     """Seconds; None: no limit."""
     retry_delays: tuple[float, ...] = ()
     """Seconds before each further attempt."""
     retry_codes: tuple[int, ...] = ()
-    """Statuses after which the request is repeated. Empty: all that are no success."""
+    """Statuses after which the request is repeated. Empty: all statuses that are no success."""
     cached: bool = False
     cache_seconds: float | None = None
-    """Lifetime; None: until the service stops."""
+    """Lifetime of the cached response; None: until the service stops."""
     hedge: float | None = None
     """Seconds without a response after which the same request is sent a second time. None: never."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Result of parsing a comment."""
+    """The result of reading a comment. problems: mistakes in it."""
 
     definition: RequestDefinition | None
     """None: the comment describes no request."""
@@ -70,6 +72,8 @@ class Reading:
 
 @dataclass(slots=True)
 class _Draft:
+    """What directives and headers have set so far."""
+
     timeout: float | None = None
     retry_delays: tuple[float, ...] = ()
     retry_codes: tuple[int, ...] = ()
@@ -81,7 +85,7 @@ class _Draft:
 
 
 def read_definition(comment: str) -> Reading:
-    """Parse a comment. Never raises, whatever the comment contains."""
+    """Return the request that a comment describes. Raises no errors: mistakes are `problems`."""
     lines = _BEHIND_LINE.split(comment)
     draft = _Draft()
     start = _request_line(lines, draft)
@@ -111,7 +115,8 @@ def type_diagnostics(types: Iterable[TypeInfo]) -> Iterator[Diagnostic]:
 
 
 def _request_line(lines: list[str], draft: _Draft) -> int | None:
-    """Return the index of the request line, which may follow directives, remarks and empty lines."""
+    """Return the index of the request line, which may follow directives, remarks and empty lines; None: there is
+    none."""
     for index, line in enumerate(lines):
         text = line.strip()
         if not text or _is_directive(text, draft) or text.startswith("#"):
@@ -168,6 +173,7 @@ def _definition(method: str, url: str, body: str | None, draft: _Draft) -> Reque
 
 
 def _is_directive(line: str, draft: _Draft) -> bool:
+    """Return whether the line is a directive, and apply it to the draft."""
     match = _DIRECTIVE.fullmatch(line)
     if match is None:
         return False

@@ -13,7 +13,7 @@ ROOT_METHODS = "OPTIONS,GET,HEAD"
 
 
 def relation_methods(relation: Relation) -> str:
-    """Return the methods of a relation. Privileges play no role."""
+    """Return the methods of a relation, whatever the privileges of the role."""
     return ",".join(_of_relation(relation))
 
 

@@ -15,18 +15,22 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PostgRestCatalogue:
-    """One reading. options: with the configuration of the database. roles: settings of `ALTER ROLE … SET` by role."""
+    """One reading of the database. options: with the configuration of the database.
+
+    roles: role → settings of `ALTER ROLE … SET`.
+    """
 
     options: PostgRestOptions
     schema: Schema
     roles: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     timeout: str = "0"
-    """`statement_timeout` of requests whose role and function set none: that of the login role, 0 for no limit."""
+    """`statement_timeout` of requests whose role and function set none: that of the login role; 0: no limit."""
     load_seconds: float = field(default=0.0, compare=False)
     """Time of the reading, in seconds."""
 
     def object_at(self, path: str) -> str | None:
-        """Return the relation or function of an exposed schema that a path addresses, as `api.item`; None: neither."""
+        """Return the relation or function of an exposed schema that a path addresses, as `api.item`; None: it addresses
+        none."""
         base = self.options.path.rstrip("/")
         if not path.startswith(f"{base}/"):
             return None
@@ -47,11 +51,14 @@ class MappingChange(Generic[Value]):
 
     @classmethod
     def between(cls, old: Mapping[Name, Value], new: Mapping[Name, Value]) -> MappingChange[Value]:
+        """Return the change from `old` to `new`."""
         changed = {name: value for name, value in new.items() if old.get(name) != value}
         return cls(changed, frozenset(old.keys() - new.keys()))
 
     def applied(self, old: Mapping[Name, Value]) -> dict[Name, Value]:
-        result = dict(old)  # the fast way to copy many members: a worker serves nothing meanwhile
+        """Return a copy of `old` with the change."""
+        # `dict` is the fastest copy of many members, during which a worker serves no requests.
+        result = dict(old)
         for name in self.removed:
             del result[name]
         result.update(self.changed)
@@ -60,10 +67,10 @@ class MappingChange(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class CatalogueChange:
-    """The change from one reading to the next, for processes that have the former: reading 60,000 tables again would
-    stop a worker for most of a second.
+    """The change from one reading to the next, for processes that have the previous one.
 
-    rest: the next reading without relations, relationships and functions.
+    Sending 60,000 tables again would stop a worker for most of a second. rest: the next reading without relations,
+    relationships and functions.
     """
 
     rest: PostgRestCatalogue
@@ -73,6 +80,7 @@ class CatalogueChange:
 
     @classmethod
     def between(cls, old: PostgRestCatalogue | None, new: PostgRestCatalogue) -> CatalogueChange:
+        """Return the change from `old` to `new`; None: there is no previous reading."""
         former = _NO_SCHEMA if old is None else old.schema
         schema = new.schema
         return cls(
@@ -83,7 +91,7 @@ class CatalogueChange:
         )
 
     def applied(self, old: PostgRestCatalogue | None) -> PostgRestCatalogue:
-        """Return the next reading. old: the one that this change is based on."""
+        """Return the next reading. old: the reading on which this change is based."""
         former = _NO_SCHEMA if old is None else old.schema
         schema = replace(
             self.rest.schema,

@@ -19,7 +19,9 @@ _SPACE = re.compile(r"\s*")
 _ESCAPE = re.compile(r"\\(.)")
 
 Select = Callable[[Any], Iterator[Any]]
+"""Function from a JSON value to the values at one step of a path below it."""
 Test = Callable[[Any], bool]
+"""Function that returns whether a JSON value passes a filter."""
 
 
 class ClaimPathError(ValueError):
@@ -59,6 +61,8 @@ def parse_claim_path(text: str) -> ClaimPath:
 
 
 class _Parser:
+    """A parser of one path. Methods read at the current position and move it behind what they have read."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._place = 0

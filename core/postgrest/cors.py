@@ -18,7 +18,8 @@ _EXPOSED = (
 
 
 def origin_headers(origin: str | None, allowed: Sequence[str] | None) -> Headers | None:
-    """Return the headers that let a page of an origin read the response; None if it may not, or without an origin.
+    """Return the headers that let a page of an origin read the response; None: there is no origin, or it is not
+    allowed.
 
     allowed: origins of the configuration; None: all.
     """
@@ -38,7 +39,8 @@ def preflight_headers(
     requested_headers: str | None,
     allowed: Sequence[str] | None,
 ) -> Headers | None:
-    """Return the headers of the response to a preflight; None if a request is none, or of an origin that may not."""
+    """Return the headers of the response to a preflight; None: the request is no preflight, or its origin is not
+    allowed."""
     shared = origin_headers(origin, allowed)
     if method != "OPTIONS" or requested_method is None or shared is None:
         return None
@@ -52,6 +54,6 @@ def preflight_headers(
 
 
 def exposing_headers(origin: str | None, allowed: Sequence[str] | None) -> Headers:
-    """Return the headers of any other response to a page."""
+    """Return the headers of a response that is not one to a preflight; empty if the origin is not allowed."""
     shared = origin_headers(origin, allowed)
     return [] if shared is None else [*shared, ("Access-Control-Expose-Headers", _EXPOSED)]

@@ -54,7 +54,8 @@ _DETAIL_HINT = "DETAIL must be a JSON object with obligatory keys: 'status', 'he
 
 
 def from_database(sqlstate: str, message: str, detail: str | None, hint: str | None, *, anonymous: bool) -> ApiError:
-    """Return the error for an error of PostgreSQL. anonymous: the effective role is the one without a token."""
+    """Return the error of the interface for an error of PostgreSQL. anonymous: the request runs as the role without a
+    token."""
     if sqlstate == RAISED:
         return _raised(message, detail)
     status, reason = _status(sqlstate, message, anonymous)
@@ -63,7 +64,7 @@ def from_database(sqlstate: str, message: str, detail: str | None, hint: str | N
 
 
 def _status(sqlstate: str, message: str, anonymous: bool) -> tuple[int, str | None]:
-    """Return the status and the reason phrase, if it is not the standard one."""
+    """Return the status, and the reason phrase or None for the standard one."""
     if sqlstate.startswith("PT"):
         digits = sqlstate[2:]
         return (int(digits), message) if digits.isascii() and digits.isdigit() and int(digits) >= 100 else (500, None)

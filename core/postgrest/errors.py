@@ -12,7 +12,7 @@ import orjson
 
 
 class ApiError(Exception):
-    """A request is answered with an error.
+    """The response to a request is an error.
 
     status: HTTP status. code: `PGRST…` or an SQLSTATE. details: text, None, or a list of objects (`PGRST201` only).
     headers: sent in addition to those of each error. reason: reason phrase, if it is not the standard one; no server
@@ -182,7 +182,10 @@ def no_relationship(origin: str, target: str, schema: str, hint: str | None, sim
 def ambiguous_relationship(
     origin: str, target: str, candidates: Sequence[Mapping[str, str]], names: Iterable[str]
 ) -> ApiError:
-    """candidates: the objects of `details`; names: `target!hint`, one per candidate."""
+    """Return the error of a target that several relationships fit.
+
+    candidates: the objects of `details`. names: `target!hint` for each candidate.
+    """
     choice = ", ".join(f"'{name}'" for name in names)
     return ApiError(
         300,

@@ -15,16 +15,16 @@ from rowcall.core.postgrest.request.payload import Payload, PayloadKind
 from rowcall.core.postgrest.schema import Function, Schema
 
 MOST_COMPARED = 1000
-"""Functions that a hint is chosen from: each request of an unknown name compares them all."""
+"""Maximum number of functions that are compared for a hint, as each request with an unknown name compares them."""
 _JSON_TYPES = ("json", "jsonb")
 
 
 def choose_function(
     schema: Schema, name: tuple[str, str], arguments: Collection[str], payload: Payload | None
 ) -> Function:
-    """Return the one function that the arguments fit. payload: of a POST, else None.
+    """Return the one function that the arguments fit. arguments: their names. payload: of a POST, else None.
 
-    Raises `ApiError` (`PGRST202`, `PGRST203`).
+    Raises `ApiError` (`PGRST202`: no function fits; `PGRST203`: several fit).
     """
     overloads = schema.functions.get(name, ())
     keys = frozenset(arguments)
@@ -51,7 +51,7 @@ def _fits(function: Function, keys: frozenset[str]) -> bool:
 
 
 def takes_body(function: Function, payload: Payload) -> bool:
-    """Whether a function has one parameter, without a name, of a type that takes the whole body."""
+    """Return whether a function has one parameter, without a name, of a type that takes the whole body."""
     if len(function.arguments) != 1 or function.arguments[0].name:
         return False
     type_name = function.arguments[0].type

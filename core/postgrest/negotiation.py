@@ -27,9 +27,12 @@ OCTET_STREAM = "application/octet-stream"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the rows of a result are. scalar: values of one column without a name. single: at most one row, by its
-    declaration. identifier: qualified name of the relation, or of a function whose rows are no relation. media_type: of
-    a function that returns a domain that is named after one; binary: the domain is over bytea."""
+    """What the rows of a result are.
+
+    identifier: qualified name of the relation, or of a function whose rows are no relation. scalar: rows are values
+    without a column name. single: at most one row, by its declaration. media_type: of a function that returns a domain
+    which is named after a media type. binary: this domain is over bytea.
+    """
 
     identifier: tuple[str, str]
     scalar: bool = False
@@ -40,8 +43,10 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Negotiated:
-    """A media type that can be produced. singular: exactly one row is required. plan: the response is the execution
-    plan of the statement."""
+    """A media type of the response, and how it is produced.
+
+    singular: exactly one row is required. plan: the response is the execution plan of the statement; None: it is not.
+    """
 
     output: Output
     content_type: str

@@ -1,4 +1,4 @@
-"""Options of PostgREST's interface, and how texts of a configuration become them.
+"""Options of PostgREST's interface, and how texts of a configuration become options.
 
 The keys are those of PostgREST, because three sources name them so: its file, the environment and settings of the login
 role. The section `PostgRest` is converted to the same texts.
@@ -70,7 +70,7 @@ class PostgRestOptions:
     admin_socket: str | None = None
     """Path of the socket of the admin server. It has precedence over the port."""
     texts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """The texts by key that these options were made of."""
+    """The texts by key from which these options were read."""
 
     @property
     def rolls_back(self) -> bool:
@@ -157,7 +157,7 @@ class _Reader:
         return self._texts.get(key) or None
 
     def names(self, key: str, default: tuple[str, ...], *, empty: bool = False) -> tuple[str, ...]:
-        """Return the parts between commas. empty: an empty text means no parts, and not the default."""
+        """Return the parts between commas. empty: an empty text means no parts; otherwise the default."""
         text = self._texts.get(key)
         if text is None or (not text.strip() and not empty):
             return default

@@ -1,4 +1,4 @@
-"""A query tree and the schema → a plan: relationship, filters, order and range of each level.
+"""The plan of a read, from a query tree and the schema: relationship, filters, order and range of each level.
 
 Source: PostgREST's documentation, Tables and Views; Resource Embedding.
 
@@ -28,9 +28,10 @@ from rowcall.core.postgrest.request.tree import (
 from rowcall.core.postgrest.schema import Cardinality, Relation, Relationship, Schema
 
 SIMILAR = 0.75
-"""How similar a name must be to be proposed, from 0 to 1."""
+"""Lowest similarity, from 0 to 1, of a name that is proposed in place of an unknown one."""
 MANY_RELATIONS = 500
-"""Schemas with so many relations get no proposals: each request of an unknown name would compare them all."""
+"""Number of relations from which a schema gets no proposals, as each request with an unknown name would compare them
+all."""
 
 
 @dataclass(slots=True)
@@ -55,10 +56,12 @@ class Node:
 
     @property
     def spread(self) -> bool:
+        """Whether the columns of this level become columns of the level above."""
         return self.item is not None and self.item.spread
 
     @property
     def inner(self) -> bool:
+        """Whether rows of the level above without rows of this level are left out."""
         return self.item is not None and self.item.inner
 
     @property
@@ -73,7 +76,7 @@ class Node:
 
     @property
     def hoisted(self) -> dict[str, SelectColumn]:
-        """Aggregates by key that the level above computes: those of a spread, and of the spreads within it."""
+        """Aggregates by key that the level above computes: those of a spread, and of the spreads within the spread."""
         if not self.spread:
             return {}
         result = {column.output_name: column for column in self.columns if column.aggregate is not None}
@@ -82,14 +85,16 @@ class Node:
         return result
 
     def child(self, name: str) -> Node | None:
-        """Return the embed with a key, or with an alias that equals it."""
+        """Return the embed with this key in the result; None: there is none."""
         return next((child for child in self.children if child.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A read that can be rendered as SQL. renamed: targets that were addressed by their name although they have an
-    alias (`Warning: 299`)."""
+    """A read that can be rendered as SQL.
+
+    renamed: targets that a query has addressed by their name although they have an alias (`Warning: 299`).
+    """
 
     root: Node
     renamed: tuple[str, ...] = ()
@@ -105,9 +110,11 @@ def read_plan(
     max_rows: int | None = None,
     name: str | None = None,
 ) -> Plan:
-    """Resolve a query. name: of the top level in SQL and errors, if it is not the relation's. max_rows: per level.
+    """Return the plan of a query.
 
-    Raises `ApiError` (`PGRST108`, `118`, `123`, `127`, `200`, `201`).
+    name: of the top level in SQL and errors, if it is not that of the relation. max_rows: limit of each level.
+    legacy_names: embeds with an alias may be addressed by their target. Raises `ApiError` (`PGRST108`, `118`, `123`,
+    `127`, `200`, `201`).
     """
     numbers = iter(range(1, 1_000_000))
     root = Node(relation, _columns(query.select), name or relation[1], name or relation[1], 0)
@@ -165,7 +172,8 @@ def _embed(schema: Schema, parent: Node, items: Iterable[SelectItem], numbers: I
 
 
 def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint: str | None) -> Relationship:
-    """Return the one relationship that a target and a hint mean. Raises `ApiError` (`PGRST200`, `PGRST201`)."""
+    """Return the one relationship that a target and a hint name. Raises `ApiError` (`PGRST200`: none, `PGRST201`:
+    several)."""
     candidates = [
         item
         for item in schema.relationships.get(origin, ())
@@ -234,9 +242,9 @@ def _described(item: Relationship) -> dict[str, str]:
 
 
 def similar(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar of some names, whatever their case; None if none is similar enough.
+    """Return the most similar of some names, in any case; None: none is similar enough.
 
-    Similarity is 1 minus the Levenshtein distance as a part of the longer length, as in PostgREST.
+    Similarity is 1 minus the Levenshtein distance divided by the length of the longer name, as in PostgREST.
     """
     best: tuple[float, str] | None = None
     wanted = name.lower()
@@ -254,10 +262,12 @@ def similar(name: str, names: Iterable[str]) -> str | None:
 
 
 def _distance(length: int, places: Mapping[str, int], other: str) -> int:
-    """Return the Levenshtein distance of a text to another: insertions, deletions and substitutions between them.
+    """Return the Levenshtein distance between a text and `other`: the least number of insertions, deletions and
+    substitutions.
 
-    length, places: of the text, the latter as bits by character. The columns of the matrix of distances are the bits of
-    integers (Myers 1999), so that the names of a large schema are compared within milliseconds.
+    length, places: of the text; places has for each character its positions as bits. The columns of the matrix of
+    distances are the bits of integers (Myers 1999), so that the names of a large schema are compared within
+    milliseconds.
     """
     every = (1 << length) - 1
     last = 1 << length >> 1
@@ -301,9 +311,9 @@ def _level(root: Node, path: Path, legacy_names: bool, renamed: list[str]) -> No
 
 
 def _addressed(node: Node, name: str, legacy_names: bool) -> Node:
-    """Return the embed that a part of a path means: with legacy names, the first one with this key or target.
+    """Return the embed that a part of a path names. With legacy names, it is the first one with this key or target.
 
-    Raises `ApiError` (`PGRST108`).
+    Raises `ApiError` (`PGRST108`, or that of a target with an alias).
     """
     child = None if legacy_names else node.child(name)
     if child is not None:

@@ -1,4 +1,4 @@
-"""Foreign keys and columns of views → relationships.
+"""Relationships between relations, from foreign keys and columns of views.
 
 Source: PostgREST's documentation, Resource Embedding.
 """
@@ -20,7 +20,7 @@ from rowcall.core.postgrest.schema import (
 
 Name = tuple[str, str]
 MAX_VARIANTS = 64
-"""Combinations of columns of one view that stand for one key. A view that repeats columns more often is cut off."""
+"""Maximum number of combinations of columns of a view that stand for one key. Further combinations are ignored."""
 
 
 def relationships(
@@ -32,8 +32,8 @@ def relationships(
 ) -> dict[Name, tuple[Relationship, ...]]:
     """Return the relationships of each relation, in the order of constraints.
 
-    computed: those of functions; one whose name is the name of its target replaces the detected ones between the two.
-    exposed: schemas whose relations can be junctions.
+    computed: relationships of functions; if its name is that of its target, one of them replaces the detected
+    relationships between the two relations. exposed: schemas whose relations can be junctions.
     """
     direct = [*_direct(relations, [*_with_views(keys, view_columns)])]
     result: dict[Name, list[Relationship]] = defaultdict(list)
@@ -63,7 +63,7 @@ def _with_views(keys: Iterable[ForeignKey], view_columns: Iterable[ViewColumn]) 
 def _variants(
     views: Mapping[Name, Mapping[str, list[str]]] | None, columns: tuple[str, ...]
 ) -> Iterator[tuple[Name, tuple[str, ...]]]:
-    """Yield the views that show all of the columns, with the names of the columns there."""
+    """Yield the views that have all of the columns, with the names of the columns there."""
     for view, shown in (views or {}).items():
         choices = [shown.get(column, []) for column in columns]
         if all(choices):

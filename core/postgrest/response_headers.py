@@ -13,7 +13,7 @@ from rowcall.core.postgrest import errors
 
 Headers = list[tuple[str, str]]
 VERSION = "16.1"
-"""Of PostgREST, as responses show it."""
+"""Version of PostgREST that responses show."""
 VARY = ("Vary", "Accept, Prefer, Range")
 RENAMED_WARNING = (
     "Embedded resource was referenced by relation name even though it has an alias. "
@@ -22,9 +22,9 @@ RENAMED_WARNING = (
 
 
 def set_by_sql(headers: Headers, text: str | None) -> Headers:
-    """Return the headers with those of the setting `response.headers`: a name replaces the same name of the service.
+    """Return the headers with those that SQL has set by `response.headers`, which replace headers of the same name.
 
-    text: a JSON array of objects with one member each. Raises `ApiError` (`PGRST111`).
+    text: a JSON array of objects with one member each; None: not set. Raises `ApiError` (`PGRST111`).
     """
     if text is None:
         return headers
@@ -52,12 +52,12 @@ def _pairs(text: str) -> Headers:
 
 
 def is_sendable(status: int) -> bool:
-    """Whether a status can be that of a final response of this service."""
+    """Return whether a status can be that of a final response of this service."""
     return 200 <= status <= 599
 
 
 def status_by_sql(status: int, text: str | None) -> int:
-    """Return the setting `response.status`, or `status` without it. Raises `ApiError` (`PGRST112`)."""
+    """Return the status that SQL has set by `response.status`, else `status`. Raises `ApiError` (`PGRST112`)."""
     if text is None:
         return status
     if not text.isascii() or not text.isdigit() or not is_sendable(int(text)):
@@ -66,5 +66,5 @@ def status_by_sql(status: int, text: str | None) -> int:
 
 
 def renamed_warning(targets: Iterable[str]) -> Headers:
-    """Return the header that warns of embeds addressed by their name although they have an alias."""
+    """Return the header that warns of embeds which were addressed by their name although they have an alias."""
     return [("Warning", f'299 PostgRESTv{VERSION} "{RENAMED_WARNING}"')] if any(targets) else []

@@ -1,7 +1,7 @@
 """What PostgREST's interface knows of the database: relations, keys, functions, casts and media types.
 
-The rows of the catalogue are plain data here; `relationships` makes the relationships of them. A `Schema` is part of
-the schema snapshot and is sent to the workers.
+These values are plain data from the catalogue; `relationships` derives the relationships. A `Schema` is part of the
+schema snapshot and is sent to the workers.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table, view, materialized view, partitioned or foreign table. key: columns of the primary key, or of the one
-    that a view inherits."""
+    """A table, view, materialized view, partitioned or foreign table.
+
+    key: columns of the primary key, or for a view those of the key that it inherits.
+    """
 
     schema: str
     name: str
@@ -47,7 +49,7 @@ class Relation:
     comment: str | None = None
 
     def column(self, name: str) -> Column | None:
-        """Return a column by its name."""
+        """Return a column by its name; None: there is none."""
         return next((column for column in self.columns if column.name == name), None)
 
 
@@ -62,7 +64,7 @@ class Cardinality(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """A foreign key constraint. unique: the columns are those of a primary key or a unique constraint of the origin."""
+    """A foreign key constraint. unique: its columns are a primary key or have a unique constraint."""
 
     name: str
     origin: tuple[str, str]
@@ -84,23 +86,24 @@ class ViewColumn:
 
 @dataclass(frozen=True, slots=True)
 class Junction:
-    """The relation between both sides of a many-to-many relationship, and its two constraints."""
+    """The relation between both sides of a many-to-many relationship. first, second: names of its two constraints."""
 
     schema: str
     name: str
     first: str
     second: str
     columns: tuple[tuple[str, str], ...]
-    """(column of the origin, column of the junction)."""
+    """Pairs: column of the origin, column of the junction."""
     target_columns: tuple[tuple[str, str], ...]
-    """(column of the junction, column of the target)."""
+    """Pairs: column of the junction, column of the target."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
-    """A way from one relation to another. columns: (of the origin, of the target); empty with a junction or function.
+    """A way from one relation to another.
 
-    function: qualified name of the function of a computed relationship. single: at most one row.
+    columns: pairs of a column of the origin and one of the target; empty with a junction or function. function:
+    qualified name of the function of a computed relationship; None: it is not computed.
     """
 
     origin: tuple[str, str]
@@ -115,12 +118,13 @@ class Relationship:
 
     @property
     def single(self) -> bool:
+        """Whether a row of the origin has at most one row of the target."""
         return self.cardinality in (Cardinality.MANY_TO_ONE, Cardinality.ONE_TO_ONE)
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """A parameter of a function. name empty: unnamed."""
+    """A parameter of a function. name: empty: unnamed."""
 
     name: str
     type: str
@@ -132,9 +136,9 @@ class Argument:
 class Function:
     """A function of an exposed schema.
 
-    volatility: `v`, `s` or `i`. returns_set, returns_composite: the kind of its result. relation: whose row type it
-    returns, or None. settings: its SET clauses. media_type: the domain it returns, if that is named after one; binary:
-    that domain is over bytea.
+    volatility: `v`, `s` or `i`. returns_set, returns_composite: kind of its result. relation: the relation whose row
+    type it returns, or None. settings: its SET clauses. media_type: the domain that it returns, if that is named after
+    a media type. binary: this domain is over bytea.
     """
 
     schema: str
@@ -163,7 +167,8 @@ class Representation:
 
 @dataclass(frozen=True, slots=True)
 class MediaHandler:
-    """An aggregate that renders rows as a media type. relation None: rows of every relation. binary: returns bytea."""
+    """An aggregate that renders rows as a media type. relation: None: rows of every relation. binary: it returns
+    bytea."""
 
     media_type: str
     function: tuple[str, str]
@@ -173,7 +178,8 @@ class MediaHandler:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """All exposed relations and functions, with what connects and renders them. Names are pairs (schema, name)."""
+    """All exposed relations and functions, their relationships, and what renders their values. Names are (schema,
+    name)."""
 
     relations: Mapping[tuple[str, str], Relation]
     relationships: Mapping[tuple[str, str], tuple[Relationship, ...]]

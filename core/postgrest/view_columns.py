@@ -1,7 +1,7 @@
 """Columns of views that are plain columns of another relation, read from the stored query (`pg_rewrite.ev_action`).
 
 PostgreSQL records the origin of each output column of a query in its target list, through sub-selects and CTEs. The
-text is a tree of nodes in braces; only the target list of the outermost query counts.
+text is a tree of nodes in braces, of which only the target list of the outermost query is read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Origin = tuple[int, int]
 
 
 def column_origins(action: str) -> list[tuple[int, Origin]]:
-    """Return numbers of output columns with their origins; of a UNION, those of its first branch."""
+    """Return number and origin of each output column that is a plain column; for a UNION, those of its first branch."""
     origins = [*_origins(action)]
     if not origins and ":setOperations {" in action:
         _, separator, branch = action.partition(":subquery {QUERY")
@@ -50,9 +50,9 @@ def _origins(action: str) -> Iterator[tuple[int, Origin]]:
 
 
 def base_columns(views: Mapping[int, str]) -> Iterator[tuple[int, int, Origin]]:
-    """Yield view, number of its column, and its origin in a relation that is none of these views.
+    """Yield view, number of its column, and origin of this column in a relation that is not one of these views.
 
-    views: stored queries by oid of the view.
+    views: oid of a view → its stored query.
     """
     origins = {view: dict(column_origins(action)) for view, action in views.items()}
     for view, columns in origins.items():
@@ -63,7 +63,7 @@ def base_columns(views: Mapping[int, str]) -> Iterator[tuple[int, int, Origin]]:
 
 
 def _resolved(origin: Origin, origins: Mapping[int, Mapping[int, Origin]]) -> Origin | None:
-    """Follow an origin through views. None: it is an expression of one of them."""
+    """Return the origin of a column through any number of views. None: one of these views has an expression there."""
     for _ in range(100):  # views cannot refer to themselves; a limit all the same
         columns = origins.get(origin[0])
         if columns is None:
@@ -76,6 +76,6 @@ def _resolved(origin: Origin, origins: Mapping[int, Mapping[int, Origin]]) -> Or
 
 
 def names_of(columns: Iterable[int], names: Mapping[int, str]) -> tuple[str, ...] | None:
-    """Return the names of columns by number; None if one is not known."""
+    """Return the names of columns by number; None: one number is unknown."""
     result = tuple(names.get(column, "") for column in columns)
     return None if "" in result else result

@@ -1,1 +1,1 @@
-"""The key ring as data."""
+"""Protection of sessions and columns as data: the key ring."""

@@ -1,8 +1,8 @@
 """The key ring as data: keys that protect sessions and columns, the choice of the protecting key, and the time of the
 next key.
 
-The newest active key protects. Every known key opens, also after its expiry, so that a rotation ends no session
-(protection-2). Pure: the time is a parameter, in seconds since 1970.
+The newest active key protects. Texts that any known key has protected can be opened, also after its expiry, so that a
+rotation ends no session (protection-2). Pure: the time is a parameter, in seconds since 1970.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ ANNOUNCED = 2 * 86_400.0
 
 
 OVERLAP = 86_400.0
-"""Seconds for which a key is active before it is needed: the most by which clocks may differ or be set back."""
+"""Seconds for which the next key is active before it is needed: clocks may differ, or be set back, by at most this
+time."""
 
 
 class KeyElementError(ValueError):
@@ -72,24 +73,27 @@ class KeyRing:
 
     keys: tuple[Key, ...] = ()
     read_at: float = 0.0
-    """When the reading of the storage began, on the monotonic clock, which all processes of a host share. Infinite for
-    a ring to which no other host adds keys: waiting for a later reading would be useless."""
+    """When the latest reading of the storage began, on the monotonic clock, which all processes of a host share.
+
+    Infinite: no other host adds keys to the ring, so that it need not be read again.
+    """
 
     def protecting(self, now: float) -> Key | None:
-        """Return the newest active key."""
+        """Return the newest active key; None: no key is active."""
         active = [key for key in self.keys if key.is_active(now)]
         return max(active, key=lambda key: (key.activated, key.id), default=None)
 
     def settled(self, now: float) -> tuple[float, float]:
-        """Return the interval around now in which no key becomes active or inactive."""
+        """Return the interval around now (begin, end) in which no key becomes active or inactive."""
         moments = [moment for key in self.keys for moment in (key.activated, key.expires)]
         since = max((moment for moment in moments if moment <= now), default=-math.inf)
         return since, min((moment for moment in moments if moment > now), default=math.inf)
 
     def nearest(self, now: float) -> Key | None:
-        """Return the key to protect with, even if none is active because a clock is wrong.
+        """Return the key to protect with, even if none is active because a clock is wrong. None: the ring is empty.
 
-        Every known key opens, so any key is better than none: the first that will be active, else the last that was.
+        As texts of every known key can be opened, any key is better than none: the first that will be active, else the
+        last that was.
         """
         if (active := self.protecting(now)) is not None:
             return active
@@ -99,10 +103,11 @@ class KeyRing:
         return max(self.keys, key=lambda key: (key.expires, key.id), default=None)
 
     def key(self, identity: bytes) -> Key | None:
+        """Return the key with this id; None: it is unknown."""
         return next((key for key in self.keys if key.id == identity), None)
 
     def successor_start(self, now: float) -> float | None:
-        """Return when the next key starts to protect, if it has to be created now; None if none is due."""
+        """Return the time from which the next key has to protect; None: the next key need not be created yet."""
         protecting = self.protecting(now)
         if protecting is None:
             return now
@@ -112,7 +117,8 @@ class KeyRing:
         return None if followed else protecting.expires
 
     def next_look(self, now: float) -> float:
-        """Return when to read the ring again: daily, and when the next key is due or starts to protect."""
+        """Return the time at which to read the ring again: after a day, or when the next key is due or starts to
+        protect."""
         protecting = self.protecting(now)
         if protecting is None:
             return now
@@ -120,15 +126,19 @@ class KeyRing:
         return min(now + 86_400.0, due if due > now else protecting.expires)
 
     def joined(self, others: Iterable[Key], read_at: float | None = None) -> KeyRing:
-        """Return the ring with further keys. No key is ever removed, because texts that it has sealed must stay
-        readable."""
+        """Return the ring with further keys. read_at: of the reading in which they were found; None: they were not
+        read.
+
+        No key is ever removed, because texts that it has protected must stay readable.
+        """
         by_id = {key.id: key for key in self.keys} | {key.id: key for key in others}
         return KeyRing(tuple(by_id.values()), self.read_at if read_at is None else read_at)
 
 
 def element_text(key: Key, secret: Mapping[str, str]) -> str:
-    """Return a key as a JSON document for the storage. secret: the members that contain its secret, encrypted or
-    plain (`service.protection.key_encryption`).
+    """Return a key as a JSON document for the storage.
+
+    secret: the members with its secret, encrypted or plain (`service.protection.key_encryption`).
     """
     members = {
         "format": "rowcall-key-1",
@@ -156,7 +166,7 @@ class StoredKey:
     secret: Mapping[str, str] = field(repr=False)
 
     def opened(self, secret: bytes) -> Key:
-        """Return the key with its secret. Raises `KeyElementError` for a secret of the wrong size."""
+        """Return the key with this decrypted secret. Raises `KeyElementError` for a secret of the wrong size."""
         if len(secret) != SECRET:
             raise KeyElementError(f"{self.key.name}: its secret has the wrong size")
         key = self.key
@@ -192,7 +202,7 @@ def read_element(text: str) -> StoredKey:
 
 
 def open_plain(secret: Mapping[str, str]) -> bytes:
-    """Return an unencrypted secret. Raises `KeyElementError`."""
+    """Return the secret from its unencrypted storage form. Raises `KeyElementError`."""
     try:
         return base64.b64decode(secret.get("value", ""), validate=True)
     except (binascii.Error, ValueError):

@@ -20,8 +20,9 @@ from rowcall.core.queryable.language import (
 
 
 def query_parameters(endpoint: Endpoint) -> Iterator[EndpointParameter]:
-    """Yield the parameters of the query language, all of which are optional and in the query string. Columns that have
-    the name of another parameter are missing, as requests can name them only in a logic tree.
+    """Yield the parameters of the query language of an endpoint. All are optional and in the query string.
+
+    A column that has the name of another parameter is left out, because requests can name it only in a logic tree.
     """
     language = language_of(endpoint)
     if language is None:

@@ -22,10 +22,10 @@ RESERVED = frozenset((SELECT, ORDER, LIMIT, OFFSET, AFTER, BEFORE, "and", "or"))
 """Keys of a query string that name no column."""
 
 MOST_ROWS = 1000
-"""Most rows of a page, unless configuration or comment set another number."""
+"""Largest number of rows of a page, unless configuration or comment set another number."""
 
 MOST_LISTED = 12
-"""Names in a message about an unknown one."""
+"""Number of names that a message about an unknown name lists."""
 
 SOURCE = "q"
 """Name of the routine's result in the SQL of a query."""
@@ -38,9 +38,9 @@ _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class QueryColumn:
-    """A column of the result of an endpoint.
+    """A column of the result of an endpoint, as requests can use it.
 
-    key: its name in responses and queries. columns: the columns of the statement, several if the column is a composite
+    key: its name in responses and queries. columns: the columns of the statement: several, if the column is a composite
     that an SQL file returns expanded into its attributes.
     """
 
@@ -55,8 +55,9 @@ class QueryColumn:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """The language of one endpoint. unique: keys of the columns that identify a row; empty if unknown.
+    """The query language of one endpoint.
 
+    unique: keys of the columns that identify a row; empty: unknown. not_null: keys of columns without NULL.
     default_rows, most_rows: of a page.
     """
 
@@ -72,12 +73,12 @@ class Language:
     most_rows: int
 
     def column(self, name: str) -> QueryColumn | None:
-        """Return the column with this key in responses, or with this name in the database."""
+        """Return the column with this key in responses, or with this name in the database; None: there is none."""
         by_key = next((column for column in self.columns if column.key == name), None)
         return by_key or next((column for column in self.columns if column.name == name), None)
 
     def suggestion(self, name: str, others: Iterable[str] = ()) -> str:
-        """Return the end of a message about an unknown column. others: names that are possible besides columns."""
+        """Return the end of a message about an unknown column. others: valid names besides those of columns."""
         names = [*(column.key for column in self.columns if column.comparable), *others]
         near = difflib.get_close_matches(name[:60], names, n=1)
         if near:
@@ -96,7 +97,7 @@ class Language:
 
 
 def language_of(endpoint: Endpoint) -> Language | None:
-    """Return the language of an endpoint; None if it has none."""
+    """Return the query language of an endpoint; None: its result cannot be queried."""
     abilities = endpoint.options.queryable
     if abilities is None or not abilities.enabled or obstacle(endpoint) is not None:
         return None
@@ -126,7 +127,7 @@ def _own_names(endpoint: Endpoint) -> frozenset[str]:
 
 
 def obstacle(endpoint: Endpoint) -> str | None:
-    """Return why the result of an endpoint cannot be queried; None if it can."""
+    """Return why the result of an endpoint cannot be queried, as the end of a sentence; None if it can."""
     shape, options, source = endpoint.shape, endpoint.options, endpoint.routine.source
     if shape.path is not ResultPath.ROWS or not shape.is_set or not shape.named or not shape.columns:
         return "only results of rows with named columns can be queried"
@@ -191,7 +192,8 @@ def unique_columns(endpoint: Endpoint) -> tuple[str, ...]:
 
 
 def _unique(endpoint: Endpoint, columns: tuple[QueryColumn, ...]) -> tuple[str, ...]:
-    """Return the keys of the columns of `by`, or of the primary key of a table; empty if one is not in the result."""
+    """Return the keys of the columns that `by` names, or of the primary key; empty: one of them is not in the
+    result."""
     abilities = endpoint.options.queryable
     names = (abilities.unique if abilities is not None else ()) or _primary_key(endpoint)
     matches = [_named(name, columns) for name in names]
@@ -205,7 +207,7 @@ def _named(name: str, columns: tuple[QueryColumn, ...]) -> QueryColumn | None:
 
 
 def unknown_unique(endpoint: Endpoint) -> str | None:
-    """Return the first word of `by` that is no column of the result."""
+    """Return the first word of `by` that is no column of the result; None: all are columns."""
     abilities = endpoint.options.queryable
     columns = tuple(_columns(endpoint))
     names = () if abilities is None else abilities.unique

@@ -1,4 +1,4 @@
-"""The parameters of a request → what it asks for, with names and words checked."""
+"""What the parameters of a request ask for, with names and words checked."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ CASTS = frozenset(
     "decimal,real,float,float4,float8,double precision,date,time,timetz,timestamp,timestamptz,"
     "timestamp with time zone,timestamp without time zone,interval,uuid,bytea,inet".split(",")
 )
-"""Types of `select=column::type`. Others could be of schemas that callers should not know."""
+"""Types of `select=column::type`. Other types could belong to schemas that callers must not know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A row next to a page: the texts of its values in the order of the terms. Empty: behind the last row."""
+    """The row next to a page: the texts of its values in the order of the terms. Empty: the end of all rows."""
 
     values: tuple[str | None, ...] = ()
 
@@ -41,8 +41,8 @@ class Position:
 class ResultRequest:
     """What a request asks for.
 
-    columns: None for all. order: all terms, with those that make it unique. limit: None without pages. backwards: the
-    page ends before `position`. counted: the number of all rows is wanted.
+    columns: None: all. order: all terms, with those that make the order unique. limit: None: the result is not paged.
+    backwards: the page ends before `position`. counted: the number of all rows is requested.
     """
 
     columns: tuple[SelectColumn, ...] | None = None
@@ -56,18 +56,21 @@ class ResultRequest:
 
     @property
     def changes_nothing(self) -> bool:
+        """Whether the result is returned as it is."""
         return self == ResultRequest()
 
 
 OpenCursor = Callable[[str, str, tuple[OrderTerm, ...]], Position]
-"""Returns the position in a cursor. Arguments: name of the parameter, cursor, terms of the order. Raises `BindingError`
-if it is not a cursor for this order."""
+"""Function that returns the position in a cursor. Arguments: name of the parameter, cursor, terms of the order. Raises
+`BindingError` if the text is not a cursor for this order."""
 
 
 def read_request(
     language: Language, pairs: Iterable[tuple[str, str]], open_cursor: OpenCursor, *, counted: bool = False
 ) -> ResultRequest:
-    """Return what the parameters ask for. pairs: decoded, without the endpoint's own parameters.
+    """Return what the parameters ask for.
+
+    pairs: decoded, without the endpoint's own parameters. counted: the number of all rows is requested.
 
     Raises `BindingError`: a name is unknown, or a value is invalid.
     """
@@ -98,7 +101,7 @@ def read_request(
 
 
 def _is_known(language: Language, key: str) -> bool:
-    """Whether a key is a logic tree or a column."""
+    """Return whether a key is that of a logic tree or a column."""
     try:
         if grammar.logic_key(key) is not None:
             return True
@@ -230,7 +233,7 @@ def _select_item(language: Language, item: SelectItem) -> tuple[SelectColumn, ..
 
 
 def _order(language: Language, text: str | None) -> tuple[OrderTerm, ...]:
-    """Return the terms of the request, then the unique columns that are missing, if there are pages."""
+    """Return the terms of the request; for pages, followed by the unique columns that are not among the terms."""
     terms: list[OrderTerm] = []
     for term in () if text is None else _parsed(language, ORDER, lambda: grammar.order(text)):
         if term.relation is not None:
@@ -243,7 +246,7 @@ def _order(language: Language, text: str | None) -> tuple[OrderTerm, ...]:
 
 
 def order_text(order: Sequence[OrderTerm]) -> str:
-    """Return the order as text, to recognize the one for which a cursor was made."""
+    """Return the order as text. A cursor contains it, so that it is only used with the order for which it was made."""
     return ",".join(
         "|".join(
             (

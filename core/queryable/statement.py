@@ -22,11 +22,11 @@ _TABLE = quote_identifier(SOURCE)
 _POSITION = "rowcall_position"
 _NUMBER = "rowcall_number"
 EMPTY = "''"
-"""Position of a row beyond the page."""
+"""Position of the row behind the last row of a page if there is no such row."""
 
 
 class _LabelledParameters(Parameters):
-    """Parameters behind those of the routine. labels: the columns or words of the request that they belong to."""
+    """Parameters behind those of the routine. labels: for each, the column or word of the request from which it is."""
 
     __slots__ = ("_first", "label", "labels")
 
@@ -43,7 +43,7 @@ class _LabelledParameters(Parameters):
 
 
 class _LabellingRenderer(Renderer):
-    """Labels the values of a comparison with its column."""
+    """Renders conditions. The label of the values of a comparison is its column."""
 
     def __init__(self, parameters: _LabelledParameters) -> None:
         super().__init__(_NOTHING, parameters)
@@ -56,7 +56,7 @@ class _LabellingRenderer(Renderer):
 
 @dataclass(frozen=True, slots=True)
 class RenderedStatement:
-    """A statement with its values, and for each the column or the word of the request that it belongs to."""
+    """A statement with its values. labels: for each value, the column or word of the request from which it is."""
 
     sql: str
     values: tuple[str | None, ...]
@@ -65,7 +65,8 @@ class RenderedStatement:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The query of a request (`core.catalogue.source.ResultQuery`)."""
+    """The query of a request (`core.catalogue.source.ResultQuery`). positioned: positions of pages and the count are
+    selected."""
 
     language: Language
     request: ResultRequest
@@ -126,7 +127,7 @@ def _output(column: QueryColumn, item: SelectColumn, *, changed: bool, number: i
 
 
 class _Statement:
-    """The text of one query while it is made."""
+    """Makes the SQL of one query."""
 
     def __init__(self, query: Query, parameters: _LabelledParameters) -> None:
         self._query = query
@@ -152,7 +153,8 @@ class _Statement:
         )
 
     def _page(self, source: str, names: list[str]) -> str:
-        """Return the SELECT of a page with one row more. names: of the columns. The last column is the position."""
+        """Return the SELECT of a page and one further row. names: of the columns. The last column is the position of
+        the row."""
         expressions = [f"{text} as {name}" for text, name in zip(self._selected(), names, strict=True)]
         level = self._level(source, [*expressions, f"{self._position()} as {_POSITION}"], more=1)
         if not self._request.backwards:
@@ -187,7 +189,7 @@ class _Statement:
         return [self._expression(item) for item in selected]
 
     def _plain_columns(self) -> list[str]:
-        """Return the expressions with the names that the columns have in formats with a header row."""
+        """Return the expressions of columns under the names that they have in formats with a header row."""
         selected = self._request.columns
         if selected is None:
             names = [column.name for column in self._language.columns]
@@ -236,7 +238,7 @@ class _Statement:
         return f" where {' and '.join(conditions)}" if conditions else ""
 
     def _beyond(self, values: tuple[str | None, ...]) -> str:
-        """Return the condition for the rows behind a position. values: of its row, for each term."""
+        """Return the condition for the rows behind a position. values: of the row at the position, for each term."""
         terms = list(zip(self._request.order, values, strict=True))
         simple = all(
             value is not None and term.field.name in self._language.not_null and not term.field.path

@@ -1,7 +1,7 @@
 """Declare a section of the configuration: one class whose fields are its keys.
 
-A field with an annotation is a key and an attribute of the object that `Settings.read` returns: its default, also that
-of the constructor, is the default of the key. A field without an annotation is only a key: no object has it.
+If a field has a type annotation, it is a key and an attribute of the object that `Settings.read` returns. The default
+of the attribute is the default of the key. A field without a type annotation is only a key: no object has it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Convert = Callable[[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A key of a section. Its path is relative until `section` completes it."""
+    """A key of a section. The path of the key is relative until `section` completes it."""
 
     key: Key
     reader: str
@@ -45,14 +45,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredSection:
-    """The declaration of a class. keys: with those of its parts and elements, in order."""
+    """The declaration of a class. keys: its keys, with those of its parts and elements, in order."""
 
     path: str
     keys: tuple[Key, ...]
     fields: Mapping[str, Declaration]
-    """Keys that are fields of the object, by field."""
+    """Name of a field of the object → its key."""
     parts: Mapping[str, type[Any]]
-    """Parts that are fields of the object, by field."""
+    """Name of a field of the object → the class of its part."""
 
 
 _SECTIONS: dict[type[Any], DeclaredSection] = {}
@@ -70,10 +70,11 @@ def keys_of(kind: type[Any]) -> tuple[Key, ...]:
 
 @dataclass_transform(frozen_default=True)
 def section(path: str, meaning: str = "", *, nullable: bool = False) -> Callable[[type[T]], type[T]]:
-    """Make a class a section, and a frozen dataclass if it has annotations.
+    """Return a decorator that makes a class a section, and a frozen dataclass if it has type annotations.
 
-    path: names separated by colons; `<name>` is a user-defined name, `[]` an array element. meaning: without it, the
-    section itself is declared elsewhere: it is an element, or several classes share it. nullable: null is a value.
+    path: names separated by colons; `<name>` is a user-defined name, `[]` an array element. meaning: for the manual;
+    empty: the section itself is declared elsewhere, because it is an element, or because several classes share it.
+    nullable: null is a value.
     """
 
     def declare(kind: type[T]) -> type[T]:
@@ -147,7 +148,8 @@ def _default(key: Key, reader: str) -> Any:
 
 
 def converted(declaration: Declaration, path: str, value: Any) -> Any:
-    """Return the value of the field. Raises `ConfigError`. path: of the key, with the names of the user."""
+    """Return the value of the field from that of the key. Raises `ConfigError`. path: of the key, with the names of the
+    user."""
     if declaration.each is not None:
         value = _each_converted(declaration.each, path, value)
     return value if declaration.convert is None else _convert(declaration.convert, path, value)
@@ -191,7 +193,7 @@ def text(
     empty: bool = False,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a text. A nullable one is None if it is null or empty; with `empty` an empty text stays one."""
+    """Declare a text. If it is nullable, null and an empty text give None; with `empty`, an empty text stays a text."""
     nullable = nullable or default is None
     key = Key(name, KeyType.TEXT, default, meaning, nullable=nullable, secret=secret)
     if nullable and not empty:
@@ -265,7 +267,7 @@ def texts(
 
 
 def lines(name: str, default: Sequence[str], meaning: str) -> Any:
-    """Declare a list of texts of which empty ones count too."""
+    """Declare a list of texts in which empty texts count too."""
     return Declaration(Key(name, KeyType.TEXTS, default, meaning), "lines")
 
 

@@ -24,7 +24,7 @@ def stripped_or_none(text: str | None) -> str | None:
 
 
 def or_nothing(texts: tuple[str, ...] | None) -> tuple[str, ...]:
-    """Return the texts; none for None."""
+    """Return the texts; an empty tuple for None."""
     return texts or ()
 
 
@@ -47,10 +47,12 @@ def bytes_of_megabytes(number: int) -> int:
 
 
 def at_least(least: float) -> Callable[[float], float]:
+    """Return a conversion that raises smaller values to `least`."""
     return lambda seconds: max(least, seconds)
 
 
 def none_for_zero(seconds: float | None) -> float | None:
+    """Return None for 0 and None, else the seconds."""
     return seconds or None
 
 
@@ -66,7 +68,7 @@ def path_like(example: str) -> Callable[[str | None], str | None]:
 
 
 def header_name(text: str | None) -> str | None:
-    """Return the name of a header, or None."""
+    """Return the name of a header, or None for None. Raises ValueError if it is not valid."""
     if text is not None and not HEADER_NAME.fullmatch(text):
         raise ValueError(f"{text!r} is not the name of a header")
     return text

@@ -1,8 +1,8 @@
 """Effects of statements on the automatic HTTP method of a file and on transactions, derived from their keywords alone.
 
-Statements of a file run as if each were sent alone, so that the changes of one remain when a later one fails
-(sql-files-27). They are sent together where this makes no difference: statements that only read are sent with the next
-one that writes, and the statements between BEGIN and COMMIT are one transaction anyway.
+The statements of a file run as if each were sent alone, so that the changes of a statement remain when a later one
+fails (sql-files-27). Statements are sent together where this makes no difference: statements that only read are sent
+with the next statement that writes, and the statements between BEGIN and COMMIT are one transaction in any case.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ _SESSION = frozenset(
 
 
 class Effect(enum.Enum):
+    """The effect of a statement on its transaction."""
+
     READ = "read"
-    """Changes nothing, so that it makes no difference whether it is committed."""
+    """The statement changes nothing, so that it makes no difference whether it is committed."""
     WRITE = "write"
     BEGIN = "begin"
     END = "end"
@@ -42,7 +44,7 @@ class Effect(enum.Enum):
     CHAIN = "chain"
     """Like END, and begins another transaction: `COMMIT AND CHAIN`."""
     ALONE = "alone"
-    """May have to be the only statement of its transaction, such as VACUUM or a CALL that commits."""
+    """The statement may have to be the only one of its transaction, such as VACUUM or a CALL that commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ def _effect_of_end(words: Sequence[str]) -> Effect:
 
 
 def leaves_open(effects: Sequence[Effect]) -> bool:
-    """Whether the file begins a transaction that writes and does not end it, so that its changes are lost."""
+    """Return whether the file begins a transaction that writes and does not end it, so that its changes are lost."""
     about = [what for what in effects if what in (Effect.BEGIN, Effect.END, Effect.CHAIN)]
     return bool(about) and about[-1] is not Effect.END and Effect.WRITE in effects
 
@@ -98,7 +100,8 @@ def leaves_open(effects: Sequence[Effect]) -> bool:
 def execution_plans(
     statements: Sequence[RawStatement], effects: Sequence[Effect], *, wrapped: bool = False
 ) -> tuple[ExecutionPlan, ...]:
-    """Return the execution plan of each statement. Statements up to one that is `last` are sent together.
+    """Return the execution plan of each statement. Statements are sent together with the following ones up to a `last`
+    one.
 
     wrapped: run all statements in one transaction, unless the file begins or ends one itself, or a statement has to be
     the only one of its transaction.
@@ -108,54 +111,57 @@ def execution_plans(
     last = [False] * len(effects)
     fresh = [False] * len(effects)
     behind = [False] * len(effects)
+    # pending: a statement has run in an implicit transaction that has not ended. settings_due: the settings of the
+    # request are not yet set in the current transaction.
     in_block = pending = False
-    # pending: a statement has run in an implicit transaction that has not ended.
-    unsaid = True
+    settings_due = True
     ended = False
     for index, (statement, what) in enumerate(zip(statements, effects, strict=True)):
         behind[index] = ended
         if not in_block:
             if what in (Effect.ALONE, Effect.BEGIN) and pending:
-                last[index - 1] = unsaid = True
+                last[index - 1] = settings_due = True
             pending = what not in (Effect.BEGIN, Effect.END, Effect.CHAIN)
             last[index] = what in (Effect.WRITE, Effect.ALONE)
         if what is Effect.BEGIN:
-            in_block = unsaid = True
+            in_block = settings_due = True
         elif what in (Effect.END, Effect.CHAIN):
             in_block = in_block and what is Effect.CHAIN
             pending = False
-            unsaid = ended = True
-        elif unsaid and not _comes_first(statement, what):
+            settings_due = ended = True
+        elif settings_due and not _comes_first(statement, what):
             fresh[index] = True
-            unsaid = False
+            settings_due = False
         if last[index]:
-            unsaid, pending = True, False
+            settings_due, pending = True, False
     if last:
         last[-1] = True
     return tuple(ExecutionPlan(*item) for item in zip(last, fresh, behind, strict=True))
 
 
 def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effect]) -> Iterator[ExecutionPlan]:
-    unsaid = True
+    """Yield plans that send all statements as one transaction."""
+    settings_due = True
     for index, (statement, what) in enumerate(zip(statements, effects, strict=True), 1):
-        fresh = unsaid and not _comes_first(statement, what)
-        unsaid = unsaid and not fresh
+        fresh = settings_due and not _comes_first(statement, what)
+        settings_due = settings_due and not fresh
         yield ExecutionPlan(last=index == len(statements), fresh=fresh)
 
 
 def _comes_first(statement: RawStatement, what: Effect) -> bool:
-    """Whether the statement has to be the first of its transaction."""
+    """Return whether the statement has to be the first of its transaction."""
     return what is Effect.ALONE or statement.words[:2] == ("set", "transaction")
 
 
 def copies_to_client(statement: RawStatement) -> bool:
-    """Whether the statement is `COPY … FROM STDIN` or `COPY … TO STDOUT`. COPY with a file of the server is allowed."""
+    """Return whether the statement is `COPY … FROM STDIN` or `COPY … TO STDOUT`. COPY with a file of the server is
+    allowed."""
     words = statement.words
     return words[:1] == ("copy",) and not {("from", "stdin"), ("to", "stdout")}.isdisjoint(pairwise(words))
 
 
 def is_hidden(statement: RawStatement) -> bool:
-    """Whether the statement is a command without a result of its own (`SkipNonQueryCommands`)."""
+    """Return whether the statement is a command without a result of its own (`SkipNonQueryCommands`)."""
     return bool(statement.words) and statement.words[0] in HIDDEN
 
 

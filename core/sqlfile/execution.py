@@ -13,16 +13,19 @@ class ExecutionPlan(Record):
     """How one statement is sent."""
 
     last: bool
-    """Send a Sync behind it and wait for its result; this ends the transaction unless the file has begun one."""
+    """A Sync is sent behind the statement, and its result awaited; this ends the transaction unless the file has begun
+    one."""
     fresh: bool
-    """The settings of the request (claims, headers) have to be set in front of it, as a transaction begins with it."""
+    """The settings of the request (claims, headers) have to be set before the statement, because a transaction begins
+    with it."""
     behind_commit: bool = False
-    """A transaction of the file has ended before it, so that its changes remain if this statement fails."""
+    """A transaction of the file has ended before the statement, so that its changes remain if this statement fails."""
 
 
 def one_plan(plans: Sequence[ExecutionPlan]) -> tuple[ExecutionPlan, ...]:
-    """Return plans that send all statements together, as one transaction. `fresh` does not change: the settings of the
-    request still come behind a statement that has to be the first of its transaction, such as the choice of an
-    isolation level.
+    """Return plans that send all statements together, as one transaction.
+
+    `fresh` does not change: the settings of the request are still set behind a statement that has to be the first of
+    its transaction, such as the choice of an isolation level.
     """
     return tuple(replace(plan, last=index == len(plans)) for index, plan in enumerate(plans, 1))

@@ -31,7 +31,7 @@ class NumberedStatement:
     numbers: tuple[int, ...]
     """For `$1`, `$2` …: 0-based index of the parameter of the file."""
     shifts: tuple[tuple[int, int], ...]
-    """Pairs of an offset in `text` and the equivalent offset in the file, one behind each placeholder."""
+    """Behind each placeholder: an offset in `text`, and the equivalent offset in the file."""
 
     def in_file(self, position: int) -> int:
         """Return the offset in the file for an offset in `text`."""
@@ -41,8 +41,10 @@ class NumberedStatement:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
+    """The parameters of a file, and its statements with placeholders for them."""
+
     names: tuple[str, ...]
-    """In the order of their first occurrence, spelled as there; `$1 … $n` if they have no names."""
+    """Names in the order of their first occurrence, spelled as there; `$1 … $n` if the parameters have no names."""
     statements: tuple[NumberedStatement, ...]
 
 

@@ -26,18 +26,20 @@ class SqlFileError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SqlFile:
+    """The content of a file. notes: annotations of its statements and parameters."""
+
     text: str
     statements: tuple[RawStatement, ...]
     parameters: Parameters
     notes: Notes
     comment: str
-    """The comment lines in which ordinary annotations are searched."""
+    """The lines of comments that may be ordinary annotations."""
     method: str
     """HTTP method derived from the statements."""
 
 
 def read_file(text: str, *, whole: bool = True) -> SqlFile:
-    """Parse a file. `whole`: read annotations in all comments, and not only in those before the end of the first
+    """Parse a file. whole: read annotations in all comments; otherwise only those before the end of the first
     statement.
 
     Raises:
@@ -61,8 +63,10 @@ def read_file(text: str, *, whole: bool = True) -> SqlFile:
 
 
 def _refuse_copies(text: str, statements: tuple[RawStatement, ...]) -> None:
-    """Raise `SqlFileError` for COPY from or to the client: PostgreSQL describes it without an error, but its data is
-    not a result, and it would wait for input."""
+    """Raise `SqlFileError` for COPY from or to the client.
+
+    PostgreSQL describes such a statement without an error, but its data is not a result, or it would wait for input.
+    """
     for statement in statements:
         if copies_to_client(statement):
             message = "COPY FROM STDIN and COPY TO STDOUT cannot run through an endpoint; select rows or insert them"
@@ -70,7 +74,7 @@ def _refuse_copies(text: str, statements: tuple[RawStatement, ...]) -> None:
 
 
 def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True) -> bool:
-    """Whether a comment line begins with `http`, or with one of `keywords` (sql-files-5).
+    """Return whether a comment line begins with `http`, or with one of `keywords` (sql-files-5).
 
     This is checked before anything else, so that errors in a script that is no endpoint are not reported.
     """
@@ -84,9 +88,10 @@ def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True
 
 
 def find_route(text: str, *, whole: bool = True) -> tuple[str, int] | None:
-    """Return the first comment line that is a method and a path without `HTTP`, and its number from 1.
+    """Return the first comment line that is a method and a path without `HTTP`, and its number from 1; None: no such
+    line.
 
-    Only useful if `asks_for_endpoint` is false: beside an `HTTP` line it may be prose.
+    This is only useful if `asks_for_endpoint` is false: beside an `HTTP` line, such a line may be prose.
     """
     if not _MAY_BE_ROUTE.search(text):
         return None

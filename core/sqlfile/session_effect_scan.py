@@ -1,8 +1,8 @@
 """Scans SQL or PL/pgSQL text for session effects and for the names that it uses, by its tokens alone.
 
-The result errs on the safe side: whatever is ambiguous counts as an effect. Names count without their schema and
-regardless of their meaning: a column that has the name of a function counts as a call of it. So a result without
-effects can be trusted.
+The result errs on the safe side: an ambiguous token counts as an effect. Names count without their schema and
+regardless of their meaning: a column that has the name of a function counts as a call of that function. So a result
+without effects can be trusted.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _COMMANDS = frozenset(
         "security", "vacuum", "create",
     }
 )  # fmt: skip
-"""First words of commands that change the catalogue, so that event triggers may run, or that run code of the
-catalogue."""
+"""First words of commands that change the catalogue, so that event triggers may run, or that run code which the
+catalogue contains."""
 _WRITES = frozenset({"insert", "update", "delete", "merge", "truncate", "copy"})
 _OPENERS = frozenset({"begin", "then", "else", "loop", "do", "atomic"})
 """Words after which a statement may begin."""
@@ -56,6 +56,8 @@ _QUOTES = re.compile(r'""')
 
 @dataclass(frozen=True, slots=True)
 class Scan:
+    """The session effects and names that a text contains."""
+
     traces: frozenset[SessionEffect] = frozenset()
     reads_sequences: bool = False
     writes: bool = False
@@ -127,7 +129,7 @@ def _significant(text: str) -> list[tuple[Kind, str]]:
 
 
 def _is_local(tokens: Sequence[tuple[Kind, str]], index: int) -> bool:
-    """Whether the third argument of the `set_config` at `index` limits the setting to the transaction."""
+    """Return whether the third argument of the `set_config` at `index` limits the setting to the transaction."""
     depth = 0
     arguments: list[list[str]] = [[]]
     for _, word in tokens[index + 1 :]:

@@ -1,9 +1,9 @@
 """Session effect analysis: what a run of a routine may leave in its session.
 
-The analysis follows a dependency graph: the session effects of a function are those of its source and of all
-functions, triggers, rules, policies, defaults and checks that the names in it can refer to, in any schema. Dynamic
-SQL, C functions outside extensions that are known to be harmless, and languages that cannot be parsed count as having
-any effect.
+The analysis follows a dependency graph: the session effects of a function are those of its source and of all functions,
+triggers, rules, policies, defaults and checks to which the names in it can refer, in any schema. Dynamic SQL, C
+functions outside extensions that are known to be harmless, and languages that cannot be parsed count as having any
+effect.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ HARMLESS_EXTENSIONS = frozenset(
 class CatalogueObject:
     """A function or a relation, with the facts that the analysis needs.
 
-    texts: SQL of its definition. functions, relations: oids of objects that it uses without naming them in `texts`;
-    triggers, referenced: the same for writes to it. mark: fingerprint of its definition. mention: a query that names
-    it. readable: `texts` are its whole definition.
+    names: those by which a text may refer to it. shown: name with its schema. texts: SQL of its definition. functions,
+    relations: oids of objects that it uses without naming them in `texts`. triggers, referenced: oids of functions and
+    relations that writes to it use. mark: fingerprint of its definition. mention: a query that names it. readable:
+    `texts` are its whole definition.
     """
 
     oid: int
@@ -49,7 +50,7 @@ class CatalogueObject:
     referenced: tuple[int, ...] = ()
     readable: bool = True
     why: str = ""
-    """Why it is not readable."""
+    """Why `texts` are not its whole definition."""
 
 
 Key = tuple[bool, int]
@@ -60,7 +61,7 @@ Key = tuple[bool, int]
 class DependencyGraphChange:
     """A dependency graph after a change.
 
-    affected: objects whose session effects may have changed; None: any object.
+    affected: objects whose session effects may have changed; None: those of any object may have.
     """
 
     dependency_graph: DependencyGraph
@@ -68,13 +69,14 @@ class DependencyGraphChange:
 
 
 NOT_THERE = SessionEffects(reason="it could not be found where it runs")
+"""Effects of a routine that does not exist in the database on which it runs."""
 
 
 class DependencyGraph:
     """All user-defined functions and relations, and the objects that any statement can use without naming them.
 
     everywhere: oids of the functions of casts, operators and the like. texts: checks of domains. mark: fingerprint of
-    both.
+    `everywhere` and `texts`. Scans of texts are cached.
     """
 
     def __init__(
@@ -96,44 +98,48 @@ class DependencyGraph:
         graph."""
         self._qualified: defaultdict[tuple[bool, str], list[int]] = defaultdict(list)
         self._by_name: defaultdict[str, list[tuple[bool, int]]] = defaultdict(list)
-        for is_function, things in ((True, self.functions), (False, self.relations)):
-            for thing in things.values():
-                self._qualified[is_function, thing.shown].append(thing.oid)
-                for name in thing.names:
-                    self._by_name[name].append((is_function, thing.oid))
+        for is_function, nodes in ((True, self.functions), (False, self.relations)):
+            for node in nodes.values():
+                self._qualified[is_function, node.shown].append(node.oid)
+                for name in node.names:
+                    self._by_name[name].append((is_function, node.oid))
 
     def with_functions(self, changed: Mapping[int, CatalogueObject], removed: Iterable[int]) -> DependencyGraphChange:
-        """Return the graph after functions were created, removed, or changed in anything but their names."""
+        """Return the graph after functions were created, removed, or changed in anything except their names.
+
+        changed: by oid, with those created. removed: oids.
+        """
         new = copy.copy(self)
         new._plain = {}
         new.functions, gone = dict(self.functions), []
         new._qualified, new._by_name = self._qualified.copy(), self._by_name.copy()
         for oid in removed:
             gone.append(new.functions.pop(oid))
-            new._name(gone[-1], there=False)
-        for oid, thing in changed.items():
+            new._name(gone[-1], exists=False)
+        for oid, node in changed.items():
             if oid not in self.functions:
-                new._name(thing, there=True)
-            new.functions[oid] = thing
+                new._name(node, exists=True)
+            new.functions[oid] = node
         return DependencyGraphChange(new, new._affected([*gone, *changed.values()]))
 
-    def _name(self, thing: CatalogueObject, *, there: bool) -> None:
-        """Add a function to the indexes by name, or remove it. The lists are shared with the previous graph, so they
-        are replaced and not changed. Their order has no meaning.
+    def _name(self, node: CatalogueObject, *, exists: bool) -> None:
+        """Add a function to the indexes by name, or remove it.
+
+        The lists are shared with the previous graph, so they are replaced and not changed. Their order has no meaning.
         """
-        oids = self._qualified[True, thing.shown]
-        self._qualified[True, thing.shown] = (
-            [*oids, thing.oid] if there else [item for item in oids if item != thing.oid]
-        )
-        for name in thing.names:
-            keys, key = self._by_name[name], (True, thing.oid)
-            self._by_name[name] = [*keys, key] if there else [item for item in keys if item != key]
+        oids = self._qualified[True, node.shown]
+        self._qualified[True, node.shown] = [*oids, node.oid] if exists else [item for item in oids if item != node.oid]
+        for name in node.names:
+            keys, key = self._by_name[name], (True, node.oid)
+            self._by_name[name] = [*keys, key] if exists else [item for item in keys if item != key]
             if not self._by_name[name]:
                 del self._by_name[name]
 
     def _affected(self, changed: Iterable[CatalogueObject]) -> frozenset[Key] | None:
-        """Return the changed functions and all objects that can reach one of them; None: any statement can. A text that
-        has not been scanned yet has no result that could change."""
+        """Return the changed functions and all objects that can reach one of them; None: any statement can.
+
+        A text that has not been scanned yet has no result that could change.
+        """
         result: set[Key] = set()
         functions: set[int] = set()
         relations: set[int] = set()
@@ -144,26 +150,28 @@ class DependencyGraph:
             *((False, item) for item in self.relations.values()),
         ]
         while pending:
-            for is_function, thing in pending:
-                result.add((is_function, thing.oid))
-                (functions if is_function else relations).add(thing.oid)
-                names.update(thing.names)
-            if self._leads(self._everywhere, functions, relations, names):
+            for is_function, node in pending:
+                result.add((is_function, node.oid))
+                (functions if is_function else relations).add(node.oid)
+                names.update(node.names)
+            if self._refers_to(self._everywhere, functions, relations, names):
                 return None
             everything = [item for item in everything if (item[0], item[1].oid) not in result]
-            pending = [item for item in everything if self._leads(item[1], functions, relations, names)]
+            pending = [item for item in everything if self._refers_to(item[1], functions, relations, names)]
         return frozenset(result)
 
-    def _leads(self, thing: CatalogueObject, functions: set[int], relations: set[int], names: set[str]) -> bool:
-        for text in thing.texts:
+    def _refers_to(self, node: CatalogueObject, functions: set[int], relations: set[int], names: set[str]) -> bool:
+        """Return whether an object refers directly to one of these functions or relations, by oid or in its scanned
+        texts by name."""
+        for text in node.texts:
             seen = self._scans.get(text)
             if seen is not None and not seen.names.isdisjoint(names):
                 return True
         return not (
-            functions.isdisjoint(thing.functions)
-            and functions.isdisjoint(thing.triggers)
-            and relations.isdisjoint(thing.relations)
-            and relations.isdisjoint(thing.referenced)
+            functions.isdisjoint(node.functions)
+            and functions.isdisjoint(node.triggers)
+            and relations.isdisjoint(node.relations)
+            and relations.isdisjoint(node.referenced)
         )
 
     def called(self, name: str, *, function: bool) -> list[int]:
@@ -172,27 +180,31 @@ class DependencyGraph:
 
     def of_functions(self, oids: Sequence[int]) -> SessionEffects:
         """Return the combined session effects of functions."""
-        alone = self._of_one_alone(oids[0]) if len(oids) == 1 else None
+        alone = self._of_lone_function(oids[0]) if len(oids) == 1 else None
         if alone is not None:
             return alone
-        return self._verdict([(True, oid) for oid in oids], ()) if oids else NOT_THERE
+        return self._combined_effects([(True, oid) for oid in oids], ()) if oids else NOT_THERE
 
-    def _of_one_alone(self, oid: int) -> SessionEffects | None:
-        """Return the session effects of a function that refers to no other object, as most do: the result of
-        `_verdict`, in a third of the time. None: the function may refer to another object.
+    def _of_lone_function(self, oid: int) -> SessionEffects | None:
+        """Return the session effects of a function that refers to no other object; None: the function may refer to one.
+
+        Most functions are such. The result is that of `_combined_effects`, in a third of the time.
         """
-        thing = self.functions.get(oid)
-        if thing is None or not all(map(self._leads_nowhere, (thing, self._everywhere))):
+        node = self.functions.get(oid)
+        if node is None or not all(map(self._refers_to_nothing, (node, self._everywhere))):
             return None
-        mark = mark_of({f"f{oid}": thing.mark}, self._everywhere.mark)
-        return SessionEffects(frozenset(), False, "", Dependencies((oid,), (), mark, (thing.mention,)))
+        mark = mark_of({f"f{oid}": node.mark}, self._everywhere.mark)
+        return SessionEffects(frozenset(), False, "", Dependencies((oid,), (), mark, (node.mention,)))
 
-    def _leads_nowhere(self, thing: CatalogueObject) -> bool:
-        if not thing.readable or thing.functions or thing.relations:
+    def _refers_to_nothing(self, node: CatalogueObject) -> bool:
+        """Return whether an object is known to have no session effects and to refer to no other object."""
+        if not node.readable or node.functions or node.relations:
             return False
-        return all(map(self._is_plain, thing.texts))
+        return all(map(self._is_without_effects, node.texts))
 
-    def _is_plain(self, text: str) -> bool:
+    def _is_without_effects(self, text: str) -> bool:
+        """Return whether a text has no session effects, reads no sequence, writes nothing, and names no object of the
+        graph."""
         known = self._plain.get(text)
         if known is None:
             result = self._scan(text)
@@ -201,12 +213,14 @@ class DependencyGraph:
         return known
 
     def of_relations(self, oids: Sequence[int], *, writes: bool = True) -> SessionEffects:
-        return self._verdict([(False, oid) for oid in oids], (), writes=writes) if oids else NOT_THERE
+        """Return the combined session effects of statements on relations. writes: the statements may write."""
+        return self._combined_effects([(False, oid) for oid in oids], (), writes=writes) if oids else NOT_THERE
 
     def of_texts(self, texts: Sequence[str]) -> SessionEffects:
-        return self._verdict([], texts)
+        """Return the combined session effects of statements."""
+        return self._combined_effects([], texts)
 
-    def _verdict(
+    def _combined_effects(
         self, roots: Sequence[tuple[bool, int]], texts: Sequence[str], *, writes: bool = False
     ) -> SessionEffects:
         """Traverse the graph from `roots` and `texts` and combine the effects of all reachable objects.
@@ -219,39 +233,43 @@ class DependencyGraph:
         seen: set[tuple[bool, int]] = set()
         pending: list[tuple[bool, int]] = list(roots)
         own = CatalogueObject(0, (), "its own text", tuple(texts), "", "")
-        things = [self._everywhere, own]
-        while things or pending:
-            if things:
-                thing = things.pop()
+        nodes = [self._everywhere, own]
+        while nodes or pending:
+            if nodes:
+                node = nodes.pop()
             else:
                 key = pending.pop()
                 if key in seen:
                     continue
                 seen.add(key)
-                response = (self.functions if key[0] else self.relations).get(key[1])
-                if response is None:
+                known = (self.functions if key[0] else self.relations).get(key[1])
+                if known is None:
                     return SessionEffects(reason="something that it needs could not be read")
-                thing = response
-            scans = [self._scan(text) for text in thing.texts]
+                node = known
+            scans = [self._scan(text) for text in node.texts]
             left = set().union(*(item.traces for item in scans)) if scans else set()
-            if not thing.readable:
+            if not node.readable:
                 left.add(SessionEffect.ANYTHING)
             if left - traces and not reason:
-                reason = f"{thing.shown}: {thing.why or ', '.join(sorted(item.value for item in left))}"
+                reason = f"{node.shown}: {node.why or ', '.join(sorted(item.value for item in left))}"
             traces |= left
-            reads = reads or not thing.readable or any(item.reads_sequences for item in scans)
+            reads = reads or not node.readable or any(item.reads_sequences for item in scans)
             if not writes and any(item.writes for item in scans):
-                return self._verdict(roots, texts, writes=True)
+                return self._combined_effects(roots, texts, writes=True)
             for item in scans:
                 pending += (key for name in item.names if name in self._by_name for key in self._by_name[name])
-            pending += ((True, oid) for oid in thing.functions)
-            pending += ((False, oid) for oid in thing.relations)
+            pending += ((True, oid) for oid in node.functions)
+            pending += ((False, oid) for oid in node.relations)
             if writes:
-                pending += ((True, oid) for oid in thing.triggers)
-                pending += ((False, oid) for oid in thing.referenced)
-        return SessionEffects(frozenset(traces), reads, reason, self._reach(seen) if not traces else Dependencies())
+                pending += ((True, oid) for oid in node.triggers)
+                pending += ((False, oid) for oid in node.referenced)
+        return SessionEffects(
+            frozenset(traces), reads, reason, self._dependencies(seen) if not traces else Dependencies()
+        )
 
-    def _reach(self, seen: Iterable[tuple[bool, int]]) -> Dependencies:
+    def _dependencies(self, seen: Iterable[tuple[bool, int]]) -> Dependencies:
+        """Return the objects on whose definitions the result of an analysis rests. seen: the objects that it has
+        reached."""
         functions = tuple(sorted(oid for is_function, oid in seen if is_function))
         relations = tuple(sorted(oid for is_function, oid in seen if not is_function))
         mentions = (
@@ -263,28 +281,28 @@ class DependencyGraph:
         return Dependencies(functions, relations, mark_of(dict(marks), self._everywhere.mark), mentions)
 
     def remember(self, other: DependencyGraph) -> None:
-        """Take over the scans of `other` for texts that this graph has too, as the scan of a text never changes."""
+        """Take over the scans of `other` for texts that this graph has too. The scan of a text never changes."""
         self._scans = {
             text: result
-            for things in (self.functions, self.relations)
-            for thing in things.values()
-            for text in thing.texts
+            for nodes in (self.functions, self.relations)
+            for node in nodes.values()
+            for text in node.texts
             if (result := other._scans.get(text)) is not None
         }
 
     def _scan(self, text: str) -> Scan:
-        response = self._scans.get(text)
-        if response is None:
-            response = self._scans[text] = scan(text)
-        return response
+        result = self._scans.get(text)
+        if result is None:
+            result = self._scans[text] = scan(text)
+        return result
 
 
 def session_effects(endpoint: Endpoint, dependency_graph: DependencyGraph, *, by_name: bool = False) -> SessionEffects:
-    """Return the session effects of an endpoint, without those of resolved parameters, which run on a connection of
-    their own.
+    """Return the session effects of an endpoint.
 
-    by_name: the graph is that of another database than the one in which the routine was discovered, so that the routine
-    is looked up by its name.
+    Those of resolved parameters are not included, because they run on a connection of their own. by_name: the graph is
+    that of another database than the one in which the routine was discovered, so that the routine is looked up by its
+    name.
     """
     routine = endpoint.routine
     if isinstance(routine.source, FileSource):

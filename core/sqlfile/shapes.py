@@ -28,18 +28,22 @@ def file_shape(source: FileSource, types: Mapping[int, TypeInfo], camel: bool, *
 
 @dataclass(frozen=True, slots=True)
 class _Shapes:
+    """Makes the shapes of the results of one file. unnamed: a set with one column is an array of values."""
+
     types: Mapping[int, TypeInfo]
     camel: bool
     nested: bool
     unnamed: bool
 
     def alone(self, result: FileResult) -> ResultShape:
+        """Return the shape of the only result of a file."""
         if result.key is None:
             return VOID
         shape = self._rows(result)
         return replace(shape, content_type=BYTES) if self._is_bytes(result) else shape
 
     def part(self, result: FileResult) -> ResultPart:
+        """Return the part of one of several results."""
         key = None if result.key is None else result.key.encode()
         return ResultPart(key, self._rows(result), result.single)
 

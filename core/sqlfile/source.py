@@ -19,12 +19,12 @@ class FileResult(Record):
     """The result of one statement."""
 
     key: str | None
-    """Its key in the response of a file with several statements; None: the result is dropped."""
+    """Key of the result in the response of a file with several statements; None: the result is not in the response."""
     columns: tuple[Column, ...]
     """Empty: the statement returns no rows."""
     single: bool = False
     dropped: bool = False
-    """`returns void`: its rows, if any, are dropped."""
+    """`returns void`: the rows of the statement, if any, are dropped."""
     first_only: bool = False
     """`returns TYPE`: only the first column of each row is used, regardless of its name."""
     declared: bool = False
@@ -33,6 +33,8 @@ class FileResult(Record):
 
 @dataclass(frozen=True, slots=True)
 class FileStatement(Record):
+    """One statement of a file, ready to be prepared."""
+
     text: str
     numbers: tuple[int, ...]
     """For `$1`, `$2` …: 0-based index of the parameter of the file."""
@@ -86,7 +88,7 @@ class FileSource(Record):
         return len(self.statements) > 1
 
     def first_alone(self) -> FileSource:
-        """Return the file as if it ended after its first statement."""
+        """Return the file without the statements behind its first one."""
         first = self.statements[0]
         alone = replace(first, execution=replace(first.execution, last=True))
         return replace(self, statements=(alone,))

@@ -44,31 +44,36 @@ class RawStatement:
     quoted_words: frozenset[str]
     """Words inside double quotes, in lower case."""
     called: frozenset[str]
-    """Names before an opening parenthesis, in lower case: all called functions are among them."""
+    """Names before an opening parenthesis, in lower case. They include all called functions."""
     do_block: bool = False
-    """Contains a `DO` with a dollar-quoted body."""
+    """The statement contains a `DO` with a dollar-quoted body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
+    """A comment of a file."""
+
     text: str
-    """Without `--`, `/*` and `*/`."""
+    """The text without `--`, `/*` and `*/`."""
     start: int
     """Offset of the text in the file."""
     statement: int
-    """Index of the statement to which it belongs; the number of statements if it comes behind the last one."""
+    """Index of the statement to which the comment belongs. Behind the last statement, it is the number of
+    statements."""
     header: bool
-    """Is located before the end of the first statement."""
+    """The comment is before the end of the first statement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
+    """The statements and comments of a file, in order."""
+
     statements: tuple[RawStatement, ...]
     comments: tuple[Comment, ...]
 
 
 def split(text: str) -> Split:
-    """Split a file. Raises nothing: a construct that is not closed reaches to the end of the file."""
+    """Split a file. Raises no errors: a construct that is not closed reaches to the end of the file."""
     splitter = _Splitter(text)
     for token in tokens(text):
         splitter.take(token)
@@ -77,6 +82,8 @@ def split(text: str) -> Split:
 
 
 class _Splitter:
+    """Collects statements and comments from the tokens of a file."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self.statements: list[RawStatement] = []
@@ -170,7 +177,7 @@ class _Splitter:
 
 
 class _AtomicBody:
-    """Nesting depth in `BEGIN … END` within a CREATE FUNCTION or PROCEDURE statement, counted as psql does."""
+    """Tracks whether a token is within `BEGIN … END` of a CREATE FUNCTION or PROCEDURE statement, as psql does."""
 
     _BEGINNINGS = (("create", "function"), ("create", "procedure"))
 

@@ -23,18 +23,18 @@ _TYPE = re.compile(r'[\w."]+(?: [\w."]+)*(?:\s?\([0-9, ]+\))?(?: [\w."]+)*(?:\[\
 
 @dataclass(slots=True)
 class StatementNotes:
-    """Annotations of one statement."""
+    """Annotations of one statement. name: key of its result. returns_line: the line of `returns`."""
 
     name: str | None = None
     single: bool = False
     skip: bool = False
     returns: str | None = None
-    """The type as written, `void` too."""
+    """The declared type as written, which may be `void`; None: no type is declared."""
     returns_line: str = ""
     returns_at: int = 0
-    """Offset in the file."""
+    """Offset of the line in the file."""
     returns_certain: bool = False
-    """Written with an `@`, so that it is a mistake, and not prose, if it names no type."""
+    """The line has an `@`: if it names no type, it is a mistake and not prose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Hint:
     """The type that a `param` line declares for a parameter."""
 
     type_name: str
-    """In lower case; not yet checked. The words behind the first one may be prose."""
+    """The type in lower case, not yet checked. The words behind the first one may be prose."""
     line: str
 
     @property
     def readings(self) -> tuple[str, ...]:
-        """Possible names of the type, the longest first."""
+        """Texts that may be the name of the type, the longest first."""
         return (self.type_name, self.type_name.split()[0])
 
 
@@ -62,9 +62,11 @@ class VirtualParameter:
 
 @dataclass(slots=True)
 class Notes:
+    """The annotations of statements and parameters in the comments of a file."""
+
     statements: list[StatementNotes]
     hints: dict[int, Hint]
-    """By index of the parameter."""
+    """Index of a parameter → its declared type."""
     virtual: list[VirtualParameter]
     claimed: set[str] = field(default_factory=set)
     """Lines that ordinary annotations ignore."""
@@ -110,7 +112,8 @@ def _about_statement(line: str, comment: Comment, notes: Notes, *, several: bool
 
 
 def _returns(line: str, type_name: str, comment: Comment, about: StatementNotes) -> None:
-    """Record a `returns` line. Prose may begin with this word too; only PostgreSQL knows whether the rest is a type."""
+    """Record a `returns` line. Prose may begin with this word too: only PostgreSQL knows whether the text after it is a
+    type."""
     certain = line.startswith("@")
     type_name = type_name.removesuffix(";").rstrip()
     if not certain and (about.returns_certain or not is_type_text(type_name)):
@@ -120,7 +123,7 @@ def _returns(line: str, type_name: str, comment: Comment, about: StatementNotes)
 
 
 def is_type_text(text: str) -> bool:
-    """Whether the text has the syntax of a type name."""
+    """Return whether the text has the syntax of a type name."""
     return _TYPE.fullmatch(text) is not None
 
 
@@ -133,7 +136,8 @@ def _about_parameters(line: str, notes: Notes) -> None:
 
 
 def _hints(lines: Iterable[str], parameters: Sequence[str]) -> Iterator[tuple[int, Hint]]:
-    """Yield the index of a parameter and its hint, from top to bottom, as later lines use the names of earlier ones."""
+    """Yield the index of a parameter and its type. Lines are read in order, as later ones use the names that earlier
+    ones set."""
     index = {name.lower(): number for number, name in enumerate(parameters)}
     for text in lines:
         line = Line(text)

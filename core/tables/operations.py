@@ -26,7 +26,7 @@ class Conflict(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Operation(Record):
-    """One operation on a table."""
+    """One operation on a table. conflict: None: an existing key is an error. returning: rows are returned."""
 
     name: str
     """Name in `CrudTypes` of the configuration."""
@@ -42,7 +42,7 @@ class Operation(Record):
 
     @property
     def methods(self) -> frozenset[str]:
-        """Its own method and methods with the same meaning (RFC 9110 and RFC 10008)."""
+        """The method of the operation, and methods with the same meaning (RFC 9110 and RFC 10008)."""
         others = {Command.SELECT: ("QUERY",), Command.UPDATE: ("PATCH",)}.get(self.command, ())
         return frozenset((self.method, *others))
 
@@ -131,8 +131,8 @@ OPERATIONS: tuple[Operation, ...] = (
         returning=True,
     ),
 )
-"""Operations that only read precede: if a comment gives several operations the same method and path, the first is
-served."""
+"""All operations. Those that only read come first: if a comment gives several operations the same method and path, the
+first one is served."""
 
 NAMES: tuple[str, ...] = tuple(operation.name for operation in OPERATIONS)
 
@@ -146,4 +146,4 @@ PATTERNS: Mapping[Variant, str] = {
     (Conflict.UPDATE, False): "{0}/on-conflict-do-update",
     (Conflict.UPDATE, True): "{0}/on-conflict-do-update/returning",
 }
-"""Paths of variants. `{0}` is the path of the table, which is also that of the variant without conflict and rows."""
+"""Paths of variants. `{0}` is the path of the table. The variant without conflict and rows has this path itself."""

@@ -129,11 +129,11 @@ _CHOICES: dict[Command, Callable[[TableColumn, Table], bool]] = {
     Command.UPDATE: lambda column, table: column.name in table.key or column.updatable,
     Command.INSERT: lambda column, _table: column.insertable,
 }
-"""For each command, whether a column is a parameter."""
+"""Command → function that returns whether a column is a parameter."""
 
 
 def table_column(table: Table, column: TableColumn) -> str:
-    """Return `schema.table.column`. Empty for a view, whose columns are expressions or columns of other tables."""
+    """Return `schema.table.column`; empty for a view, whose columns may be expressions or columns of other tables."""
     return f"{table.schema}.{table.name}.{column.name}" if table.kind is RoutineKind.TABLE else ""
 
 
@@ -149,7 +149,7 @@ class _Parts:
         )
         self._chosen: dict[Command, tuple[tuple[TableColumn, ...], tuple[Parameter, ...]]] = {}
 
-    def chosen(self, command: Command) -> tuple[tuple[TableColumn, ...], tuple[Parameter, ...]]:
+    def columns_for(self, command: Command) -> tuple[tuple[TableColumn, ...], tuple[Parameter, ...]]:
         """Return the columns that are parameters of the endpoint for this command, and these parameters."""
         if command not in self._chosen:
             columns = tuple(column for column in self.table.columns if _CHOICES[command](column, self.table))
@@ -160,7 +160,7 @@ class _Parts:
 
 def _routine(operation: Operation, parts: _Parts, defaults: TableDefaults) -> Routine:
     table = parts.table
-    chosen, parameters = parts.chosen(operation.command)
+    columns, parameters = parts.columns_for(operation.command)
     gives_rows = operation.returning or operation.command is Command.SELECT
     return Routine(
         oid=table.oid,
@@ -179,7 +179,7 @@ def _routine(operation: Operation, parts: _Parts, defaults: TableDefaults) -> Ro
         returns_composite=gives_rows,
         owner=table.owner,
         of_extension=table.of_extension,
-        source=TableOperation(operation, table, chosen, _path(operation, table, defaults)),
+        source=TableOperation(operation, table, columns, _path(operation, table, defaults)),
     )
 
 

@@ -1,7 +1,7 @@
 """Statements of table operations, with quoted names and values as parameters.
 
 An update that names a part of the key changes all matching rows (tables-7). A delete without columns would remove all
-rows, so it exists only for an endpoint annotated `allow_unfiltered` (issue 5).
+rows, so it is only possible for an endpoint annotated `allow_unfiltered`.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ class _Value:
 def statement(
     operation: Operation, table: Table, columns: Sequence[TableColumn], endpoint: Endpoint, present: int
 ) -> str:
-    """Return `update "shop"."item" set "name" = $2::text where "id" = $1::integer returning "id", "name"`.
+    """Return the SQL of an operation: `update "shop"."item" set "name" = $2::text where "id" = $1::integer returning
+    …`.
 
-    columns: those of the endpoint's parameters, in order.
+    columns: those of the endpoint's parameters, in order. present: bit mask of the parameters that the request has.
 
     Raises:
-        UncallableError: no column to write was supplied, or none that selects rows.
+        UncallableError: no column to write was supplied, or no column that selects rows.
     """
     version = _Version.of(table, endpoint, present)
     values = list(_values(columns, endpoint, present))
@@ -86,8 +87,10 @@ def _where(values: Sequence[_Value]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """The version column of a write. condition: empty if any version may be written. assignment: of the next version,
-    empty if a trigger sets it."""
+    """The version column of a write.
+
+    condition: empty if any version may be written. assignment: of the next version; empty if a trigger sets it.
+    """
 
     name: str
     condition: str
@@ -95,8 +98,9 @@ class _Version:
 
     @classmethod
     def of(cls, table: Table, endpoint: Endpoint, present: int) -> _Version | None:
-        """Return the SQL for the version column of a write; None if the endpoint has no version column. present: the
-        bit mask of the parameters that the request has.
+        """Return the SQL for the version column of a write; None: the endpoint has no version column.
+
+        present: bit mask of the parameters that the request has.
         """
         index = endpoint.version_index
         if index is None:
@@ -115,7 +119,7 @@ NEXT_VERSIONS: Mapping[str, str] = {
     **dict.fromkeys(("timestamp with time zone", "timestamp without time zone"), "pg_catalog.clock_timestamp()"),
     "uuid": "pg_catalog.gen_random_uuid()",
 }
-"""Expressions for the next version by the type of its column. The versions of other types are those of a trigger."""
+"""Type of a version column → expression of the next version. For other types, a trigger has to set it."""
 
 
 def _and_version(where: str, version: _Version | None) -> str:
@@ -145,8 +149,10 @@ def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint, version: 
 
 
 def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
-    """Return the insert. For views, the catalogue does not show whether a column is an identity of the underlying
-    table."""
+    """Return the INSERT. `overriding system value` is always included for views.
+
+    The catalogue does not show whether a column of a view is an identity of the underlying table.
+    """
     if not values:
         raise UncallableError("an insert needs a column")
     overriding = table.kind is RoutineKind.VIEW or any(value.column.identity is Identity.ALWAYS for value in values)
@@ -157,10 +163,10 @@ def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
 
 
 def _on_conflict(conflict: Conflict | None, table: Table) -> str:
-    """Return the ON CONFLICT clause: all columns except the key are set, columns without a value to their defaults
-    (tables-9).
+    """Return the ON CONFLICT clause (tables-9).
 
-    Without such columns, nothing is changed.
+    All columns except the key are set; columns without a value to their defaults. If there are no other columns,
+    existing rows are not changed.
     """
     if conflict is None:
         return ""

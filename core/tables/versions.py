@@ -24,7 +24,7 @@ READING = frozenset(("GET", "HEAD", "QUERY"))
 
 
 def versions_of(header: str) -> tuple[str, ...] | None:
-    """Return the versions in `If-Match`; None for `*`, which any existing row fulfils. Weak tags fit none.
+    """Return the versions in `If-Match`; None for `*`, which any existing row fulfils. Weak tags match no version.
 
     Raises ValueError: the header is not a list of entity tags.
     """
@@ -43,7 +43,7 @@ def versions_of(header: str) -> tuple[str, ...] | None:
 
 
 def entity_tag(body: bytes, key: str) -> str | None:
-    """Return the entity tag of a row of JSON; None if it has no version."""
+    """Return the entity tag of a row; None: the row has no version. body: the row as JSON. key: of the version."""
     try:
         row = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -58,7 +58,7 @@ def entity_tag(body: bytes, key: str) -> str | None:
 
 
 def versioned(endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint with the parameter that `If-Match` fills, if it writes."""
+    """Return the endpoint; if it writes, with the parameter that `If-Match` fills."""
     name = endpoint.options.version_column
     if name is None or endpoint.method in READING:
         return endpoint
@@ -92,7 +92,7 @@ def versioned(endpoint: Endpoint) -> Endpoint:
 
 
 def _parameter(endpoint: Endpoint, name: str) -> int | None:
-    """Return the index of the parameter of a routine with the name of the version column."""
+    """Return the index of the parameter of a routine with the name of the version column; None: there is none."""
     names = (name.lower(), f"_{name.lower()}")
     for index, parameter in enumerate(endpoint.parameters):
         if parameter.db_name.lower() in names or parameter.api_name.lower() == name.lower():
@@ -101,8 +101,11 @@ def _parameter(endpoint: Endpoint, name: str) -> int | None:
 
 
 def sent_version(endpoint: Endpoint) -> int | None:
-    """Return the index of the parameter with which a request could write the version of a table's row; such a value is
-    not used, so that a row can be sent back as it was read."""
+    """Return the index of the parameter with which a request could write the version of a table's row; None: there is
+    none.
+
+    Such a value is not used, so that a row can be sent back as it was read.
+    """
     name = (endpoint.options.version_column or "").lower()
     if not isinstance(endpoint.routine.source, TableOperation):
         return None
@@ -110,7 +113,7 @@ def sent_version(endpoint: Endpoint) -> int | None:
 
 
 def version_key(endpoint: Endpoint) -> str | None:
-    """Return the key of the version in a response with one row; None if it is not in the response."""
+    """Return the key of the version in a response with one row; None: the response has no version."""
     name, shape = endpoint.options.version_column, endpoint.shape
     if name is None or shape.path is not ResultPath.ROWS or not shape.named or endpoint.options.raw:
         return None
@@ -120,13 +123,16 @@ def version_key(endpoint: Endpoint) -> str | None:
 
 
 def _is_one_row(endpoint: Endpoint) -> bool:
-    """Whether a table operation returns the rows that it has written, which is usually one, as an array."""
+    """Return whether a table operation returns the rows that it has written, usually one, as an array."""
     source = endpoint.routine.source
     return isinstance(source, TableOperation) and source.writes
 
 
 def version_diagnostics(endpoint: Endpoint, used: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """Report `version_column` lines that cannot be in force. An endpoint that would write unchecked is left out."""
+    """Report `version_column` lines without effect. If the endpoint would write unchecked, it is left out.
+
+    used: line of each applied annotation, by its name.
+    """
     name, line = endpoint.options.version_column, used.get("version_column")
     if name is None:
         return

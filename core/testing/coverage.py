@@ -1,4 +1,4 @@
-"""Endpoint coverage: the endpoints that tests have called, and the untested cases of these (testing-12)."""
+"""Endpoint coverage: the endpoints that tests have called, and the untested cases of called endpoints (testing-12)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Calls:
     """Roles of callers that were admitted."""
     anonymous: bool = False
     supplied: list[frozenset[str]] = field(default_factory=list)
-    """Names of supplied request values, one set for each call."""
+    """For each call, the names of the request values that it has supplied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,14 @@ class EndpointCalls:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
+    """The result of a run: numbers of covered, testable and not testable (excluded) endpoints, and what was not
+    tested."""
+
     covered: int
     testable: int
     excluded: int
     untested: tuple[str, ...]
-    """`POST /api/prune`."""
+    """Names of testable endpoints that were not called, such as `POST /api/prune`."""
     gaps: tuple[str, ...] = ()
     """Untested cases of called endpoints."""
     endpoints: tuple[EndpointCalls, ...] = ()
@@ -46,10 +49,11 @@ class Coverage:
 
     @property
     def percent(self) -> int:
-        """Covered endpoints in percent, rounded down; 100 if there are none."""
+        """Covered endpoints in percent, rounded down; 100 if there are no testable endpoints."""
         return self.covered * 100 // self.testable if self.testable else 100
 
     def lines(self) -> Iterator[str]:
+        """Yield the lines of the report."""
         more = f"  —  {self.excluded} endpoint(s) excluded (not testable in test mode)" if self.excluded else ""
         yield f"endpoint coverage: {self.covered}/{self.testable} ({self.percent}%){more}"
         yield from (f"        untested: {name}" for name in self.untested)
@@ -57,7 +61,7 @@ class Coverage:
 
 
 def refusal(endpoint: Endpoint) -> str | None:
-    """Return the reason why a test cannot call the endpoint, or None."""
+    """Return why a test cannot call the endpoint, as the end of a sentence; None if it can."""
     options = endpoint.options
     if options.login or options.logout:
         return "it signs in or out"
@@ -79,7 +83,11 @@ def sends_away(endpoint: Endpoint, host: str | None) -> bool:
 def coverage_of(
     routes: Sequence[Route], called: Mapping[str, Calls], host: str | None, *, gaps: bool, stubbed: bool = False
 ) -> Coverage:
-    """Return the coverage. called: by name of the endpoint. stubbed: proxies have stubs in tests."""
+    """Return the coverage.
+
+    called: name of an endpoint → its calls. host: `Service:ProxyOptions:Host`. gaps: also find untested cases of called
+    endpoints. stubbed: other services have stubs in tests, so that proxies are testable.
+    """
     listed = [route for route in routes if not route.primary.options.invalidates]
     testable = [
         route
@@ -103,6 +111,7 @@ def _calls_of(endpoint: Endpoint, called: Mapping[str, Calls]) -> EndpointCalls:
 
 
 def _gaps(endpoint: Endpoint, calls: Calls) -> Iterator[str]:
+    """Yield a line for each case of an endpoint that its calls have not tested."""
     access = endpoint.access
     for role in sorted(access.roles):
         if role not in calls.roles:
@@ -124,6 +133,7 @@ def _may_fail(endpoint: Endpoint) -> bool:
 
 
 def _defaults(endpoint: Endpoint, supplied: Iterable[frozenset[str]]) -> Iterator[str]:
+    """Yield a line for each parameter whose default, or whose value, was never used."""
     choices = list(supplied)
     for parameter in endpoint.parameters:
         if not parameter.has_default or parameter.path:

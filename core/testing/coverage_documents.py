@@ -1,6 +1,6 @@
 """Endpoint coverage for programs: lcov's tracefile and Cobertura's XML.
 
-Both formats count lines of source files. The source file here is a listing with one testable endpoint per line, which
+Both formats count lines of source files. Here, the source file is a listing with one testable endpoint in each line. It
 is written beside the report so that readers such as `genhtml` find it.
 """
 

@@ -15,19 +15,21 @@ _LIKE_ONE = re.compile(r"\s*@\w.*")
 
 @dataclass(frozen=True, slots=True)
 class Header:
+    """The directives in the header of a test file."""
+
     setup: tuple[str, ...] = ()
     teardown: tuple[str, ...] = ()
     connection: str | None = None
     tags: frozenset[str] = frozenset()
-    """In lower case."""
+    """Tags in lower case."""
     isolation: str | None = None
-    """In lower case: `none`, `transaction` or `template`."""
+    """`none`, `transaction` or `template`; None: that of the configuration."""
     warnings: tuple[ScriptWarning, ...] = ()
     """Warnings about lines that resemble directives and have no effect."""
 
 
 def read_header(steps: Iterable[Step]) -> Header:
-    """Return the header. steps: of the file, with those of included files in place."""
+    """Return the header. steps: of the file, with the steps of included files in their places."""
     values: dict[str, list[str]] = {"setup": [], "teardown": [], "connection": [], "tag": [], "isolation": []}
     warnings: list[ScriptWarning] = []
     for step in steps:

@@ -1,4 +1,4 @@
-"""Comparison of actual and expected responses: JSON by values, with placeholders; text exactly.
+"""Comparison of actual and expected responses: JSON by values, with placeholders; other texts exactly.
 
 A placeholder matches values: `"{{integer}}"` the number 7, `"x-{{any}}"` the text `x-1`. An array that ends with
 `"{{more}}"`, and an object with a member of that name, may have further items or members.
@@ -28,7 +28,7 @@ _VALUES: dict[str, Callable[[Any], bool]] = {
 
 
 def differences(expected: Answer, status: int, headers: Sequence[tuple[str, str]], body: str) -> list[str]:
-    """Return lines that describe the differences; none if the response matches."""
+    """Return lines that describe the differences; an empty list if the response matches."""
     lines = [] if status == expected.status else [f"status: expected {expected.status}, actual {status}"]
     for name, expected_value in expected.headers:
         values = [value for key, value in headers if key.lower() == name.lower()]
@@ -43,6 +43,7 @@ def differences(expected: Answer, status: int, headers: Sequence[tuple[str, str]
 
 
 def body_differences(expected: str, actual: str) -> list[str]:
+    """Return lines that describe the differences of two bodies."""
     try:
         expected_value, actual_value = orjson.loads(expected), orjson.loads(actual)
     except orjson.JSONDecodeError:
@@ -92,13 +93,16 @@ def _shown(value: Any) -> list[str]:
 
 
 def diff(expected: Iterable[str], actual: Iterable[str]) -> list[str]:
+    """Return the lines of a unified diff, without its head."""
     lines = difflib.unified_diff(list(expected), list(actual), "expected", "actual", lineterm="", n=2)
     return [line for line in lines if not line.startswith("@@")]
 
 
 def row_differences(expected: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> list[str]:
-    """Return the differences of rows. expected: lines of cells; the first may contain the column names. NULL is an
-    empty cell."""
+    """Return lines that describe the differences between rows.
+
+    expected: lines of cells; the first line may have the names of columns. A NULL is an empty cell.
+    """
     expected_rows = [_cells(line.strip()) for line in expected]
     expected_rows = [cells for cells in expected_rows if not all(re.fullmatch(r"[-+:]+", cell) for cell in cells)]
     actual_rows = [["" if cell is None else cell for cell in row] for row in rows]

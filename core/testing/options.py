@@ -22,7 +22,10 @@ from rowcall.core.sections.values import words
 
 @dataclass(frozen=True, slots=True)
 class PreparationStep:
-    """A step before or after the tests: exactly one of `sql`, `sql_file` and `command`."""
+    """A step before or after the tests. Exactly one of `sql`, `sql_file` and `command` is set.
+
+    folder: in which the command runs; None: the working directory. connection: None: the one that tests use.
+    """
 
     name: str
     sql: str | None = None
@@ -34,6 +37,8 @@ class PreparationStep:
 
 @section("TestRunner:Steps:<name>")
 class TestStep:
+    """The keys of a step in the configuration."""
+
     enabled = flag("Enabled", True, "Run the step.")
     sql = text("Sql", None, "Statements.")
     sql_file = text("SqlFile", None, "File of statements.")
@@ -44,7 +49,7 @@ class TestStep:
 
 @section("TestRunner:ResponseTempTable", "Temporary table that receives a response.")
 class ResponseTable:
-    """The temporary tables that receive responses."""
+    """The temporary tables that receive responses in tests."""
 
     name: str = text("Name", "_response", "Name of the table in a file with one request.")
     pattern: str = text(
@@ -67,7 +72,7 @@ class ResponseTable:
         nullable=True,
     )
     columns: tuple[tuple[str, str, str], ...] = ()
-    """Part of the response, name of the column, type."""
+    """For each column: the part of the response that it receives, its name, and its type."""
 
 
 def _pattern(text: str) -> str:
@@ -94,7 +99,7 @@ def _no_steps(_value: object) -> dict[str, PreparationStep | None]:
 
 @section("TestRunner", "Tests written in SQL.")
 class TestOptions:
-    """Options of the test runner. timeout: of one file with its setup in seconds; 0: no limit."""
+    """Options of the test runner. timeout: seconds for one file with its setup; 0: no limit."""
 
     __test__ = False
 

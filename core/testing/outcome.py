@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 
 class Verdict(enum.Enum):
+    """Result of an assertion, or of a file."""
+
     PASS = "PASS"  # noqa: S105 (no password)
     FAIL = "FAIL"
     ERROR = "ERROR"
@@ -29,7 +31,7 @@ class ExitCode(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Assertion:
-    """A reported result: an assertion, or a step that could not run."""
+    """A reported result: of an assertion, or of a step that could not run."""
 
     name: str
     verdict: Verdict
@@ -41,18 +43,23 @@ class Assertion:
 
     @property
     def place(self) -> str:
+        """File and line, for messages."""
         return f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
+    """A notice that the database has sent during a file."""
+
     severity: str
-    """Not localized: `NOTICE`."""
+    """Severity in English, such as `NOTICE`."""
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
+    """The result of one test file."""
+
     path: str
     assertions: tuple[Assertion, ...] = ()
     seconds: float = 0.0
@@ -60,6 +67,7 @@ class FileResult:
 
     @property
     def verdict(self) -> Verdict:
+        """The worst result of an assertion in the file."""
         verdicts = {assertion.verdict for assertion in self.assertions}
         if Verdict.ERROR in verdicts:
             return Verdict.ERROR
@@ -75,6 +83,7 @@ class FileResult:
 
 
 def exit_code(results: Iterable[FileResult]) -> ExitCode:
+    """Return the exit code for the results of all files."""
     verdicts = {result.verdict for result in results}
     if Verdict.ERROR in verdicts:
         return ExitCode.ERRORS

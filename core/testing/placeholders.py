@@ -18,6 +18,7 @@ _TEXTS = {
 
 
 def fits_text(expected: str, actual: str) -> bool:
+    """Return whether a text matches an expected text with placeholders."""
     return _pattern(expected).fullmatch(actual) is not None
 
 

@@ -15,19 +15,24 @@ _GREY = "\x1b[90m"
 
 @dataclass(frozen=True, slots=True)
 class Style:
+    """The appearance of a report."""
+
     detailed: bool = False
     """Show passed assertions, whole statements, and notices of files that pass."""
     colour: bool = False
 
     def paint(self, text: str, colour: str) -> str:
+        """Return the text in a colour, if colours are on. colour: escape sequence of the terminal."""
         return f"{colour}{text}{_RESET}" if self.colour else text
 
 
 def head(count: int) -> str:
+    """Return the first line of a report. count: number of files."""
     return f"rowcall test — {_counted(count, 'file')}"
 
 
 def file_lines(result: FileResult, style: Style) -> Iterator[str]:
+    """Yield the lines about one file."""
     verdict = result.verdict
     word = style.paint(f"{verdict.value:<5}", _COLOURS[verdict])
     yield f"{word} {result.path}  ({_measure(result)})"
@@ -77,6 +82,7 @@ def _sql_lines(sql: str, style: Style) -> list[str]:
 
 
 def summary(results: Sequence[FileResult]) -> str:
+    """Return the last line of a report."""
     by_verdict = {verdict: sum(result.verdict is verdict for result in results) for verdict in Verdict}
     assertions = sum(len(result.assertions) for result in results)
     return (

@@ -39,25 +39,30 @@ class Answer:
     status: int
     headers: tuple[tuple[str, str], ...] = ()
     body: str | None = None
-    """None: not specified."""
+    """None: any body is accepted, or a stub has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpBlock:
+    """A request of a test file, and the response that it expects.
+
+    claims: of the user who sends it, as types and values; empty: an anonymous caller.
+    """
+
     method: str
     target: str
-    """Path with query."""
+    """Path with query string."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Of a repeated name, only the last header counts (testing-7)."""
+    """Headers as written. If a name is repeated, only the last header is sent (testing-7)."""
     claims: tuple[tuple[str, str], ...] = ()
     table: str | None = None
-    """Name of the response table."""
+    """Name of the response table; None: the default name."""
     body: str = ""
     expected: Answer | None = None
     snapshot: bool = False
-    """Compare the response with that of an earlier run."""
+    """The response is compared with that of an earlier run."""
     ignored: tuple[str, ...] = ()
-    """Unknown directives such as `# @clam user_id=1`."""
+    """Lines with unknown directives, such as `# @clam user_id=1`."""
 
     @property
     def title(self) -> str:
@@ -70,13 +75,16 @@ class HttpBlock:
 
 @dataclass(frozen=True, slots=True)
 class Stub:
+    """The response to outgoing requests of a method to a URL."""
+
     method: str
     """`*`: any."""
     url: str
-    """A URL without a query matches any query. May contain placeholders: `{{any}}`."""
+    """URL, which may contain placeholders such as `{{any}}`. A URL without a query matches any query."""
     answer: Answer = field(default_factory=lambda: Answer(200))
 
     def fits(self, method: str, url: str) -> bool:
+        """Return whether the stub responds to a request."""
         if self.method not in ("*", method):
             return False
         compared_url = url if "?" in self.url else url.partition("?")[0]
@@ -90,8 +98,9 @@ class Expected:
     kind: str
     """In upper case."""
     text: str = ""
-    """Text of a notice or an error; empty: any."""
+    """Text that a notice or an error has to contain; empty: any."""
     code: str | None = None
+    """SQLSTATE of an error; None: any."""
     rows: tuple[str, ...] = ()
     """Rows with cells separated by `|`."""
 
@@ -144,7 +153,8 @@ def read_request(inner: str) -> HttpBlock:
 
 
 def read_stub(inner: str) -> Stub:
-    """Return the stub of a block. Without a response it gives 200 without a body. Raises BlockError."""
+    """Return the stub of a block. Without a response in the block, it responds 200 without a body. Raises
+    BlockError."""
     lines = inner.splitlines()
     for number, line in enumerate(lines):
         if match := _STUB.fullmatch(line.strip()):
@@ -175,7 +185,7 @@ def read_expected(inner: str) -> Expected:
 
 
 def _with_expected(lines: list[str]) -> tuple[str, Answer | None]:
-    """Return the body of a request, and the expected response after it, or None."""
+    """Return the body of a request, and the expected response behind it; None: no response is expected."""
     for number, line in enumerate(lines):
         if match := _STATUS.fullmatch(line.strip()):
             return _joined(lines[:number]), _answer(int(match["status"]), lines[number + 1 :])
@@ -212,4 +222,5 @@ def _table(rest: str) -> str:
 
 
 def is_table_name(text: str) -> bool:
+    """Return whether the text can be the name of a response table."""
     return _NAME.fullmatch(text) is not None

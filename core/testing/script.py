@@ -41,13 +41,15 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class SqlStep:
+    """Statements of a test file that are run as one step."""
+
     file: str
     line: int
     text: str
     do_block: bool = False
-    """`DO` with a dollar-quoted body: an assertion."""
+    """The step is a `DO` with a dollar-quoted body, which is an assertion."""
     expected: Expected | None = None
-    """The `EXPECT` block after it."""
+    """The `EXPECT` block behind the statement."""
 
     @property
     def title(self) -> str:
@@ -59,6 +61,8 @@ class SqlStep:
 
 @dataclass(frozen=True, slots=True)
 class HttpStep:
+    """A request of a test file."""
+
     file: str
     line: int
     block: HttpBlock
@@ -85,11 +89,13 @@ class JobsStep:
 
 @dataclass(frozen=True, slots=True)
 class Include:
+    """The inclusion of another test file."""
+
     file: str
     line: int
     path: str
     relative: bool
-    """Relative to the including file; else to the working directory."""
+    """The path is relative to the including file; otherwise to the working directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +125,8 @@ def read_script(text: str, file: str) -> tuple[Step, ...]:
 
 
 class _Reader:
+    """Reads the steps of one test file."""
+
     def __init__(self, text: str, file: str) -> None:
         self._text = text
         self._file = file
@@ -141,7 +149,7 @@ class _Reader:
                 elif token.kind is Kind.BLOCK_COMMENT and not begun and not header:
                     header = True
                     yield Remark(self._file, self._line(at))
-                if token.kind is Kind.BLOCK_COMMENT and not self._means_something(at, end):
+                if token.kind is Kind.BLOCK_COMMENT and not self._is_block(at, end):
                     yield from self._warnings(at, end)
                 elif token.kind is Kind.BLOCK_COMMENT:
                     yield from self._statements(start, at)
@@ -152,17 +160,17 @@ class _Reader:
                     if include is not None:
                         step, position = include
                         yield from self._statements(start, at)
-                        yield from self._held()
+                        yield from self._pending_statement()
                         yield step
                         start = position
                         break
                     begun = header = True
         yield from self._statements(start, len(self._text))
-        yield from self._held()
+        yield from self._pending_statement()
 
     def _statements(self, start: int, end: int) -> Iterator[Step]:
         for statement in split(self._text[start:end]).statements:
-            yield from self._held()
+            yield from self._pending_statement()
             line = self._line(start + statement.start)
             if copies_to_client(statement):
                 yield InvalidBlock(self._file, line, _NO_COPY)
@@ -170,12 +178,14 @@ class _Reader:
                 do_block = statement.do_block and statement.words[:1] == ("do",)
                 self._last = SqlStep(self._file, line, statement.text, do_block)
 
-    def _held(self) -> Iterator[SqlStep]:
+    def _pending_statement(self) -> Iterator[SqlStep]:
+        """Yield the statement that waits for an `EXPECT` block, if there is one."""
         if self._last is not None:
             yield self._last
         self._last = None
 
-    def _means_something(self, start: int, end: int) -> bool:
+    def _is_block(self, start: int, end: int) -> bool:
+        """Return whether a block comment is a request, a stub or another block of the test language."""
         return kind_of_block(self._text[start + 2 : end - 2]) is not None
 
     def _warnings(self, start: int, end: int) -> Iterator[ScriptWarning]:
@@ -191,7 +201,7 @@ class _Reader:
             if kind == "EXPECT":
                 yield from self._expect(inner, line)
                 return
-            yield from self._held()
+            yield from self._pending_statement()
             if kind == "STUB":
                 yield StubStep(self._file, line, read_stub(inner))
             elif kind == "JOBS":
@@ -203,7 +213,7 @@ class _Reader:
                     yield ScriptWarning(self._file, line, message)
                 yield HttpStep(self._file, line, block)
         except BlockError as error:
-            yield from self._held()
+            yield from self._pending_statement()
             yield InvalidBlock(self._file, line, str(error))
 
     def _expect(self, inner: str, line: int) -> Iterator[Step]:
@@ -211,7 +221,7 @@ class _Reader:
         if statement is None or statement.expected is not None:
             raise BlockError("EXPECT has to follow the statement to which it applies")
         self._last = SqlStep(statement.file, statement.line, statement.text, statement.do_block, expected)
-        yield from self._held()
+        yield from self._pending_statement()
 
     def _include(self, position: int) -> tuple[Include, int] | None:
         """Return the include at the beginning of a line, and the position after its line; or None."""
@@ -226,8 +236,8 @@ class _Reader:
         return Include(self._file, self._line(position), path, match[1].lower() == "ir"), whole.end()
 
     def _line(self, position: int) -> int:
-        """Return the line of a position. Counting continues at the previous position, because positions mostly
-        ascend."""
+        """Return the number of the line at a position. Positions mostly ascend, so counting continues at the previous
+        one."""
         start, line = self._counted
         if position < start:
             start, line = 0, 1
@@ -249,12 +259,14 @@ _LIKE = (
     (re.compile(r"RUN[ \t]+JOBS?\b.*", re.IGNORECASE), "the block that runs jobs is RUN JOBS, without further words"),
     (re.compile(r"EXPECT\b.*"), "EXPECT is followed by ROWS, NOTICE or ERROR"),
 )
-"""First lines of comments that resemble blocks, with the correct form of these."""
+"""First lines of comments that resemble blocks, with the correct form of the block."""
 
 
 def kind_of_block(inner: str) -> str | None:
-    """Return `HTTP`, `STUB`, `JOBS` or `EXPECT`, by the first line that is neither blank nor a remark; None: an
-    ordinary comment."""
+    """Return `HTTP`, `STUB`, `JOBS` or `EXPECT`; None: an ordinary comment.
+
+    The kind is that of the first line that is neither blank nor a remark.
+    """
     text = _first_line(inner)
     if text is None:
         return None

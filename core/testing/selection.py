@@ -8,8 +8,10 @@ from rowcall.core.text.globs import has_wildcard, matches
 
 
 def fits_name(path: str, pattern: str) -> bool:
-    """Return whether a path matches. path: relative to the working directory. pattern: a part of it in any case, or a
-    pattern."""
+    """Return whether a path matches. path: relative to the working directory.
+
+    pattern: a part of the path in any case, or a pattern with wildcards.
+    """
     if not pattern:
         return True
     if has_wildcard(pattern):
@@ -18,7 +20,7 @@ def fits_name(path: str, pattern: str) -> bool:
 
 
 def fits_tags(tags: Collection[str], included: Collection[str], excluded: Collection[str]) -> bool:
-    """Return whether tags match, all in lower case. Unwanted tags take precedence."""
+    """Return whether a file with these tags is selected. Excluded tags have precedence. All tags are in lower case."""
     if any(tag in excluded for tag in tags):
         return False
     return not included or any(tag in included for tag in tags)

@@ -10,28 +10,32 @@ from rowcall.core.text.globs import matches
 
 @dataclass(frozen=True, slots=True)
 class Change:
+    """A change of a file. gone: the file was removed."""
+
     path: str
-    """As patterns spell it."""
+    """Path in the form in which patterns name it."""
     gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
+    """What is done after changes. False: nothing."""
+
     rebuild: bool = False
-    """Read the endpoints again."""
+    """The endpoints are read again."""
     everything: bool = False
-    """Run all tests."""
+    """All tests are run."""
     files: frozenset[str] = frozenset()
-    """Otherwise, the test files to run."""
+    """Test files that are run, unless all are."""
 
     def __bool__(self) -> bool:
         return self.rebuild or self.everything or bool(self.files)
 
 
 def reaction(changes: Iterable[Change], tests: str, endpoints: str | None, skip: str) -> Reaction:
-    """Return which tests run again after these changes, and whether endpoints are built again.
+    """Return which tests are run after these changes, and whether endpoints are read again.
 
-    A changed test runs alone; any other change runs all tests. tests, endpoints: patterns of files; skip: pattern of
+    A changed test runs alone; any other change runs all tests. tests, endpoints: patterns of files. skip: pattern of
     files that are not endpoints.
     """
     rebuild = everything = False

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 Nested: TypeAlias = "str | list[Nested] | None"
-"""The text of an element, NULL, or a list of such elements: one more dimension."""
+"""The text of an element, None for NULL, or a list of such elements, which is one more dimension."""
 
 MAX_DIMENSIONS = 6
 """`MAXDIM` of PostgreSQL."""
@@ -18,9 +18,10 @@ class ArrayShapeError(ValueError):
 
 
 def literal(items: list[Nested], *, quoted: bool, delimiter: str = ",") -> str:
-    """Return the array literal of `items`. quoted: put every element in quotes; needed unless all are like numbers.
+    """Return the array literal of `items`.
 
-    Raises `ArrayShapeError` if the lists are not rectangular or nested deeper than PostgreSQL allows.
+    quoted: every element is put in quotes, which is needed unless all elements are like numbers. Raises
+    `ArrayShapeError` if the lists are not rectangular or nested deeper than PostgreSQL allows.
     """
     if not _check_shape(items):
         return "{}"
@@ -28,6 +29,7 @@ def literal(items: list[Nested], *, quoted: bool, delimiter: str = ",") -> str:
 
 
 def quote(text: str) -> str:
+    """Return an element in quotes."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
@@ -41,7 +43,8 @@ def _text(items: Sequence[Nested], write: Callable[[str], str], delimiter: str) 
 
 
 def _check_shape(items: list[Nested]) -> int:
-    """Check the shape, dimension by dimension; return the number of elements."""
+    """Return the number of elements of the first dimension. Raises `ArrayShapeError` if the lists are not
+    rectangular."""
     level: list[Nested] = items
     for _ in range(MAX_DIMENSIONS):
         lists = [item for item in level if isinstance(item, list)]

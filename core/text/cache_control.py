@@ -1,6 +1,6 @@
-"""The directives of `Cache-Control` in comments, and those that address shared caches (RFC 9111, 5.2.2; RFC 5861).
+"""The directives of `Cache-Control` in comments, and those for shared caches (RFC 9111, 5.2.2; RFC 5861).
 
-The response to one caller is not for another one. It excludes shared caches even if the comment does not.
+A response to one caller must not reach another one. Shared caches must not store it, even if the comment allows it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _name(directive: str) -> str:
 
 
 def unknown_directive(text: str) -> str | None:
-    """Return the first unknown directive, or None."""
+    """Return the first directive that does not exist or lacks its seconds; None: all are valid."""
     for directive in directives(text):
         name, equals, value = directive.partition("=")
         name, value = name.strip().lower(), value.strip()
@@ -42,7 +42,7 @@ def unknown_directive(text: str) -> str | None:
 
 
 def private(text: str) -> str:
-    """Return the directives for browsers only: without those for shared caches, and with `private`."""
+    """Return the directives for browsers only: without directives for shared caches, and with `private`."""
     values = [directive for directive in directives(text) if _name(directive) not in _SHARED]
     if all(_name(directive) not in _UNSHARED for directive in values):
         values.insert(0, "private")
@@ -50,6 +50,7 @@ def private(text: str) -> str:
 
 
 def is_private(text: str) -> bool:
+    """Return whether the directives exclude shared caches."""
     names = {_name(directive) for directive in directives(text)}
     return not names & _SHARED and bool(names & _UNSHARED)
 
@@ -60,5 +61,6 @@ def may_store(text: str) -> bool:
 
 
 def allows_errors(text: str) -> bool:
-    """Return whether error responses may have this `Cache-Control`: no cache serves them without revalidation."""
+    """Return whether error responses may have this `Cache-Control`, because no cache sends them again without
+    revalidation."""
     return any(_name(directive) in ("no-store", "no-cache") for directive in directives(text))

@@ -1,5 +1,7 @@
-"""Parse JSON so that its numbers are written unchanged again: `1.50` stays `1.50`, and so does
-`12345678901234567890.1`, which no float can represent."""
+"""Parse JSON so that its numbers are written unchanged again, such as `1.50` and `12345678901234567890.1`.
+
+No float represents the latter exactly.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ _LONGEST = 18
 
 
 def parse(text: bytes) -> Any:
-    """Parse JSON; numbers that Python or orjson would change become an `orjson.Fragment`. Raises ValueError."""
+    """Parse JSON. Numbers that Python or orjson would change become an `orjson.Fragment`. Raises ValueError."""
     if _SURROGATE.search(text):
         # Python would accept half of a surrogate pair as a character.
         orjson.loads(text)

@@ -1,8 +1,8 @@
-"""Patterns for paths of files: one small language for all keys that select files by pattern (sql-files-3).
+"""Patterns for paths of files: one language for all keys that select files by pattern (sql-files-3).
 
-`*` matches any text, including slashes, unless the pattern contains `**`: then `*` does not match a slash, `**` does,
-and `**/` also matches no folder at all. `?` matches any one character. Case does not matter. The pattern has to match
-the whole path.
+`*` matches any text, including slashes. If the pattern contains `**`, `*` does not match a slash, `**` does, and `**/`
+also matches no folder at all. `?` matches any one character. Case does not matter. The pattern has to match the whole
+path.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def has_wildcard(pattern: str) -> bool:
 
 
 def base_folder(pattern: str) -> str:
-    """Return the folder before the first wildcard, spelled as in the pattern; `.` if there is none."""
+    """Return the folder before the first wildcard, spelled as in the pattern; `.` if there is no folder."""
     wildcards = [position for sign in "*?" if (position := pattern.find(sign)) >= 0]
     before = pattern[: min(wildcards)] if wildcards else pattern
     folder, slash, _ = before.rpartition("/")
@@ -31,6 +31,7 @@ def base_folder(pattern: str) -> str:
 
 
 def is_recursive(pattern: str) -> bool:
+    """Return whether the pattern contains `**`, so that files are found at any depth."""
     return "**" in pattern
 
 

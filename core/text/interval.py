@@ -1,6 +1,6 @@
 """Parse durations of configuration and comments (comments-29): `5 seconds`, `1.5h`, `00:00:01`.
 
-For a text that is not a duration the result is None; the caller decides what follows (a default, a warning, a failed
+The result for a text that is not a duration is None; the caller decides what follows (a default, a warning, a failed
 start).
 """
 
@@ -22,7 +22,7 @@ _AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", re.ASCII)
 _CLOCK = re.compile(r"(?:(\d+)\.)?(\d{1,2}):(\d{2}):(\d{2}(?:\.\d+)?)", re.ASCII)
 
 LONGEST = 64
-"""A longer text is not a duration; its number would only overflow."""
+"""Maximum number of characters of a duration; the number in a longer text would only overflow."""
 
 
 def parse_interval(text: str) -> float | None:

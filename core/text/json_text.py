@@ -1,8 +1,8 @@
 """Split a JSON body into the texts of its values: the twin of `ext.binding.json_object`.
 
 `1.50`, `12345678901234567890` and `1e400` must reach PostgreSQL as they are written, so values are never parsed into
-Python numbers. orjson validates the text once; after that, the end of a value is found by quotes and brackets only.
-All functions are linear in the size of the body.
+Python numbers. orjson validates the text once; after that, the end of a value is found by quotes and brackets only. All
+functions take linear time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 
 MOST_MEMBERS = 2048
-"""Maximum number of members of an object: more than any routine or table has names."""
+"""Maximum number of members of an object. No routine or table has so many names."""
 
 
 class JsonTextError(ValueError):
@@ -34,12 +34,12 @@ class JsonTextError(ValueError):
 
 
 def body_members(body: bytes) -> list[tuple[str, bytes]]:
-    """Return the `members` of a body. A byte order mark in front is ignored (RFC 8259, 8.1)."""
+    """Return the `members` of a body. A byte order mark at its beginning is ignored (RFC 8259, 8.1)."""
     return members(body.removeprefix(codecs.BOM_UTF8))
 
 
 def members(body: bytes) -> list[tuple[str, bytes]]:
-    """Return the members of the object in `body`: key, and the value as it is written.
+    """Return key and value of each member of the object in `body`; values are as written.
 
     An empty body is an empty object (binding-19). Raises `JsonTextError` if the body is not one JSON object in UTF-8,
     and for a repeated key.
@@ -76,7 +76,7 @@ def object_members(body: bytes) -> list[tuple[str, bytes]]:
 
 
 def elements(array: bytes) -> list[bytes]:
-    """Return the elements of an array from `members`, as they are written."""
+    """Return the elements of an array as they are written. array: a value from `members`."""
     result = []
     depth = 0
     start = 0
@@ -95,7 +95,7 @@ def elements(array: bytes) -> list[bytes]:
 
 
 def unescape(string: bytes) -> str:
-    """Return the content of a string from `members` or `elements`. Raises `JsonTextError` if it contains NUL."""
+    """Return the content of a string. string: a value from `members` or `elements`. Raises `JsonTextError` for NUL."""
     text = cast(str, orjson.loads(string))
     if "\0" in text:
         raise JsonTextError("holds a NUL character (\\u0000)")

@@ -1,7 +1,7 @@
 """Forms of the names of database objects in SQL text and HTTP.
 
 Only this module converts a catalogue name into its three forms: quoted for SQL, in the URL, and as a key of requests
-and responses. It does not depend on the kind of the object.
+and responses. The forms do not depend on the kind of the object.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _KEBAB = str.maketrans({"_": "-", " ": "-", '"': None})
 
 
 def quote_identifier(name: str) -> str:
-    """Quote a name for SQL text: `a"b` becomes `"a""b"`. No other function puts names into SQL text.
+    """Quote a name for SQL text: `a"b` becomes `"a""b"`. Names are put into SQL text only by this function.
 
     It always quotes, so that safety does not depend on a list of keywords, which differs between server versions.
     """
@@ -31,7 +31,7 @@ def quote_qualified(schema: str, name: str) -> str:
 def camel_case(name: str) -> str:
     """Join the parts between underscores: `_user_id` → `userId`, `URLPath` → `uRLPath` (routing-3).
 
-    For names that never pass through identifier quoting; see `api_name` for the others.
+    This is for names that never need quotes in SQL; `api_name` is for the others.
     """
     pieces = [piece for piece in name.split("_") if piece]
     if not pieces:
@@ -58,23 +58,28 @@ def api_name(name: str, camel: bool = True) -> str:
 
 
 def nested_name(name: str, camel: bool = True) -> str:
-    """Return the key of a field inside a composite value: `MyCol`, unchanged as the name of a column, becomes `myCol`
-    here (rendering-23)."""
+    """Return the key of a field inside a composite value.
+
+    Unlike the name of a column, a name in quotes is changed too: `MyCol` becomes `myCol` (rendering-23).
+    """
     return camel_case(name) if camel else name.strip('"')
 
 
 def field_name(first: str, field: str, position: int, camel: bool = True) -> str:
-    """Return the key of a field of a composite, `_box_width` → `boxWidth`. first: catalogue name with which the field
-    begins.
+    """Return the key of a field of a composite: `_box_width` → `boxWidth`.
 
-    Only `first` decides whether the whole name counts as quoted; a separator such as `.` does not.
+    field: name of the field with its prefix. first: catalogue name with which `field` begins; only this name decides
+    whether the whole name counts as quoted, and not a separator such as `.`. position: of the parameter, from 1.
     """
     converted = camel_case(field) if camel and _PLAIN_IDENTIFIER.fullmatch(first) else api_name(field, camel)
     return converted or f"${position}"
 
 
 def parameter_name(name: str | None, position: int, camel: bool = True) -> str:
-    """Return `api_name`, or `$n` (1-based) if that is empty: for unnamed parameters and names that consist of `_`."""
+    """Return `api_name`, or `$n` if that is empty: for unnamed parameters and names that consist of `_`.
+
+    position: of the parameter, from 1.
+    """
     return (api_name(name, camel) if name else "") or f"${position}"
 
 

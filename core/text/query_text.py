@@ -1,7 +1,7 @@
-"""Parse a query string into keys and texts: the slow, obvious twin of `ext.binding.query_string`.
+"""Parse a query string into keys and texts: the twin of `ext.binding.query_string`.
 
 `+` is a space, empty pieces are skipped, a key without `=` has an empty text, and a broken escape (`%zz`) stays
-unchanged. PostgreSQL text is UTF-8 without NUL, so this module refuses everything else.
+unchanged. PostgreSQL text is UTF-8 without NUL, so other texts are refused.
 """
 
 from __future__ import annotations

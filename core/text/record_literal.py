@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def literal(values: Iterable[str | None]) -> str:
-    """Return the record literal. NULL is no text between the commas, so that `""` stays an empty text."""
+    """Return the record literal. For NULL, nothing is written between the commas; `""` is an empty text."""
     return f"({','.join('' if value is None else _quote(value) for value in values)})"
 
 

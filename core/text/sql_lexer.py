@@ -1,7 +1,7 @@
 """Split SQL text into tokens by the rules of PostgreSQL's scanner (scan.l, psqlscan.l), as far as they determine where
 a statement, a comment or a placeholder begins and ends.
 
-Nothing here fails: an unclosed token extends to the end of the text, and the server reports the error.
+No function raises an error: an unclosed token extends to the end of the text, and the server reports the error.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 
 class Kind(enum.Enum):
+    """Kind of a token."""
+
     SPACE = "space"
     LINE_COMMENT = "line"
     BLOCK_COMMENT = "block"
     STRING = "string"
-    """All strings: plain, E'', B'', X'', U&'' and N''. Double quotes are no string."""
+    """All strings: plain, E'', B'', X'', U&'' and N''. Names in double quotes are `QUOTED_NAME`."""
     DOLLAR_STRING = "dollar"
     QUOTED_NAME = "quoted"
     WORD = "word"
@@ -31,6 +33,8 @@ class Kind(enum.Enum):
 
 
 class Token(NamedTuple):
+    """A token of a text. start: position of its first character."""
+
     kind: Kind
     start: int
     end: int
@@ -85,8 +89,10 @@ def tokens(text: str) -> Iterator[Token]:
 
 
 def _comment_end(text: str, position: int) -> int | None:
-    """Return the position behind the `*/` that closes a comment; comments nest. position: behind its `/*`. None if it
-    is not closed."""
+    """Return the position behind the `*/` that closes a comment; None: it is not closed. Comments nest.
+
+    position: behind the `/*` of the comment.
+    """
     depth = 1
     for edge in _EDGE.finditer(text, position):
         depth += 1 if edge[0] == "/*" else -1

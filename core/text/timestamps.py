@@ -22,7 +22,7 @@ _WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,
 
 @functools.cache
 def _dates() -> tuple[re.Pattern[str], ...]:
-    """Compiled at first use: every process imports this module, and few need it soon."""
+    """Return the patterns of dates. They are compiled at first use, because every process imports this module."""
     patterns = (
         r"(?P<y>\d{4,7})-(?P<m>\d{1,2})-(?P<d>\d{1,2})",
         r"(?P<y>\d{4})/(?P<m>\d{1,2})/(?P<d>\d{1,2})",
@@ -78,8 +78,10 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class TimestampReader:
-    """Converters for the five types, for one setting of `JsonTimestampsAreUtc`. Every method raises
-    `BadTimestampError`."""
+    """Converters for the five types, for one setting of `JsonTimestampsAreUtc`.
+
+    Each method returns the text for PostgreSQL. It raises `BadTimestampError`.
+    """
 
     utc: bool = True
     """False: a text without offset, and a type without zone, are in the time zone of this host."""
@@ -114,7 +116,7 @@ class TimestampReader:
         return f"{_clock_text(moment)}{_offset_text(self._home_offset(moment))}"
 
     def _at_home(self, moment: _Parts) -> _Parts:
-        """Return the same instant in the time zone that types without zone have."""
+        """Return the same instant in the time zone of types without zone."""
         if moment.zone is not None:
             raise BadTimestampError
         if moment.offset is None:
@@ -123,6 +125,7 @@ class TimestampReader:
         return at_utc if self.utc else _shift(at_utc, _host_offset_at_utc(at_utc))
 
     def _home_offset(self, moment: _Parts) -> int:
+        """Return the offset of the time zone of types without zone, in seconds east of UTC."""
         return 0 if self.utc else _host_offset(moment)
 
 
@@ -218,7 +221,7 @@ def _with_clock(moment: _Parts) -> _Parts:
 
 
 def _in_cycle(year: int, month: int, day: int) -> datetime:
-    """Return the day in a year that Python supports: the calendar repeats every 400 years."""
+    """Return the same day in a year that Python supports. The calendar repeats every 400 years."""
     return datetime(2000 + year % 400, month, day)
 
 
@@ -244,7 +247,7 @@ def _host_offset_at_utc(moment: _Parts) -> int:
 
 
 def _naive(moment: _Parts) -> datetime:
-    """Return a datetime without zone. A year outside of Python's calendar is replaced by the equivalent one in
+    """Return a datetime without zone. A year that Python does not support is replaced by the equivalent one in
     2000..2399."""
     today = date.today()
     year, month, day = moment.day or (today.year, today.month, today.day)

@@ -1,14 +1,15 @@
-"""Rewriting of row commands, so that one statement processes many rows with the same effect as one after the other.
+"""Rewriting of row commands: one statement processes many rows with the same effect as one statement for each row.
 
-There are two kinds. An insert of one row of values becomes an insert that selects them from the rows. A select of one
-value, such as the call of a function, is evaluated for each row; if it needs the result of the previous row, in a
+There are two kinds. An insert of one row of values becomes an insert that selects the values from the rows. A select of
+one value, such as the call of a function, is evaluated for each row; if it needs the result of the previous row, in a
 recursive query, which processes one row at a time. All other commands run row by row.
 
 If a command names its cells individually (`($2)[3]`), the server gets an array of texts for each such column, instead
-of one for each row: this is read faster, and rows are not parsed again for each of their cells. A row with fewer cells
-has NULL there, as the subscript returns it. The file metadata may be the same for all rows, or differ from row to row,
-as in a workbook; and rows may be JSON instead of arrays of texts. (`COPY` would be faster still, but is impossible:
-libpq does not support it in pipeline mode, and it supports neither expressions nor the rules of a view.)
+of an array for each row. These are read faster, and rows are not parsed again for each of their cells. For a row with
+fewer cells, the value is NULL, as the subscript returns it. The file metadata may be the same for all rows, or differ
+from row to row, as in a workbook; and rows may be JSON instead of arrays of texts. (`COPY` would be faster still, but
+is impossible: libpq does not support it in pipeline mode, and COPY supports neither expressions nor the rules of a
+view.)
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ ROW = "rowcall_row"
 
 @dataclass(frozen=True, slots=True)
 class Pattern(Record):
-    """A parsed command. head: of an insert, up to its values. expression: evaluated for each row."""
+    """A parsed command. head: of an insert, up to its values; empty for a select. expression: is evaluated for each
+    row."""
 
     head: str
     expression: str
@@ -62,7 +64,8 @@ class Batch(Record):
 
     Its values, in this order: the number of the row before the first; the rows, as an array of texts; the previous
     result; the file metadata (if it differs by row, as an array of texts); the parameters; an array of texts for each
-    of `columns`, the numbers of cells from 1. If there are columns, the rows are not used.
+    of `columns`, the numbers of cells from 1. If there are columns, the rows are not used. picks: for each `$n`, the
+    index of its value in this order. types: their oids; 0: PostgreSQL infers the type.
     """
 
     sql: str
@@ -72,7 +75,8 @@ class Batch(Record):
 
 
 def pattern(command: RowCommand) -> Pattern | None:
-    """Parse a command. Return None if it is neither such an insert nor such a select."""
+    """Return the parts of a command that can process many rows; None: it is neither such an insert nor such a
+    select."""
     sql = command.sql
     if _INSERT.match(sql):
         result = _values(sql)
@@ -83,7 +87,7 @@ def pattern(command: RowCommand) -> Pattern | None:
 
 
 def _values(sql: str) -> Pattern | None:
-    """Parse `insert into … values (one row)` without a further clause, or return None."""
+    """Return the parts of `insert into … values (one row)` without a further clause; None for other commands."""
     depth, start = 0, -1
     for match in _tokens(sql):
         if depth == 0 and (match["word"] or "").lower() == "values":
@@ -111,6 +115,7 @@ def _closes(text: str) -> int:
 
 
 def _is_one_value(text: str) -> bool:
+    """Return whether the text behind `select` is one expression without further clauses."""
     depth = 0
     for match in _tokens(text):
         mark, word = match["mark"] or "", (match["word"] or "").lower()
@@ -128,7 +133,7 @@ def _tokens(text: str) -> Iterator[re.Match[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Types(Record):
-    """Names of the types of parameters and result of a command. about: of the file metadata, if it differs by row."""
+    """Names of the types of a command's parameters and result. about: of the file metadata, if it differs by row."""
 
     result: str = ""
     previous: str = ""
@@ -140,6 +145,7 @@ _PLAIN = Types()
 
 
 def batch(command: RowCommand, pattern: Pattern, types: Types = _PLAIN) -> Batch:
+    """Return the statement that runs a command for many rows. pattern: parts of the command."""
     numbers = _Numbers(command)
     recursive = command.chained and types.result != "void"
     columns = () if recursive or types.cells != _PLAIN.cells else _columns(command, pattern.expression)
@@ -198,7 +204,7 @@ _TYPES = {0: 23, 1: 1009}
 
 
 def _columns(command: RowCommand, expression: str) -> tuple[int, ...]:
-    """Return the cells that the expression names, or none if it uses the row in another way too."""
+    """Return the numbers of the cells that the expression names; none if it also uses the row in another way."""
     result = set()
     for match in _CELL.finditer(expression):
         if match["cell"] and _is_of_cells(command, match):
@@ -220,7 +226,7 @@ def _is_of_cells(command: RowCommand, match: re.Match[str]) -> bool:
 
 
 def with_nulls(command: RowCommand, types: Sequence[str]) -> str:
-    """Return the command with NULLs of these types for its values, whose result can be described without running it."""
+    """Return the command with NULLs of these types in place of its values, so that its result can be described."""
 
     def write(match: re.Match[str]) -> str:
         return f"null::{types[int(match['number']) - 1]}" if match["number"] else match[0]
@@ -236,11 +242,14 @@ class _Numbers:
         self.picks: list[int] = []
 
     def of(self, value: int) -> str:
+        """Return the `$n` of a value; it is assigned at the first use."""
         if value not in self.picks:
             self.picks.append(value)
         return f"${self.picks.index(value) + 1}"
 
     def written(self, expression: str, instead: dict[int, str]) -> str:
+        """Return the expression with new numbers. instead: index of a value → SQL in its place."""
+
         def write(match: re.Match[str]) -> str:
             if not match["number"]:
                 return match[0]
@@ -251,6 +260,9 @@ class _Numbers:
 
 
 def is_one_evaluation(plan: object) -> bool:
-    """Whether the plan of a select only evaluates one value, without a set of rows or a subquery."""
+    """Return whether the plan of a select evaluates only one value, without a set of rows or a subquery.
+
+    plan: from EXPLAIN in JSON.
+    """
     node = plan[0]["Plan"] if isinstance(plan, list) else {}
     return node.get("Node Type") == "Result" and "Plans" not in node

@@ -31,17 +31,21 @@ _MONTHS = (
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 Cell = str | int | float | bool | datetime.datetime | datetime.date | datetime.time | datetime.timedelta | None
+"""Value of a cell as the reader of spreadsheets returns it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MomentFormats(Record):
+    """Formats of times, dates, and dates with times."""
+
     time: str = "HH:mm:ss"
     date: str = "yyyy-MM-dd"
     datetime: str = "yyyy-MM-dd HH:mm:ss"
 
 
 def cell_text(value: Cell, formats: MomentFormats) -> str | None:
-    """Return the text of a cell, None if it is empty. A day at midnight is a date; a time without a day is a time."""
+    """Return the text of a cell; None: the cell is empty. A day at midnight is a date; a time without a day is a
+    time."""
     if value is None or value == "":
         return None
     if isinstance(value, str):
@@ -60,7 +64,7 @@ def cell_text(value: Cell, formats: MomentFormats) -> str | None:
 
 
 def _duration(value: datetime.timedelta, formats: MomentFormats) -> str:
-    """Return the text of a duration. It may have more hours than a day: `[h]:mm` in the sheet."""
+    """Return the text of a duration. In a sheet, a duration may have more than 24 hours (`[h]:mm`)."""
     if datetime.timedelta() <= value < datetime.timedelta(days=1):
         return format_moment(datetime.datetime.combine(_DAY_ZERO, datetime.time()) + value, formats.time)
     seconds = round(abs(value.total_seconds()))
@@ -102,7 +106,7 @@ def _part(token: str, moment: datetime.datetime) -> str:
 
 
 def number_text(value: int | float) -> str:
-    """Return the shortest text of the same number, with an exponent from 1E+15 up and from 1E-05 down."""
+    """Return the shortest text of a number. Numbers of 1E+15 and above, or below 1E-04, have an exponent."""
     if isinstance(value, int) and abs(value) < 10**15:
         return str(value)
     number = float(value)

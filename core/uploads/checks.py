@@ -9,7 +9,7 @@ from functools import lru_cache
 
 
 class Status(enum.Enum):
-    """Result for a file, with the words of the metadata."""
+    """Result of the checks of a file. Values are the words in the metadata."""
 
     OK = "Ok"
     EMPTY = "Empty"
@@ -19,13 +19,13 @@ class Status(enum.Enum):
     INVALID_FORMAT = "InvalidFormat"
     INVALID_MIME_TYPE = "InvalidMimeType"
     IGNORED = "Ignored"
-    """An earlier handler has stored it."""
+    """An earlier handler has stored the file."""
     REJECTED = "Rejected"
-    """The check command has rejected it."""
+    """The check command has rejected the file."""
 
 
 IMAGE_BYTES = 12
-"""First bytes that identify the type of an image."""
+"""Number of first bytes that identify the type of an image."""
 
 IMAGE_TYPES = frozenset({"jpeg", "png", "gif", "bmp", "tiff", "webp"})
 
@@ -44,34 +44,35 @@ _CONTROL = bytes(byte for byte in range(32) if byte not in b"\t\n\r")
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """The checks of a handler. Order: content type, text, image."""
+    """The checks of a handler, in this order: content type, text, image."""
 
     included: tuple[str, ...] = ()
     """Patterns of content types, one of which has to match; empty: every type is accepted."""
     excluded: tuple[str, ...] = ()
+    """Patterns of content types that are refused."""
     text: bool = False
     lines: bool = False
-    """Whether a text needs a line break among its first bytes."""
+    """Whether a text must have a line break among its first bytes."""
     text_bytes: int = 4096
     """Number of first bytes for the text check."""
     control_bytes: int = 5
-    """Number of control bytes that a text may have among them."""
+    """Maximum number of control bytes among the first bytes of a text."""
     images: frozenset[str] = frozenset()
     """Accepted types of images; empty: the file need not be an image."""
 
     @property
     def sample(self) -> int:
-        """First bytes of the file that `judge` needs."""
+        """Number of first bytes of a file that `judge` needs."""
         return max(self.text_bytes if self.text else 0, IMAGE_BYTES if self.images else 0)
 
     def takes_type(self, content_type: str) -> bool:
-        """Whether the content type is accepted. A file without a type is accepted only if every type is."""
+        """Return whether the content type is accepted. A file without a type is accepted only if every type is."""
         if self.included and not any(matches(pattern, content_type) for pattern in self.included):
             return False
         return not any(matches(pattern, content_type) for pattern in self.excluded)
 
     def judge(self, content_type: str, beginning: bytes) -> Status:
-        """Check a file. `beginning`: at least `sample` bytes, or the whole file if it is shorter."""
+        """Return the result for a file. beginning: at least `sample` bytes, or the whole file if it is shorter."""
         if not self.takes_type(content_type):
             return Status.INVALID_MIME_TYPE
         if self.text:
@@ -84,8 +85,9 @@ class Checks:
 
 
 def matches(pattern: str, content_type: str) -> bool:
-    """Whether a content type matches a pattern: `*` is any text and `?` any character, in any case. A missing type
-    matches none.
+    """Return whether a content type matches a pattern: `*` is any text and `?` any character, in any case.
+
+    A missing content type (empty) matches no pattern.
     """
     return bool(content_type) and _compiled(pattern).fullmatch(content_type) is not None
 
@@ -99,6 +101,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def text_status(beginning: bytes, control_bytes: int, *, lines: bool) -> Status:
+    """Return whether the beginning of a file is that of a text. lines: a text must have a line break."""
     if not beginning:
         return Status.EMPTY
     if b"\0" in beginning or len(beginning) - len(beginning.translate(None, _CONTROL)) > control_bytes:
@@ -114,7 +117,7 @@ def image_type(beginning: bytes) -> str | None:
 
 
 def image_types(words: str) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Return the image types in a list such as `jpg, png`, and the unknown words."""
+    """Return the image types in a list such as `jpg, png`, and the words that are no image types."""
     names = [_ALIASES.get(word, word) for word in words.lower().replace(",", " ").split()]
     return frozenset(names) & IMAGE_TYPES, tuple(name for name in names if name not in IMAGE_TYPES)
 

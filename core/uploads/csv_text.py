@@ -1,7 +1,7 @@
-"""Parses a line of a CSV file to cells, and the cells to the text of a `text[]` (uploads-17).
+"""Converts the lines of a CSV file to cells, and the cells to the text of a `text[]` (uploads-17).
 
-The slow and obvious twin of `ext.binding.csv_rows`: a line is a row; cells are separated by any of several characters,
-may be quoted, and are trimmed.
+The twin of `ext.binding.csv_rows`: a line is a row; cells are separated by any of several characters, may be quoted,
+and are trimmed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from rowcall.core.data.record import Record
 
 LONGEST_LINE = 16_777_216
-"""Maximum length of a line, which has to be held in memory."""
+"""Maximum length of a line in characters, because a line is held in memory."""
 
 
 class MalformedLineError(ValueError):
-    """A line cannot be parsed. `line`: its number, from 1."""
+    """A line cannot be parsed. line: its number, from 1."""
 
     def __init__(self, line: int, why: str) -> None:
         super().__init__(f"line {line}: {why}")
@@ -30,6 +30,8 @@ class InvalidByteError(MalformedLineError):
 
 @dataclass(frozen=True, slots=True)
 class CsvFormat(Record):
+    """Format of a CSV file. delimiters: characters between cells. blank_is_null: a blank cell is NULL."""
+
     delimiters: str = ","
     quotes: bool = True
     blank_is_null: bool = True
@@ -38,7 +40,7 @@ class CsvFormat(Record):
 
 
 class CsvRows:
-    """Converts a file in chunks: for each line the text of its array, None for a blank line."""
+    """Converts a file, chunk by chunk. Each line gives the text of its array; a blank line gives None."""
 
     def __init__(self, form: CsvFormat) -> None:
         self._form = form
@@ -54,6 +56,7 @@ class CsvRows:
         return self._rows(self._text(piece, ended=False), ended=False)
 
     def finish(self) -> list[bytes | None]:
+        """Return the rows at the end of the file. Raises `MalformedLineError`."""
         return self._rows(self._text(b"", ended=True), ended=True)
 
     def _text(self, piece: bytes, *, ended: bool) -> str:
@@ -78,7 +81,7 @@ class CsvRows:
                 ) from None
         except UnicodeError:
             # Raised by the codec utf-16. It reports an invalid character in preference to a missing byte order mark.
-            why = "it does not begin with a byte order mark; utf-16le and utf-16be need none"
+            why = "the file does not begin with a byte order mark; the encodings utf-16le and utf-16be need none"
             raise InvalidByteError(1, why) from None
         self._decoded += len(piece)
         return self._without_mark(text)
@@ -106,7 +109,10 @@ class CsvRows:
 
 
 def _lines(text: str, *, ended: bool) -> list[str]:
-    """Split a text into lines. The last one is incomplete. A CR at the end may be half of a CRLF."""
+    """Return the lines of a text; the last one is incomplete, unless the file has ended.
+
+    A CR at the end may be half of a CRLF.
+    """
     held = "" if ended or not text.endswith("\r") else "\r"
     whole = text[: len(text) - len(held)]
     lines = whole.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -119,11 +125,11 @@ class _QuoteError(ValueError):
 
 
 def cells(line: str, form: CsvFormat) -> list[str | None] | None:
-    """Return the cells of a line, or None for a blank line."""
+    """Return the cells of a line; None for a blank line."""
     if not line.strip():
         return None
     if "\0" in line:
-        raise _QuoteError("it holds a NUL character, which no text of the database can")
+        raise _QuoteError("it holds a NUL character, which PostgreSQL cannot store")
     result: list[str | None] = []
     place = 0
     while True:
@@ -168,12 +174,14 @@ def _quoted(line: str, place: int, delimiters: str) -> tuple[str, int]:
 
 
 def _behind_blanks(line: str, place: int, delimiters: str) -> int:
+    """Return the position behind the blanks at `place`."""
     while place < len(line) and line[place].isspace() and line[place] not in delimiters:
         place += 1
     return place
 
 
 def array_text(row: list[str | None] | None) -> bytes | None:
+    """Return the array literal of a row; None for None."""
     if row is None:
         return None
     return ("{" + ",".join("NULL" if cell is None else _element(cell) for cell in row) + "}").encode()

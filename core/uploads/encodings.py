@@ -26,7 +26,7 @@ ENCODINGS = (
     "big5",
     "euc-kr",
 )
-"""Names of Python codecs, except that `shift_jis` means what Windows writes under this name."""
+"""Names of Python codecs, except that `shift_jis` is the encoding that Windows has under this name."""
 
 
 class UnknownEncodingError(ValueError):
@@ -47,7 +47,7 @@ def codec_name(encoding: str) -> str | None:
 
 
 def utf8_sample(beginning: bytes, codec: str | None) -> bytes:
-    """Return the beginning of a file in UTF-8, for checks that look at single bytes. codec: see `codec_name`."""
+    """Return the beginning of a file in UTF-8, for checks of single bytes. codec: from `codec_name`."""
     if codec is None:
         return beginning
     try:

@@ -17,20 +17,23 @@ Entry = Mapping[str, Any]
 
 
 def described(handler: str, name: str, content_type: str, size: int) -> dict[str, Any]:
-    """Return the first members of every entry. handler: its key."""
+    """Return the first members of every entry. handler: its key. size: in bytes."""
     return {"type": handler, "fileName": name, "contentType": content_type, "size": size}
 
 
 def judged(status: Status) -> dict[str, Any]:
+    """Return the members of an entry that state the result of the checks."""
     return {"success": status is Status.OK, "status": status.value}
 
 
 def with_claims(entry: Entry, key: str, claims: bytes | None) -> dict[str, Any]:
-    """Return the entry with the claims. claims: as JSON. If they are None or the key is empty, they are omitted."""
+    """Return the entry with the claims under a key. claims: as JSON. If there are none or the key is empty, they are
+    omitted."""
     return {**entry, key: orjson.Fragment(claims)} if key and claims is not None else dict(entry)
 
 
 def dumped(entry: Entry) -> bytes:
+    """Return the entry as JSON."""
     return orjson.dumps(entry)
 
 
@@ -46,10 +49,9 @@ VOID = 2278
 
 
 def json_value(type_oid: int, is_array: bool, json: str) -> Any:
-    """Return a value of the database for `lastResult` and `result`: numbers, booleans and arrays unchanged, others as
-    text.
+    """Return a value of the database for `lastResult` and `result`.
 
-    json: the value as the service renders it.
+    Numbers, booleans and arrays are unchanged; other values are texts. json: the value as the service renders it.
     """
     if json == "null" or type_oid == VOID:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rowcall.core.text.array_literal import literal
 
 LONGEST = 16_777_216
-"""Bytes of the longest line."""
+"""Maximum number of bytes of a line."""
 _MARK = b"\xef\xbb\xbf"
 _SPACE = " \t\r\n"
 
@@ -18,14 +18,14 @@ class LineError(ValueError):
 
 
 class LineSplitter:
-    """Splits a file into its lines, without blank ones and without a byte order mark."""
+    """Splits a file into its lines, chunk by chunk. Blank lines and a byte order mark are left out."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
         self._begun = False
 
     def feed(self, piece: bytes) -> list[bytes]:
-        """Return the lines that a piece completes. Raises `LineError` if one is too long."""
+        """Return the lines that a chunk completes. Raises `LineError` if a line is too long."""
         self._rest += piece
         if not self._begun:
             if len(self._rest) < len(_MARK) and _MARK.startswith(bytes(self._rest)):
@@ -43,7 +43,7 @@ class LineSplitter:
         return _not_blank(lines)
 
     def finish(self) -> list[bytes]:
-        """Return the last line, if the file does not end with a line end."""
+        """Return the last line, if no line end follows it."""
         rest, self._rest = bytes(self._rest), bytearray()
         return _not_blank([rest])
 
@@ -61,7 +61,7 @@ _decode = _decoder.raw_decode
 
 
 def checked(line: bytes) -> bytes:
-    """Return the line, if it is JSON. Raises `LineError`."""
+    """Return the line if it is JSON. Raises `LineError` if it is not."""
     try:
         _decoder.decode(line.decode())
     except (ValueError, RecursionError) as error:
@@ -70,8 +70,10 @@ def checked(line: bytes) -> bytes:
 
 
 def members(line: bytes, names: Sequence[str]) -> bytes:
-    """Return an array literal with the values of members, as `->>` of PostgreSQL returns them: texts without quotes,
-    other values as they are written, NULL for null and for missing members. Raises `LineError`.
+    """Return an array literal with the values of members, as `->>` of PostgreSQL returns them.
+
+    Texts are without quotes, and other values as they are written; null and missing members are NULL. Raises
+    `LineError`.
     """
     try:
         found = _written_members(line.decode())
@@ -81,7 +83,7 @@ def members(line: bytes, names: Sequence[str]) -> bytes:
 
 
 def _written_members(text: str) -> dict[str, str | None]:
-    """Return the members of an object with their values as texts. Of equal names, the last counts."""
+    """Return the members of an object with their values as texts. If names are repeated, the last value counts."""
     result: dict[str, str | None] = {}
     place = _skip(text, 0)
     if text[place : place + 1] != "{":

@@ -25,7 +25,7 @@ def file_name(name: str) -> str:
 
 
 def extension(name: str) -> str:
-    """Return the extension: `.pdf` of `cv.pdf`; empty if there is none."""
+    """Return the extension: `.pdf` of `cv.pdf`; empty if the name has none."""
     match = _EXTENSION.search(file_name(name))
     return "" if match is None or match.start() == 0 else match[0]
 
@@ -41,5 +41,5 @@ def _cut(name: str) -> str:
 
 
 def climbs(path: str) -> bool:
-    """Whether the path leads out of the folder that it is relative to."""
+    """Return whether a path leads out of the folder to which it is relative."""
     return ".." in re.split(r"[/\\]", path) or "\0" in path

@@ -70,6 +70,8 @@ class Common(Record):
 
 @section("Service:UploadOptions:UploadHandlers")
 class LargeObjects(Record):
+    """Options of the handler `large_object`."""
+
     enabled: bool = flag("LargeObjectEnabled", True, "Offer the handler that stores a file in the database.")
     key: str = text("LargeObjectKey", "large_object", "Name of the handler in annotations.")
     check_text: bool = flag("LargeObjectCheckText", False, "Accept text files only.")
@@ -91,6 +93,8 @@ class Folder(Record):
 
 @section("Service:UploadOptions:UploadHandlers")
 class Csv(Record):
+    """Options of the handler `csv`."""
+
     enabled: bool = flag("CsvUploadEnabled", True, "Offer the handler that runs a command for each row of a CSV file.")
     key: str = text("CsvUploadKey", "csv", "Name of the handler in annotations.")
     check_format: bool = flag("CsvUploadCheckFileStatus", True, "Check first that the file is text.")
@@ -108,6 +112,8 @@ class Csv(Record):
 
 @section("Service:UploadOptions:UploadHandlers")
 class Excel(Record):
+    """Options of the handler `excel`."""
+
     enabled: bool = flag(
         "ExcelUploadEnabled", True, "Offer the handler that runs a command for each row of a spreadsheet."
     )
@@ -132,6 +138,8 @@ class Excel(Record):
 
 @section("Service:UploadOptions:UploadHandlers")
 class JsonLines(Record):
+    """Options of the handler `jsonl`."""
+
     enabled: bool = flag(
         "JsonLinesEnabled", True, "Offer the handler that runs a command for each line of a file of JSON lines."
     )
@@ -228,6 +236,8 @@ HandlerOptions = LargeObjects | Folder | Csv | Excel | JsonLines | ObjectStore
 
 @section("Service:UploadOptions:UploadHandlers", "Upload handlers, which store or process files.")
 class UploadHandlers:
+    """The keys of all handlers."""
+
     common = part(Common)
     large_objects = part(LargeObjects)
     folder = part(Folder)
@@ -239,6 +249,8 @@ class UploadHandlers:
 
 @section("Service:UploadOptions", "Uploaded files.")
 class UploadOptions(Record):
+    """Options of uploads."""
+
     enabled = flag("Enabled", False, "Enable uploads.")
     log_event: bool = flag("LogUploadEvent", True, "Log each upload.")
     log_parameters: bool = flag("LogUploadParameters", False, "Log its parameters too.")
@@ -269,11 +281,12 @@ class UploadOptions(Record):
     resumable: Resumable = part(Resumable)
     handler_keys = part(UploadHandlers)
     metadata_parameter: str | None = None
-    """Parameter that receives the metadata in every routine that has it. None: only parameters that comments name."""
+    """Parameter that receives the metadata in every routine with such a parameter. None: only parameters that comments
+    name."""
     context_key: str | None = None
-    """Session variable that receives the metadata. None: none does."""
+    """Session variable that receives the metadata. None: no variable does."""
     common: Common = Common()
     handlers: Mapping[str, HandlerOptions] = field(default_factory=dict)
-    """Handlers by key, in the order of the configuration. Empty: no endpoint takes files."""
+    """Handlers by key, in the order of the configuration. Empty: no endpoint accepts files."""
     protected: ProtectedFolders = field(default_factory=ProtectedFolders)
-    """Folders into which no file is written."""
+    """Folders into which uploaded files are never written."""

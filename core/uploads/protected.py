@@ -12,20 +12,26 @@ from rowcall.core.data.record import Record
 
 @dataclass(frozen=True, slots=True)
 class ProtectedFolder(Record):
+    """A folder into which no uploaded file may be written."""
+
     path: str
     content: str
     """Content of the folder, for messages: "the working directory"."""
     tree: bool = False
-    """Whether the folders below it are protected too."""
+    """Whether the folders below are protected too."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProtectedFolders:
+    """All folders into which no uploaded file may be written."""
+
     entries: tuple[ProtectedFolder, ...] = ()
 
     def conflict(self, folder: str) -> str | None:
-        """Return why files of clients must not be written into `folder`, or None. A folder that contains a protected
-        one is refused as well: a later request may name a path below it."""
+        """Return why uploaded files must not be written into `folder`, or None.
+
+        A folder that contains a protected one is refused as well, because a later request may name a path below it.
+        """
         for entry in self.entries:
             if _same_path(folder, entry.path):
                 return f"it is {entry.content}"

@@ -30,10 +30,11 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 
 class HeaderError(ValueError):
-    """A header is invalid or missing. The message names it and the reason."""
+    """A header is invalid or missing. The message has its name and the reason."""
 
 
 def is_id(text: str) -> bool:
+    """Return whether the text has the form of an upload's id."""
     return _ID.fullmatch(text) is not None
 
 
@@ -47,8 +48,9 @@ def whole_number(name: str, text: str | None) -> int:
 
 
 def upload_metadata(text: str) -> Mapping[str, str]:
-    """Parse metadata such as `filename d29ybGQ=,draft`: keys with values in Base64, or without. Raises
-    `HeaderError`.
+    """Return the metadata in a header such as `filename d29ybGQ=,draft`: keys with values in Base64, or without value.
+
+    Raises `HeaderError`.
     """
     result: dict[str, str] = {}
     for pair in text.split(","):
@@ -63,7 +65,8 @@ def upload_metadata(text: str) -> Mapping[str, str]:
 
 
 def file_of(metadata: str | None) -> tuple[str, str]:
-    """Return name and content type, by the keys that clients use for them; empty if missing."""
+    """Return name and content type of a file, which clients send under various keys of the metadata; empty if
+    missing."""
     result = upload_metadata(metadata) if metadata else {}
     name = next((result[key] for key in ("filename", "name") if result.get(key)), "")
     content_type = next((result[key] for key in ("filetype", "type", "contentType") if result.get(key)), "")
@@ -82,7 +85,7 @@ def upload_checksum(text: str) -> tuple[str, bytes]:
 
 
 def upload_concat(text: str | None) -> tuple[bool, tuple[str, ...]]:
-    """Parse `partial`, or `final;` with the URLs of the parts. Return whether it is a part, and the ids of its parts.
+    """Return whether an upload is a part (`partial`), and the ids of its parts (`final;` with their URLs).
 
     Raises `HeaderError`.
     """
@@ -103,38 +106,40 @@ def upload_concat(text: str | None) -> tuple[bool, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class About(Record):
-    """Stored state of an upload, besides its bytes."""
+    """The stored state of an upload, besides its bytes."""
 
     endpoint: str
-    """Endpoint at which it was created, and the only one that accepts it."""
+    """Name of the endpoint at which the upload was created; other endpoints refuse it."""
     owner: str | None
-    """Digest of the user who created it. None: an anonymous caller."""
+    """Digest of the user who created the upload. None: an anonymous caller did."""
     length: int | None
-    """Bytes of the file; None: not stated yet."""
+    """Bytes of the whole file; None: the client has not stated them yet."""
     metadata: str | None = None
-    """Header as sent."""
+    """The header `Upload-Metadata` as sent."""
     concat: str | None = None
-    """Header as sent."""
+    """The header `Upload-Concat` as sent."""
     settled: int | None = None
-    """Valid bytes, if there are more of a request that has not succeeded yet."""
+    """Number of valid bytes, if bytes of a request that has not succeeded follow; None: all bytes are valid."""
     done: bool = False
-    """The routine has run, and the bytes are removed."""
+    """The routine has run, and the bytes were removed."""
 
     @property
     def partial(self) -> bool:
+        """Whether the upload is a part of another one."""
         return self.concat == "partial"
 
     def dumped(self) -> bytes:
+        """Return the state as JSON."""
         return orjson.dumps({name: getattr(self, name) for name in self.__match_args__})
 
     def offset(self, size: int) -> int:
-        """Return how many bytes of it have arrived. size: bytes in its file."""
+        """Return the number of valid bytes that have arrived. size: bytes that are stored."""
         if self.done:
             return self.length or 0
         return size if self.settled is None else min(size, self.settled)
 
 
 def loaded(text: bytes) -> About:
-    """Parse a stored state. Raises `ValueError` or `TypeError` if it is invalid."""
+    """Return a state from its JSON. Raises `ValueError` or `TypeError` if it is invalid."""
     members: Any = orjson.loads(text)
     return About(**members)

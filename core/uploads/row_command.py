@@ -15,11 +15,11 @@ from rowcall.core.data.record import Record
 ROW_VALUES = 4
 """Number of values of a row: its number, its cells, the previous result, the file metadata."""
 CELLS = 1
-"""Index of the cells."""
+"""Index of the cells among the values of a row."""
 PREVIOUS = 2
-"""Index of the previous result."""
+"""Index of the previous result among the values of a row."""
 FILE = 3
-"""Index of the file metadata."""
+"""Index of the file metadata among the values of a row."""
 
 _INT4, _TEXT_ARRAY, _TEXT = 23, 1009, 25
 
@@ -39,13 +39,13 @@ class RowCommand(Record):
     """A parsed row command."""
 
     sql: str
-    """The SQL, with `$n` numbered without gaps: an unused number would be a value without a type."""
+    """The SQL, with `$n` numbered without gaps, because an unused number would be a value without a type."""
     picks: tuple[int, ...]
-    """Index of the value for each `$n`: those of the row, then those of `parameters`."""
+    """For each `$n`, the index of its value: values of the row come first, then those of `parameters`."""
     types: tuple[int, ...]
-    """Type oids of the values; 0: PostgreSQL infers it."""
+    """Type oids of the values of `picks`; 0: PostgreSQL infers the type."""
     parameters: tuple[int, ...]
-    """Parameters of the endpoint whose values the command takes in addition."""
+    """Indexes of the endpoint's parameters whose values the command takes in addition."""
 
     @property
     def values(self) -> int:
@@ -58,11 +58,16 @@ class RowCommand(Record):
 
     @property
     def has_file_metadata(self) -> bool:
+        """Whether the command uses the file metadata."""
         return FILE in self.picks
 
 
 def row_command(text: str, names: Mapping[str, int], *, cells_are_json: bool = False) -> RowCommand:
-    """Parse a row command. names: those of `core.endpoint.template.placeholder_names`."""
+    """Parse a row command.
+
+    names: from `core.endpoint.template.placeholder_names`. cells_are_json: the cells are JSON instead of an array of
+    texts.
+    """
     parser = _CommandParser(names)
     sql = parser.read(text)
     row_types = (_INT4, 0 if cells_are_json else _TEXT_ARRAY, 0, 0)

@@ -1,4 +1,4 @@
-"""Rows of an import that the database refuses: what happens to them, and how they are reported."""
+"""Rows of an import that the database refuses: how they are treated, and how they are reported."""
 
 from __future__ import annotations
 
@@ -12,30 +12,34 @@ from rowcall.core.data.record import Record
 from rowcall.core.text.array_literal import elements, literal
 
 MOST_SHOWN = 100
-"""Errors in the description of a file whose rows are skipped."""
+"""Maximum number of errors in the description of a file whose rows are skipped."""
 MOST_COLLECTED = 10_000
+"""Maximum of the limit of `collect`."""
 LONGEST_VALUE = 200
 
 
 class OnError(enum.Enum):
+    """What follows an error of a row."""
+
     ABORT = "abort"
     """The first error ends the request."""
     SKIP = "skip"
     """Rows with errors are left out."""
     COLLECT = "collect"
-    """All rows are tried; if one of them has an error, the request fails with a list of the errors."""
+    """All rows are tried. If one of them has an error, the request fails with a list of the errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorHandling(Record):
-    """Treatment of rows with errors. limit: errors after which no further rows are tried; for `COLLECT`."""
+    """Treatment of rows with errors. limit: for `COLLECT`, number of errors after which no further rows are tried."""
 
     mode: OnError = OnError.ABORT
     limit: int = MOST_SHOWN
 
 
 def error_handling(text: str) -> ErrorHandling | None:
-    """Return the value of `on_error`: `abort`, `skip`, `collect` or `collect 50`; None: it is none of these."""
+    """Return the treatment for a value of `on_error`: `abort`, `skip`, `collect` or `collect 50`; None: another
+    text."""
     word, *rest = text.lower().split() or [""]
     modes = {mode.value: mode for mode in OnError}
     if word not in modes or len(rest) > 1 or (rest and modes[word] is not OnError.COLLECT):
@@ -54,6 +58,7 @@ _CLASSES = ("22", "23", "P0")
 
 
 def is_fault_of_row(sqlstate: str) -> bool:
+    """Return whether an error is the fault of the row, so that other rows can be tried."""
     return sqlstate[:2] in _CLASSES
 
 
@@ -68,8 +73,8 @@ def described_error(
 ) -> dict[str, Any]:
     """Return the description of a row that was refused.
 
-    number: of the row. cells: its array literal. names: of its columns, if they are known. column: that the server
-    names. place: file and sheet. The value is found by the text that the message quotes.
+    number: of the row. cells: its array literal. names: of its columns, if they are known. column: the one that the
+    server names, or None. place: file and sheet. The wrong cell is found by the text that the message quotes.
     """
     error: dict[str, Any] = {**place, "row": number}
     value, index = _quoted_cell(message, cells)
@@ -83,7 +88,7 @@ def described_error(
 
 
 def _quoted_cell(message: str, cells: bytes | None) -> tuple[str | None, int | None]:
-    """Return the cell that a message quotes, and its index."""
+    """Return the cell that a message quotes, and its index; None: no cell has this text."""
     if cells is None or not cells.startswith(b"{"):
         return None, None
     texts = elements(cells.decode(errors="replace"))
@@ -95,7 +100,7 @@ def _quoted_cell(message: str, cells: bytes | None) -> tuple[str | None, int | N
 
 
 class ColumnMapping:
-    """Puts the cells of rows in the order of wanted columns, by the names in the first row."""
+    """Puts the cells of rows in the order of expected columns, by the names in the first row."""
 
     def __init__(self, expected: Sequence[str]) -> None:
         self.expected = tuple(expected)
@@ -107,7 +112,7 @@ class ColumnMapping:
         return self._indexes is not None
 
     def read_header(self, cells: bytes | None) -> list[str]:
-        """Read the first row, and return the names of the wanted columns that it lacks."""
+        """Read the first row, and return the names of expected columns that it lacks."""
         names = [(text or "").strip().casefold() for text in _texts(cells)]
         missing = [name for name in self.expected if name.casefold() not in names]
         if not missing:
@@ -115,7 +120,7 @@ class ColumnMapping:
         return missing
 
     def mapped(self, cells: bytes | None) -> bytes | None:
-        """Return the row with the wanted cells; a cell that it lacks is NULL."""
+        """Return the row with the cells of the expected columns; a missing cell is NULL. None for a blank row."""
         texts = _texts(cells)
         picked = [texts[index] if index < len(texts) else None for index in self._indexes or ()]
         return literal(list(picked), quoted=True).encode()

@@ -20,7 +20,8 @@ class ClimbingPathError(ValueError):
 class HandlerSettings:
     """The settings of a comment for one handler, with their values for one request.
 
-    A value that cannot be read counts as absent (uploads-4).
+    A value that is not valid counts as absent (uploads-4), so that the default is returned. texts: by name of the
+    setting.
     """
 
     texts: Mapping[str, str]
@@ -40,15 +41,19 @@ class HandlerSettings:
 
 
 def is_number(text: str) -> bool:
-    """Whether the text is a number that is at most the largest object id (oid)."""
+    """Return whether the text is a number that is at most the largest object id (oid)."""
     return text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= MOST
 
 
 class SettingTemplates:
-    """The settings of a handler. Call `fill(value_of)` for each request."""
+    """The settings of a comment for one handler, with placeholders. Made once; `fill` is called for each request."""
 
     def __init__(self, upload: Upload, custom: Iterable[tuple[str, str]], key: str, names: Mapping[str, int]) -> None:
-        """custom: custom parameters, which include settings with the key of a renamed handler."""
+        """Parse the settings.
+
+        custom: custom parameters, which include settings with the key of a renamed handler. key: of the handler. names:
+        from `placeholder_names`.
+        """
         written = {word.lower(): text for word, text in (*custom, *upload.settings)}
         prefix = f"{key.lower()}_"
         own = {word.removeprefix(prefix): text for word, text in written.items() if word.startswith(prefix)}
@@ -65,7 +70,7 @@ class SettingTemplates:
         return self._filled(value_of) if self._fixed is None else self._fixed
 
     def written(self, word: str) -> str | None:
-        """Return the text of a setting in the comment, with its placeholders."""
+        """Return the text of a setting in the comment, with its placeholders; None: it is not set."""
         return self._written.get(word)
 
     def _filled(self, value_of: ValueOf) -> HandlerSettings:
@@ -77,6 +82,7 @@ def _text(word: str, template: Template, value_of: ValueOf) -> str:
 
 
 def _staying_below(value: str) -> str:
+    """Return the value. Raises `ClimbingPathError` if it leads out of the folder."""
     if climbs(value):
         raise ClimbingPathError(value)
     return value

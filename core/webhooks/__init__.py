@@ -1,1 +1,1 @@
-"""Signatures of webhooks: Standard Webhooks, and those of some senders."""
+"""Webhooks as data: options of their delivery, and their signatures (Standard Webhooks, and those of some senders)."""

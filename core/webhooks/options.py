@@ -19,7 +19,7 @@ def _or_all(topics: tuple[str, ...]) -> tuple[str, ...]:
 
 @section("Webhooks:Subscribers:<subscriber>")
 class Subscriber:
-    """One subscriber of the configuration."""
+    """A subscriber of published messages in the configuration. secrets: each of them signs."""
 
     name: str
 
@@ -50,6 +50,8 @@ class Subscriber:
 
 @section("Webhooks:Subscribers", "Subscribers of messages, by name.")
 class Subscribers:
+    """The keys of the section with all subscribers."""
+
     subscriber = part(Subscriber)
 
 

@@ -1,4 +1,4 @@
-"""Signatures of webhooks, over the body as it is sent: those of several senders, and our own.
+"""Signatures of webhooks over the body as it is sent: those of several senders, and those of this service.
 
 Sources: the specification of Standard Webhooks, and the manuals of Stripe, GitHub, Slack and Shopify.
 """
@@ -17,7 +17,7 @@ import orjson
 from rowcall.core.endpoint.capabilities import WebhookScheme
 
 HeaderOf = Callable[[str], str | None]
-"""Returns the value of a header by its name in lower case."""
+"""Function that returns the value of a header by its name in lower case; None: the request has no such header."""
 
 _SECRET, _PUBLIC_KEY, _PRIVATE_KEY = "whsec_", "whpk_", "whsk_"
 
@@ -44,12 +44,13 @@ class Delivery:
     timestamp: int | None
     """Seconds since 1970; None: the scheme has no time."""
     id: str
-    """The same for repetitions of the delivery, and covered by the signature."""
+    """Id of the delivery: the same for its repetitions, and covered by the signature."""
 
 
 def check_secrets(scheme: WebhookScheme, secrets: str, *, signs: bool = False) -> tuple[str, ...]:
-    """Return the secrets of a value of the configuration, which are separated by spaces. signs: they are for webhooks
-    that are sent. Raises `SecretError`.
+    """Return the secrets in a value of the configuration, where they are separated by spaces.
+
+    signs: they are for webhooks that are sent. Raises `SecretError`.
     """
     values = tuple(secrets.split())
     if not values:
@@ -66,9 +67,9 @@ def check_secrets(scheme: WebhookScheme, secrets: str, *, signs: bool = False) -
 def verify(
     scheme: WebhookScheme, secrets: Sequence[str], tolerance: float, header: HeaderOf, body: bytes, now: float
 ) -> None:
-    """Verify one delivery. tolerance: seconds of age; now: seconds since 1970.
+    """Verify one received delivery; return if one of the secrets matches and the signature is not too old.
 
-    Raises `MalformedError` and `SignatureError`.
+    tolerance: maximum age in seconds. now: seconds since 1970. Raises `MalformedError` and `SignatureError`.
     """
     delivery = delivery_of(scheme, header, body)
     if not any(_matches(scheme, secret, delivery) for secret in secrets):
@@ -82,7 +83,7 @@ def verify(
 def signature_headers(secrets: Sequence[str], number: str, timestamp: int, body: bytes) -> list[tuple[str, str]]:
     """Return the headers of a webhook that is sent, with a signature for each secret (Standard Webhooks).
 
-    Raises `SecretError`.
+    number: id of the message. timestamp: seconds since 1970. Raises `SecretError`.
     """
     signed = _joined(number, ".", str(timestamp), ".", body)
     return [
@@ -105,7 +106,7 @@ def _signature(secret: str, signed: bytes) -> str:
 
 
 def delivery_of(scheme: WebhookScheme, header: HeaderOf, body: bytes) -> Delivery:
-    """Return a delivery. Raises `MalformedError`."""
+    """Return a received delivery as its headers state it. Raises `MalformedError`."""
     return _READERS[scheme](header, body)
 
 
@@ -208,7 +209,7 @@ def _one_of(expected: str, signatures: Iterable[str]) -> bool:
 
 
 def _decoded(text: str) -> bytes:
-    """Raises `ValueError`."""
+    """Return the bytes of a text in base64. Raises `ValueError`."""
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error as error:
@@ -237,7 +238,7 @@ def _digest(signed: bytes) -> str:
 
 
 def _member(body: bytes, name: str) -> str:
-    """Return a member of a JSON body; empty if it has none."""
+    """Return a member of a JSON body as text; empty if there is no such member."""
     try:
         value = orjson.loads(body)[name]
     except (ValueError, TypeError, KeyError):

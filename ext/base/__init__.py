@@ -1,1 +1,1 @@
-"""Foundations of the other extension modules: the output buffer, libpq functions, HTTP heads, text loops in C."""
+"""Foundations of the other extension modules: output buffer, libpq functions, HTTP heads, checks, loops in C."""

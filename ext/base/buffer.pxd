@@ -1,7 +1,8 @@
 """A growable byte buffer, into which response bodies are written.
 
-A failed allocation is remembered: every later append does nothing and returns -1 as well, and `take` raises. Therefore
-a caller may write a whole value and check for failure once, at the end. Only `take` touches a Python object.
+After a failed allocation, every later append does nothing and returns -1 as well, and `take` raises. Therefore a caller
+may write a whole value and check for failure once, at the end. Appends return 0 or -1. Only `take` touches a Python
+object.
 """
 
 cimport cython
@@ -32,7 +33,7 @@ cdef class Buffer:
     cdef Py_ssize_t capacity
     cdef bint failed
 
-    # Makes room for `size` more bytes. Returns 0, or -1 if the allocation failed.
+    # Enlarges the allocation for `size` more bytes. Returns 0, or -1 if the allocation failed.
     cdef int grow(self, Py_ssize_t size) noexcept nogil
     # Returns the contents as bytes (one copy) and empties the buffer. Raises MemoryError if an append failed.
     cpdef bytes take(self)
@@ -41,6 +42,7 @@ cdef class Buffer:
     # Frees the memory at once.
     cdef void release(self) noexcept
 
+    # Makes room for `size` more bytes, if there is none yet.
     cdef inline int reserve(self, Py_ssize_t size) noexcept nogil:
         if self.capacity - self.length >= size:
             return 0
@@ -53,8 +55,8 @@ cdef class Buffer:
         self.length += size
         return 0
 
-    # Appends text with PADDING readable bytes behind it, such as a key. Copies of constant size need no branches on the
-    # length.
+    # Appends text that has PADDING readable bytes behind it, such as a key. Copies of constant size need no branches on
+    # the length.
     cdef inline int append_padded(self, const char *text, Py_ssize_t size) noexcept nogil:
         cdef Py_ssize_t copied = 0
         if self.reserve(size + PADDING) < 0:

@@ -1,4 +1,4 @@
-"""The out-of-line methods of the output buffer. See `buffer.pxd`."""
+"""The methods of the output buffer that are not inline. See `buffer.pxd`."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdlib cimport free, realloc
@@ -65,7 +65,8 @@ cdef class Buffer:
 
 
 def escape(text: bytes) -> bytes:
-    """Escape UTF-8 text for the inside of a JSON string: only what RFC 8259, section 7 requires."""
+    """Escape UTF-8 text for the inside of a JSON string. Only characters for which RFC 8259, section 7 requires it are
+    escaped."""
     cdef Buffer buffer = Buffer()
     cdef bytes source = text
     buffer.append_escaped(<const char *>source, len(source))

@@ -11,7 +11,7 @@ static const uint8_t HEX_DIGIT[256] = {
     ['A'] = 11, 12, 13, 14, 15, 16,
 };
 
-/* Writes the bytes that [text, end) stands for and returns the end of the output, or NULL if the text is not
+/* Writes the bytes for which the digits [text, end) stand and returns the end of the output, or NULL if the text is not
    pairs of digits. `target` must have room for half as many bytes. */
 static inline char *hex_decode(char *target, const char *text, const char *end) {
     if ((end - text) % 2) return 0;

@@ -1,7 +1,7 @@
 """Check and write header sections, and parse the heads of simple HTTP/1.1 responses of other services.
 
-`plain_head` parses common responses only and returns None for all others; the caller passes those to llhttp. None does
-not mean that a response is invalid.
+`plain_head` parses common responses only and returns None for all others, which the caller passes to llhttp. So None
+does not mean that a response is invalid.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -17,9 +17,9 @@ cdef extern from "Python.h":
 
 cdef enum:
     MOST_DIGITS = 15
-    # Bytes of a response head that are parsed here.
+    # Maximum number of bytes of a response head that is parsed here.
     MOST_HEAD = 65536
-    # Header lines of one response.
+    # Maximum number of header lines of one response.
     MOST_FIELDS = 500
 
 MAX_FIELDS = MOST_FIELDS
@@ -60,7 +60,7 @@ cdef bint _is_sound(name, value) except -1:
 
 
 cpdef field_problem(headers, Py_ssize_t most_fields, Py_ssize_t most_bytes, Py_ssize_t body_length=-1):
-    """Return why the headers cannot be part of a response, or None if they can.
+    """Return why the headers cannot be part of a response, as a sentence; None if they can.
 
     headers: (name, value) pairs of str. most_fields, most_bytes: limits; a header counts as its characters plus four
     for the rest of its line. body_length: bytes of a body that is sent in one piece; -1: no body, or an unknown length.
@@ -132,9 +132,9 @@ cdef bint _is_printable(value) except -1:
 
 
 def lowered(list headers not None, frozenset dropped not None):
-    """Return the pairs with lower-case names: one `content-type` first, without the names in `dropped`.
+    """Return the pairs with names in lower case. The first `content-type` comes first; names in `dropped` are left out.
 
-    If a Connection header has another value than `keep-alive` or `close`, return None.
+    None: a Connection header has another value than `keep-alive` or `close`.
     """
     lowered_headers = []
     content_type = None
@@ -154,9 +154,9 @@ def lowered(list headers not None, frozenset dropped not None):
 
 def request_head(str method not None, str target not None, str authority not None, list headers not None,
                  list framing not None):
-    """Return the request line and the header section as bytes, or None if a text is not ASCII.
+    """Return the request line and the header section as bytes; None: a text is not ASCII.
 
-    authority: value of the Host header if `headers` has none.
+    headers, framing: header lines, in this order. authority: value of the Host header if `headers` has none.
     """
     cdef Py_ssize_t size
     cdef bint named = False
@@ -219,7 +219,7 @@ def plain_head(bytes data not None):
 
     Returns (status, headers, length of the body, offset of the body), or None for every other response: an incomplete
     head, an interim response, a response without a body, a body that is chunked or ends with the connection, another
-    protocol version, or anything else that needs the full parser. None does not mean that the response is invalid.
+    protocol version, or anything else that needs the full parser.
     """
     cdef const unsigned char *text = <const unsigned char *>PyBytes_AS_STRING(data)
     cdef const unsigned char *end = text + PyBytes_GET_SIZE(data)
@@ -297,7 +297,7 @@ cdef inline bint _starts(const unsigned char *text, const char *prefix, Py_ssize
 
 
 cdef inline const unsigned char *_line_end(const unsigned char *at, const unsigned char *end) noexcept:
-    """Return the position of CR LF, or NULL if another control character than tab comes first or no CR LF follows."""
+    """Return the position of CR LF. NULL: another control character than tab comes first, or there is no CR LF."""
     while at < end and (at[0] >= 32 or at[0] == 9) and at[0] != 127:
         at += 1
     if end - at < 2 or at[0] != 13 or at[1] != 10:
@@ -306,6 +306,7 @@ cdef inline const unsigned char *_line_end(const unsigned char *at, const unsign
 
 
 cdef inline long long _number(const unsigned char *at, const unsigned char *end) noexcept:
+    """Return the number, or -1 if the text is not 1 to 15 digits."""
     cdef long long number = 0
     if end == at or end - at > MOST_DIGITS:
         return -1

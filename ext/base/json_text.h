@@ -2,8 +2,9 @@
    Where SSE2 exists they process 16 bytes at a time. No function reads at or beyond `end`; the comment of each function
    says how much space it needs for writing.
 
-   The last bytes of a text are processed one by one. Gathering them into one block takes fewer instructions, but is
-   slower by a fifth on composites: they were written just before, and a read that spans several writes has to wait. */
+   The last bytes of a text are processed one by one. Gathering these bytes into one block takes fewer instructions, but
+   is slower by a fifth on composites, whose texts were written just before: a read that spans several writes has to
+   wait. */
 #ifndef ROWCALL_JSON_TEXT_H
 #define ROWCALL_JSON_TEXT_H
 
@@ -50,8 +51,8 @@ static inline void copy_text(char *target, const char *text, ptrdiff_t size) {
 #define WORD_OF(byte) (UINT64_C(0x0101010101010101) * (byte))
 #define WORD_HIGH WORD_OF(0x80)
 
-/* Non-zero when some byte of the word is zero. It may also flag a byte above a zero one, which is why a hit only
-   sends the word to the exact loop. */
+/* Returns non-zero if some byte of the word is zero. A byte above a zero one may be flagged too, so a word with a flag
+   is examined byte by byte. */
 static inline uint64_t word_has_zero(uint64_t word) { return (word - WORD_OF(1)) & ~word & WORD_HIGH; }
 
 static inline uint64_t word_needs_escape(uint64_t word) {
@@ -107,8 +108,8 @@ static inline char *json_escape(char *target, const char *text, const char *end)
 }
 
 /* Copies the inside of PostgreSQL's double quotes to `target`, unquoted by one level: `\x` becomes x, and `""` becomes
-   `"` where `doubled` says so (in tuples, not in arrays). `*position` is behind the opening quote and is moved behind
-   the closing one. Returns the end of the output, or NULL when the closing quote is missing.
+   `"` if `doubled` is set (in tuples, not in arrays). `*position` is behind the opening quote and is moved behind the
+   closing one. Returns the end of the output, or NULL if the closing quote is missing.
    `target` must have room for end - *text bytes and 16 more. */
 static inline char *unquote(char *target, const char **position, const char *end, int doubled) {
     const char *text = *position;
@@ -144,7 +145,7 @@ static inline char *unquote(char *target, const char **position, const char *end
     return 0;
 }
 
-/* The end of an unquoted value in a tuple: the first byte that has a meaning there, or `end`. The table costs one
+/* Returns the end of an unquoted value in a tuple: the first byte with a special meaning, or `end`. The table costs one
    branch per byte, and unquoted values are short. */
 static inline const char *bare_slot_end(const char *text, const char *end) {
     static const unsigned char MEANS[256] = {[','] = 1, ['('] = 1, [')'] = 1, ['"'] = 1, ['\\'] = 1};
@@ -152,7 +153,7 @@ static inline const char *bare_slot_end(const char *text, const char *end) {
     return text;
 }
 
-/* Whether [text, end) is a number in JSON's grammar (RFC 8259, section 6); `NaN` and `Infinity` are not. */
+/* Returns whether [text, end) is a number of JSON (RFC 8259, section 6); `NaN` and `Infinity` are not. */
 static inline int is_json_number(const char *text, const char *end) {
 #define SKIP_DIGITS(start) \
     start = text; \

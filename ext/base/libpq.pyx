@@ -20,6 +20,7 @@ cdef extern from "libpq_table.h" nogil:
 
 
 cdef int _load() except -1:
+    """Fill the table of functions. Raises `ImportError` if psycopg or its libpq cannot be used."""
     implementation = psycopg.pq.__impl__
     if implementation not in ("c", "binary"):
         raise ImportError(

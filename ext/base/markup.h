@@ -1,5 +1,5 @@
-/* Escaping for HTML and for the XML of spreadsheets. Runs without special characters are copied whole. No function
-   reads at or beyond `end`. */
+/* Escaping for HTML and for the XML of spreadsheets, and the dates of spreadsheets. Runs without special characters are
+   copied whole. No function reads at or beyond `end`. */
 #ifndef ROWCALL_MARKUP_H
 #define ROWCALL_MARKUP_H
 
@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* 1: `&<>"`. 2: what XML 1.0 forbids or a spreadsheet would read as something else, `_` and the first byte of U+FFFE
-   included. */
+/* 1: `&<>"`. 2: bytes of characters that XML 1.0 forbids or a spreadsheet would misread, such as `_` and the first byte
+   of U+FFFE. */
 static const unsigned char MARKUP_SPECIAL[256] = {
     2, 2, 2, 2, 2, 2, 2, 2, 2, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
     ['&'] = 1, ['<'] = 1, ['>'] = 1, ['"'] = 1, ['_'] = 2, [0xEF] = 2,
@@ -39,15 +39,15 @@ static inline int is_hex(unsigned char byte) {
     return (unsigned char)(byte - '0') < 10 || (unsigned char)((byte | 0x20) - 'a') < 6;
 }
 
-/* Whether the text itself begins like `_x0041_`, which a spreadsheet program would read as an escape. */
+/* Returns whether the text begins like `_x0041_`, which a spreadsheet program would read as an escape. */
 static inline int looks_escaped(const char *text, const char *end) {
     return end - text >= 7 && text[1] == 'x' && text[6] == '_' && is_hex(text[2]) && is_hex(text[3]) &&
            is_hex(text[4]) && is_hex(text[5]);
 }
 
-/* Writes [*text, stop) for the inside of a cell's <t>; a character that begins before `stop` is written whole, `end`
-   is the end of the value. ECMA-376, part 1, 22.9.2.19: `_xHHHH_` represents a character that XML cannot contain.
-   `target` has room for 7 bytes for each byte. */
+/* Writes [*position, stop) for the inside of a cell's <t>, moves `*position` behind it, and returns the end of the
+   output. A character that begins before `stop` is written whole; `end` is the end of the value. ECMA-376, part 1,
+   22.9.2.19: `_xHHHH_` represents a character that XML cannot contain. `target` has room for 7 bytes for each byte. */
 static inline char *cell_escape(char *target, const char **position, const char *stop, const char *end) {
     static const char HEX[] = "0123456789ABCDEF";
     const char *text = *position;
@@ -85,7 +85,7 @@ static inline char *cell_escape(char *target, const char **position, const char 
     return target;
 }
 
-/* Where a text of more than `units` UTF-16 units has to be cut, or `end`. */
+/* Returns the position at which a text of more than `units` UTF-16 units has to be cut, or `end` for a shorter text. */
 static inline const char *utf16_cut(const char *text, const char *end, ptrdiff_t units) {
     if (end - text <= units) return end;
     for (; text < end; text++) {
@@ -97,7 +97,7 @@ static inline const char *utf16_cut(const char *text, const char *end, ptrdiff_t
     return end;
 }
 
-/* The number at [text, text + count), -1 when it is not all digits. */
+/* Returns the number at [text, text + count), or -1 if one of the bytes is no digit. */
 static inline int digits(const char *text, int count) {
     int value = 0;
     for (int index = 0; index < count; index++) {
@@ -108,8 +108,8 @@ static inline int digits(const char *text, int count) {
     return value;
 }
 
-/* Days from 1970-01-01 in the Gregorian calendar, for years from 1 on (H. Hinnant, "chrono-compatible low-level date
-   algorithms"). */
+/* Returns the days since 1970-01-01 in the Gregorian calendar, for years from 1 on (H. Hinnant, "chrono-compatible
+   low-level date algorithms"). */
 static inline int64_t days_from_civil(int year, int month, int day) {
     year -= month <= 2;
     const int era = year / 400;
@@ -118,10 +118,10 @@ static inline int64_t days_from_civil(int year, int month, int day) {
     return (int64_t)era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
 }
 
-/* Reads `2024-01-15` or `2024-01-15 10:30:00.12`, with any offset behind it, as the date number of spreadsheets: days
-   since 1899-12-30 and millionths of a second of that day. Returns 0 if spreadsheets cannot represent the date: years
-   before 1900 and after 9999, BC, infinity, and the last moments of 9999, which these numbers round up to the next
-   year. */
+/* Reads `2024-01-15` or `2024-01-15 10:30:00.12`, which any offset may follow, as the date number of spreadsheets: days
+   since 1899-12-30 and millionths of a second of that day. Returns 1, or 0 if spreadsheets cannot represent the date:
+   years before 1900 and after 9999, BC, infinity, and the last moments of 9999, which these numbers round up to the
+   next year. */
 static inline int date_serial(const char *text, const char *end, int64_t *days, int64_t *micros) {
     if (end - text < 10 || text[4] != '-' || text[7] != '-') return 0;
     const int year = digits(text, 4), month = digits(text + 5, 2), day = digits(text + 8, 2);

@@ -21,10 +21,10 @@ class InvalidResponseError(Exception):
 
 @cython.freelist(256)
 cdef class GuardedProtocol:
-    """Wrap the HTTP server's protocol object and pass valid responses on.
+    """Wraps the HTTP server's protocol object for one request, and passes valid responses on.
 
-    Each `response_*` method raises `InvalidResponseError` for the first invalid response of a request. If the response
-    that is sent instead is invalid too, a 500 response without details is sent in its place.
+    The first invalid response of a request is not sent: its `response_*` method raises `InvalidResponseError`, and the
+    caller may send another response. If that is invalid too, a 500 response without details is sent in its place.
     """
 
     cdef readonly object inner
@@ -70,6 +70,7 @@ cdef class GuardedProtocol:
         self.inner.response_bytes(500, _INTERNAL_ERROR, _INTERNAL_ERROR_BODY)
 
     cdef bint _accepts(self, status, headers, Py_ssize_t length) except -1:
+        """Return whether the response can be sent; if it is the second invalid one, send a 500."""
         if self.rejected:
             if response_problem(status, headers, length) is not None:
                 self.fail()
@@ -87,7 +88,7 @@ cdef class GuardedProtocol:
 
 
 cdef response_problem(status, headers, Py_ssize_t length):
-    """Return why a response cannot be sent, or None. length: bytes of its body; -1: unknown here.
+    """Return why a response cannot be sent, as a sentence; None if it can. length: bytes of its body; -1: unknown here.
 
     An interim status (1xx) is refused, as it cannot be the status of a final response (RFC 9110, 15.2).
     """

@@ -8,7 +8,7 @@ class EncodingError(CsvError):
     """A byte of the line is not valid in the encoding of the file."""
 
 class CsvRows:
-    """Parse the lines of a CSV file into array literals of `text[]`. See `csv_rows.pyx`."""
+    """Parser of the lines of one CSV file into array literals of `text[]`. See `csv_rows.pyx`."""
 
     def __init__(self, delimiters: bytes, quotes: bool, blank_is_null: bool, encoding: str | None = None) -> None: ...
     @property

@@ -1,7 +1,8 @@
 """Parse the lines of a CSV file into array literals of `text[]`, one piece of the file at a time (uploads-17).
 
-The rules are in `rowcall.core.uploads.csv_text`, the slow twin. Errors are `ValueError` with the number of the line and
-the reason. `nested` combines such literals into an array literal; `columns` transposes them into one array per cell.
+`rowcall.core.uploads.csv_text` is the slow twin of this module and states the rules. Errors are `ValueError` with the
+number of the line and the reason. `nested` combines such literals into one array literal of texts; `columns` transposes
+them into one array literal for each column.
 """
 
 import codecs
@@ -16,7 +17,7 @@ cdef enum:
 
 
 class CsvError(ValueError):
-    """A line is not valid. line: its number, from 1. why: the reason."""
+    """A line is not valid. line: number of the line, from 1. why: the reason."""
 
     def __init__(self, line, why):
         super().__init__(f"line {line}: {why}")
@@ -32,6 +33,7 @@ LINE_END = re.compile(rb"\r\n?|\n")
 
 
 cdef inline bint is_blank(unsigned char byte) noexcept nogil:
+    """Return whether an ASCII character is a blank (`str.isspace`)."""
     return byte == 32 or 9 <= byte <= 13 or 28 <= byte <= 31
 
 
@@ -53,25 +55,26 @@ cdef int wide_blank(const unsigned char *at, const unsigned char *end) noexcept 
 cdef class CsvRows:
     """Parser of one file: call `feed` for each piece, then `finish`.
 
-    delimiters: ASCII characters, each of which separates cells. encoding: name of a codec; None: UTF-8, with or without
-    a byte order mark.
+    delimiters: ASCII characters, each of which separates cells. quotes: cells may be quoted with `"`. blank_is_null: a
+    blank cell is NULL instead of an empty text. encoding: name of a codec; None: UTF-8, with or without a byte order
+    mark. lines: number of the lines parsed so far.
     """
 
     cdef readonly Py_ssize_t lines
     cdef str encoding
-    cdef object decoder
-    cdef Py_ssize_t decoded
-    cdef list held
-    cdef Py_ssize_t held_size
-    cdef bint ends_in_cr
-    cdef bint begun
+    cdef object decoder         # None for UTF-8
+    cdef Py_ssize_t decoded     # bytes of the file that have been decoded
+    cdef list held              # pieces of an incomplete line, as UTF-8
+    cdef Py_ssize_t held_size   # number of bytes in `held`
+    cdef bint ends_in_cr        # the last byte of `held` is a CR: an LF may follow
+    cdef bint begun             # the start of the file has been read: no byte order mark can follow
     cdef bint quotes
     cdef bint blank_is_null
-    cdef bint delimits[256]
-    cdef unsigned char *out
-    cdef Py_ssize_t out_room
-    cdef unsigned char *cell
-    cdef Py_ssize_t cell_room
+    cdef bint delimits[256]     # whether a byte separates cells
+    cdef unsigned char *out     # buffer for the literal of one line
+    cdef Py_ssize_t out_room    # size of `out` in bytes
+    cdef unsigned char *cell    # buffer for one quoted cell
+    cdef Py_ssize_t cell_room   # size of `cell` in bytes
 
     def __cinit__(self, bytes delimiters not None, bint quotes, bint blank_is_null, str encoding=None):
         cdef int place
@@ -91,12 +94,14 @@ cdef class CsvRows:
         free(self.cell)
 
     def feed(self, bytes piece not None):
-        """Return a text for each complete line, None for a blank one. Raises `CsvError`."""
+        """Parse the next bytes of the file. Returns an array literal for each line that is complete now, None for a
+        blank line. Raises `CsvError`."""
         if not piece:
             return []
         return self._rows(piece if self.decoder is None else self._utf8(piece, False), False)
 
     def finish(self):
+        """Parse the last line if it has no line end. Returns and raises what `feed` does."""
         return self._rows(b"" if self.decoder is None else self._utf8(b"", True), True)
 
     cdef bytes _utf8(self, bytes piece, bint ended):
@@ -116,13 +121,13 @@ cdef class CsvRows:
         except UnicodeError:
             # Raised by the codec utf-16. It reports an invalid character ahead of a missing byte order mark.
             raise EncodingError(
-                1, "it does not begin with a byte order mark; utf-16le and utf-16be need none"
+                1, "the file does not begin with a byte order mark; the encodings utf-16le and utf-16be need none"
             ) from None
         self.decoded += PyBytes_GET_SIZE(piece)
         return text
 
     cdef int _refuse(self, bytes valid, Py_ssize_t place, error) except -1:
-        """Raise `EncodingError`, or the error of an earlier line.
+        """Raise `EncodingError` for an invalid byte, or `CsvError` for an earlier line that is not valid.
 
         valid: the text ahead of the invalid byte that is not yet in `held`. place: offset of that byte in the file.
         """
@@ -138,6 +143,7 @@ cdef class CsvRows:
         ) from None
 
     cdef list _rows(self, bytes piece, bint ended):
+        """Parse the lines that are complete with this piece; hold the rest. ended: no piece follows."""
         cdef bytes text, rest
         cdef Py_ssize_t size = PyBytes_GET_SIZE(piece)
         cdef Py_ssize_t whole = size if ended else self._complete(<const unsigned char *>PyBytes_AS_STRING(piece), size)
@@ -164,12 +170,14 @@ cdef class CsvRows:
         return self._lines(self._without_mark(text))
 
     cdef bytes _without_mark(self, bytes text):
+        """Return the text without a byte order mark, if it is the start of the file."""
         if self.begun:
             return text
         self.begun = True
         return text.removeprefix(b"\xef\xbb\xbf")
 
     cdef int _hold(self, bytes piece) except -1:
+        """Keep a piece of an incomplete line. Raises `CsvError` if the line is too long."""
         self.held.append(piece)
         self.held_size += PyBytes_GET_SIZE(piece)
         self.ends_in_cr = piece.endswith(b"\r")
@@ -178,7 +186,10 @@ cdef class CsvRows:
         return 0
 
     cdef Py_ssize_t _complete(self, const unsigned char *data, Py_ssize_t size) noexcept:
-        """Return the number of bytes up to the last line end. A CR at the very end may be half of a CRLF."""
+        """Return the number of bytes up to and including the last line end; 0 without one.
+
+        A CR at the very end does not count, because it may be half of a CRLF.
+        """
         cdef Py_ssize_t end = size
         while end > 0:
             if data[end - 1] == c"\n" or (data[end - 1] == c"\r" and end < size):
@@ -187,6 +198,7 @@ cdef class CsvRows:
         return 0
 
     cdef list _lines(self, bytes text):
+        """Return the array literal of each line of `text`, None for a blank line."""
         cdef const unsigned char *at = <const unsigned char *>PyBytes_AS_STRING(text)
         cdef const unsigned char *end = at + PyBytes_GET_SIZE(text)
         cdef const unsigned char *stop
@@ -213,6 +225,7 @@ cdef class CsvRows:
         return rows
 
     cdef object _row(self, const unsigned char *at, const unsigned char *end):
+        """Return the array literal of one line, None for a blank line."""
         cdef const unsigned char *start
         cdef const unsigned char *stop
         cdef unsigned char *out
@@ -228,7 +241,7 @@ cdef class CsvRows:
         if blank or (start[0] >= 0x80 and not self._text(at, size).strip()):
             return None
         if memchr(at, 0, size) != NULL:
-            raise CsvError(self.lines, "it holds a NUL character, which no text of the database can")
+            raise CsvError(self.lines, "it holds a NUL character, which PostgreSQL cannot store")
         self._make_room(size)
         out = self.out
         out[0] = c"{"
@@ -264,8 +277,9 @@ cdef class CsvRows:
         return (<const char *>at)[:size].decode()
 
     cdef const unsigned char *_behind_blanks(self, const unsigned char *at, const unsigned char *end) noexcept:
-        """Skip blanks, non-ASCII ones included. The search stops at the first other character, so that the cost of a
-        line does not grow with its square.
+        """Return the position of the first character that is no blank, or is a delimiter.
+
+        The search stops there, so that the cost of a line does not grow with the square of its length.
         """
         cdef int size
         while at < end:
@@ -281,7 +295,10 @@ cdef class CsvRows:
     cdef const unsigned char *_quoted(
         self, const unsigned char *at, const unsigned char *end, unsigned char **out
     ) except NULL:
-        """Parse the cell behind an opening quote; return the position of the delimiter, or the end of the line."""
+        """Parse a quoted cell and write it to `out`, which is moved behind it. at: position behind the opening quote.
+
+        Returns the position of the delimiter behind the cell, or the end of the line. Raises `CsvError`.
+        """
         cdef const unsigned char *quote
         cdef unsigned char *cell = self.cell
         while True:
@@ -308,7 +325,10 @@ cdef class CsvRows:
     cdef unsigned char *_write(
         self, unsigned char *out, const unsigned char *at, const unsigned char *end
     ) except NULL:
-        """Write one cell without leading and trailing blanks."""
+        """Write one cell, without leading and trailing blanks, as an element of an array literal.
+
+        Returns the position behind it.
+        """
         cdef unsigned char byte
         while at < end and is_blank(at[0]):
             at += 1
@@ -336,10 +356,7 @@ cdef class CsvRows:
         return out + 1
 
     cdef int _make_room(self, Py_ssize_t size) except -1:
-        """Enlarge the two buffers, of the row and of a cell, for a line of `size` bytes.
-
-        A byte of the line becomes at most five of the row (`NULL,`).
-        """
+        """Enlarge `out` and `cell` for a line of `size` bytes, of which each becomes at most five bytes (`NULL,`)."""
         cdef void *made
         if self.out_room < 6 * size + 16:
             made = realloc(self.out, 6 * size + 16)
@@ -357,10 +374,7 @@ cdef class CsvRows:
 
 
 def nested(list texts not None):
-    """Return an array literal with these texts as its elements; None is NULL.
-
-    The server casts the elements to their type.
-    """
+    """Return an array literal whose elements are these texts (UTF-8), which are escaped here; None becomes NULL."""
     cdef Py_ssize_t room = 2
     cdef const unsigned char *at
     cdef const unsigned char *end
@@ -403,6 +417,7 @@ def nested(list texts not None):
         free(memory)
 
 
+# An array literal that is being written. size: bytes written; room: bytes allocated.
 cdef struct Column:
     char *memory
     Py_ssize_t size
@@ -410,6 +425,7 @@ cdef struct Column:
 
 
 cdef int add(Column *column, const char *data, Py_ssize_t size) except -1:
+    """Append `size` bytes of `data`."""
     cdef void *made
     if column.room - column.size < size:
         made = realloc(column.memory, 2 * (column.size + size) + 64)
@@ -423,7 +439,7 @@ cdef int add(Column *column, const char *data, Py_ssize_t size) except -1:
 
 
 cdef const char *cell_end(const char *at, const char *end) noexcept nogil:
-    """Return the end of the cell that begins here."""
+    """Return the end of the cell of an array literal that begins at `at`."""
     if at < end and at[0] == c'"':
         at += 1
         while at < end and at[0] != c'"':
@@ -435,10 +451,10 @@ cdef const char *cell_end(const char *at, const char *end) noexcept nogil:
 
 
 def columns(list texts not None, tuple places not None):
-    """Transpose array literals: return one array literal for each of these cells.
+    """Transpose rows: return, for each place, one array literal of the cells that all rows have at this place.
 
-    texts: array literals of one dimension without blanks, each the cells of a row; None: all cells are NULL. places:
-    numbers of cells, from 1, ascending. A cell that an array does not have is NULL.
+    texts: for each row an array literal of one dimension without blanks; None: all cells are NULL. places: numbers of
+    cells, from 1, ascending. A cell that a row does not have is NULL.
     """
     cdef Py_ssize_t count = len(places)
     cdef Py_ssize_t index, place, expected
@@ -474,7 +490,7 @@ def columns(list texts not None, tuple places not None):
                 index += 1
         for index in range(count):
             add(&made[index], b"}" if texts else b",}", 1 if texts else 2)
-            # Replaces the comma before the first cell.
+            # The comma in front of the first cell becomes the opening brace.
             made[index].memory[0] = c"{"
         return [PyBytes_FromStringAndSize(made[index].memory, made[index].size) for index in range(count)]
     finally:

@@ -2,13 +2,14 @@ class JsonError(ValueError):
     """The text is not the expected JSON; the message says why."""
 
 def members(body: bytes) -> list[tuple[str, bytes]]:
-    """Return the members of the one object in `body`: key, and the unparsed value. An empty body is an empty object.
+    """Return the members of the object in `body`, as pairs of the decoded key and the unparsed value.
 
-    `core.text.json_text.members` is its slow twin. Raises `JsonError`.
+    An empty body counts as an empty object. Raises `JsonError`, also if a key occurs twice.
+    `core.text.json_text.members` is the slow twin of this function.
     """
 
 def elements(array: bytes) -> list[bytes]:
-    """Return the unparsed items of an array. Raises `JsonError`."""
+    """Return the unparsed elements of a JSON array, which is the whole text. Raises `JsonError`."""
 
 def unescape(string: bytes) -> bytes:
-    """Return the content of a JSON string as UTF-8. Raises `JsonError` if it is no string or contains a NUL."""
+    """Return the content of a JSON string as UTF-8. Raises `JsonError` for any other text and for a NUL in it."""

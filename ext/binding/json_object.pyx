@@ -1,8 +1,8 @@
 """Split a JSON body into slices of its text, in one pass and without intermediate objects.
 
-`core.text.json_text` is its slow twin. There and in the tests, orjson decides what is valid JSON. It is not called
-here, because it builds every value although only the text is needed, and because it refuses numbers beyond a double
-(`1e400`) that PostgreSQL's numeric accepts. Nesting costs one bit per level, never a stack frame.
+`core.text.json_text` is the slow twin of this module. There and in the tests, orjson decides what is valid JSON. This
+module does not call orjson, which builds every value although only the text is needed, and refuses numbers beyond a
+double (`1e400`) that PostgreSQL's numeric accepts. Nesting costs one bit per level, never a stack frame.
 """
 
 from libc.stdint cimport uint8_t
@@ -24,8 +24,9 @@ class JsonError(ValueError):
 
 
 def members(bytes body not None):
-    """Return the members of the object in `body` as pairs of the decoded key and the unparsed value. An empty body has
-    none. Raises `JsonError`, also if a key occurs twice.
+    """Return the members of the object in `body`, as pairs of the decoded key and the unparsed value.
+
+    An empty body counts as an empty object. Raises `JsonError`, also if a key occurs twice.
     """
     cdef const char *start = body
     cdef const char *end = start + len(body)
@@ -68,6 +69,7 @@ def members(bytes body not None):
 
 
 cdef list _finished(dict result, const char *position, const char *end):
+    """Return the members if only white space follows the object, whose end is `position`. Raises `JsonError`."""
     if skip_space(position, end) != end:
         raise _invalid()
     return list(result.items())
@@ -78,7 +80,7 @@ cdef object _invalid():
 
 
 def elements(bytes array not None):
-    """Return the unparsed items of an array. Raises `JsonError`."""
+    """Return the unparsed elements of a JSON array, which is the whole text. Raises `JsonError`."""
     cdef const char *start = array
     cdef const char *end = start + len(array)
     cdef const char *position
@@ -97,7 +99,7 @@ def elements(bytes array not None):
 
 
 def unescape(bytes string not None):
-    """Return the content of a JSON string as UTF-8. Raises `JsonError` if it is no string or contains a NUL."""
+    """Return the content of a JSON string as UTF-8. Raises `JsonError` for any other text and for a NUL in it."""
     cdef const char *start = string
     cdef const char *end = start + len(string)
     cdef bint escaped = False
@@ -110,6 +112,7 @@ def unescape(bytes string not None):
 
 
 cdef bytes _content(const char *start, const char *stop, bint escaped):
+    """Return the unescaped content of a valid string, which begins and ends with its quotes."""
     cdef Py_ssize_t length = stop - start - 2
     cdef bytes content = start[1:length + 1]
     if not escaped:
@@ -154,7 +157,7 @@ cdef const char *string_end(const char *position, const char *end, bint *escaped
 
 
 cdef Py_ssize_t _escape_length(const char *position, const char *end) noexcept nogil:
-    """Return the length of the escape at `position`, where a surrogate pair is one escape, or 0 if it is invalid."""
+    """Return the length of the escape at `position`, 0 for an invalid one. A surrogate pair is one escape."""
     cdef int unit
     if end - position < 2:
         return 0
@@ -169,7 +172,7 @@ cdef Py_ssize_t _escape_length(const char *position, const char *end) noexcept n
 
 
 cdef int _unit(const char *position, const char *end) noexcept nogil:
-    """Return the 16 bits of `\\uXXXX` at `position`, or -1."""
+    """Return the number in the escape `\\uXXXX` at `position`, or -1 if there is no such escape."""
     cdef int unit = 0
     cdef int index
     cdef char digit
@@ -294,9 +297,8 @@ cdef inline const char *_scalar_end(const char *position, const char *end) noexc
 
 
 cdef const char *value_end(const char *position, const char *end, int depth) noexcept nogil:
-    """Validate the value at `position` and return the position behind it; NULL if it is invalid or nested too deeply.
-    One bit for each open bracket records whether it is an object.
-    """
+    """Validate the value at `position`. Returns the position behind it; NULL if it is invalid or nested too deeply."""
+    # One bit for each open bracket: 1 for an object, 0 for an array.
     cdef uint8_t objects[DEPTH_BYTES]
     cdef int base = depth
     cdef bint in_object
@@ -343,7 +345,7 @@ cdef const char *value_end(const char *position, const char *end, int depth) noe
 
 
 cdef const char *_key_end(const char *position, const char *end) noexcept nogil:
-    """Return the position behind `"key" :` and the following space, or NULL."""
+    """Return the position behind `"key" :` and the following white space, or NULL if there is no such text."""
     cdef bint escaped
     position = string_end(position, end, &escaped)
     if position == NULL:

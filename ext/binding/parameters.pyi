@@ -25,12 +25,13 @@ class FastBinder:
     def bind_query(
         self, query: str, path_values: dict[str, str] | None = None
     ) -> tuple[int, list[bytes | None], bool] | None:
-        """Return mask, values and has-NULL like `core.binding.binding.Binding`.
+        """Bind a query string, and the decoded values of the path by name. The path takes precedence.
 
-        Returns None if `core.binding.binding` has to bind or refuse the request.
+        Returns mask, values and has-NULL like `core.binding.binding.Binding`; None if `core.binding.binding` has to
+        bind or refuse the request.
         """
 
     def bind_body(
         self, body: bytes, path_values: dict[str, str] | None = None
     ) -> tuple[int, list[bytes | None], bool] | None:
-        """Like `bind_query`, for a JSON body."""
+        """Bind the object in a JSON body, like `bind_query`."""

@@ -1,9 +1,9 @@
-"""Bind common requests to arguments; nearly all requests are common.
+"""The fast binder: it binds common requests, which are nearly all requests, to arguments.
 
-The rules are those of `core.binding.binding`, implemented again in C. Values of unusual forms are converted by
-functions of that module. For every other unusual request (a repeated text, an error of any kind) the result is None,
-and `core.binding.binding` decides. Therefore the only possible mistake of this module is to accept a wrong request; the
-tests compare every accepted request with `core.binding.binding`.
+The rules are those of `core.binding.binding`, the slow binder, implemented again in C. Values of unusual forms are
+converted by functions of the slow binder. For every other unusual request (a repeated text, an error of any kind) the
+result is None, and the slow binder decides. Therefore the only possible mistake of this module is to accept a request
+wrongly; the tests compare every accepted request with the slow binder.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -21,10 +21,11 @@ from rowcall.ext.binding.query_string cimport is_utf8, percent_decode
 
 
 cdef enum:
+    # An empty place of the hash table.
     NOWHERE = 255
-    # Longer escaped values are decoded into allocated memory.
+    # Bytes of an escaped value that are decoded on the stack; a longer value is decoded into allocated memory.
     SCRATCH = 1024
-    # The limit of `core.binding.conversion`.
+    # Most characters of a JSON number that are bound unchecked to numeric; the limit of `core.binding.conversion`.
     LONG_NUMBER = 150000
 
 
@@ -48,7 +49,7 @@ cdef class FastBinder:
         self.names = tuple([row[0].encode() for row in parameters])
         self.starts = tuple([row[8] for row in parameters])
         self.fillings = tuple([None if row[6] is None else row[6].encode() for row in parameters])
-        # Two parameters with one name both get its value. This is rare, so the slow binder handles it.
+        # Two parameters with the same name both get the value. That is rare, so the slow binder handles it.
         self.usable = self.count <= MAX_PARAMETERS and len(set(self.names)) == self.count
         memset(self.table, NOWHERE, TABLE_SIZE)
         if not self.usable:
@@ -73,7 +74,10 @@ cdef class FastBinder:
             _enter(self.table, slot.name, slot.name_length, <unsigned char>index)
 
     def bind_query(self, str query not None, dict path_values=None):
-        """Return mask, values and has-NULL like `core.binding.binding.Binding`, or None: the slow binder decides."""
+        """Bind a query string, and the decoded values of the path by name. The path takes precedence.
+
+        Returns mask, values and has-NULL like `core.binding.binding.Binding`; None if the slow binder has to decide.
+        """
         cdef uint64_t present = 0
         cdef list values
         cdef const char *start
@@ -92,7 +96,7 @@ cdef class FastBinder:
         return self.finish(values, present)
 
     def bind_body(self, bytes body not None, dict path_values=None):
-        """Return mask, values and has-NULL like `core.binding.binding.Binding`, or None: the slow binder decides."""
+        """Bind the object in a JSON body, like `bind_query`."""
         cdef uint64_t present = 0
         cdef list values
         cdef const char *start = body
@@ -106,7 +110,10 @@ cdef class FastBinder:
         return self.finish(values, present)
 
     cdef int find(self, const char *name, Py_ssize_t length, int expected) noexcept nogil:
-        """Return the index of the parameter, or -1. `expected`: index tried first, as clients keep an order."""
+        """Return the index of the parameter with this name, or -1.
+
+        expected: index that is tried first, because clients usually send parameters in their order.
+        """
         cdef Slot *slot
         cdef uint32_t place
         if expected < self.count:
@@ -231,9 +238,11 @@ cdef class FastBinder:
 
     cdef const char *place_object(self, const char *position, const char *end, dict fields, list values,
                                   uint64_t from_path, uint64_t *seen):
-        """Bind the members of an object, which are parameters, or of a composite whose members are `fields`.
+        """Bind the members of the JSON object at `position`.
 
-        Returns the position behind the object, or NULL if the slow binder has to decide.
+        fields: None for the object of the body, whose members are parameters; else the members of a composite, each
+        with the index of its parameter. seen: receives the parameters that were bound. Returns the position behind the
+        object, or NULL if the slow binder has to decide.
         """
         cdef const char *stop
         cdef const char *name
@@ -262,7 +271,7 @@ cdef class FastBinder:
                 if index < 0 and self.groups is not None:
                     inner = self.groups.get(name[:length])
             if inner is not None:
-                # Null sets all fields to NULL: the slow binder does that.
+                # The value null sets all fields to NULL, which the slow binder does.
                 if position == end or position[0] != c"{":
                     return NULL
                 stop = self.place_object(position, end, inner, values, from_path, seen)
@@ -287,7 +296,7 @@ cdef class FastBinder:
             position = skip_space(position + 1, end)
 
     cdef bint place_text(self, int index, const char *text, Py_ssize_t length, list values):
-        """Bind a value of query or path, with their rules for NULL (binding-17, binding-18)."""
+        """Bind a value of query or path, with the rules for NULL that hold there (binding-17, binding-18)."""
         cdef Slot *slot = &self.slots[index]
         if slot.array:
             return False
@@ -298,7 +307,8 @@ cdef class FastBinder:
         return self.place_value(index, text, length, values) or self.convert_text(index, text, length, values)
 
     cdef bint place_json(self, int index, const char *text, const char *end, bint escaped, list values):
-        """Bind a valid JSON value, depending on its first character (binding-10)."""
+        """Bind a valid JSON value, depending on its first character (binding-10). escaped: a string with backslashes.
+        """
         cdef Slot *slot = &self.slots[index]
         cdef Kind kind = slot.kind
         if text[0] == c"n":
@@ -322,7 +332,7 @@ cdef class FastBinder:
         return self.convert_json(index, text, end, values)
 
     cdef bint place_json_array(self, int index, const char *text, const char *end, list values):
-        """Bind a valid JSON array of one dimension. Returns False for others: the converters handle them."""
+        """Bind a valid JSON array of one dimension with elements of plain forms. Returns False for any other value."""
         cdef Slot *slot = &self.slots[index]
         cdef char room[PLAIN_ROOM]
         cdef char scratch[SCRATCH]
@@ -368,7 +378,8 @@ cdef class FastBinder:
         return self.close_array(index, values)
 
     cdef bint add_element(self, int index, const char *text, Py_ssize_t length):
-        """Add a value of the query to an array; the rules for NULL apply to each (binding-17, binding-18)."""
+        """Add a value of the query to the array that is being written. The rules for NULL (binding-17, binding-18)
+        apply to each element."""
         cdef Slot *slot = &self.slots[index]
         cdef char room[PLAIN_ROOM]
         cdef Text element
@@ -384,7 +395,7 @@ cdef class FastBinder:
             raise MemoryError
         return True
 
-    # Unusual forms of single values are converted by functions of the slow binder; the rest of the request stays here.
+    # Only single values of unusual forms are converted by the slow binder; this class still binds the request.
 
     cdef bint convert_text(self, int index, const char *text, Py_ssize_t length, list values):
         if self.converters is None:
@@ -409,7 +420,7 @@ cdef class FastBinder:
     cdef bint convert_element(self, int index, const char *text, Py_ssize_t length):
         cdef Text element
         cdef bytes encoded
-        # If an array of composites has one text only, this may be JSON for the whole array.
+        # The only text of an array of composites may be JSON for the whole array.
         if self.converters is None or self.slots[index].kind == COMPOSITE:
             return False
         try:
@@ -424,7 +435,8 @@ cdef class FastBinder:
         return True
 
     cdef int add(self, int index, const Text *element) noexcept:
-        """Append an element to the literal; NULL data is the element NULL. Returns -1 if there is no memory."""
+        """Append an element to the array literal; the element is NULL if its data is NULL. Returns -1 if there is no
+        memory."""
         cdef Buffer literal = self.literal
         cdef Slot *slot = &self.slots[index]
         cdef Py_ssize_t position
@@ -462,7 +474,10 @@ cdef class FastBinder:
         return True
 
     cdef tuple finish(self, list values, uint64_t present):
-        """Bind the defaults of absent parameters. Returns (mask, values, has-NULL), or None if one is required."""
+        """Bind the defaults of absent parameters. Returns (mask, values, has-NULL), or None if one of them is required.
+
+        The mask has a bit for each bound parameter. The values are those of the bound parameters, in their order.
+        """
         cdef uint64_t every = ~<uint64_t>0 if self.count == 64 else (<uint64_t>1 << self.count) - 1
         cdef bint has_null = False
         cdef int index
@@ -504,6 +519,7 @@ cdef inline bint _fits(Kind kind, char first) noexcept nogil:
 
 
 cdef bint _place_escaped(FastBinder binder, int index, const char *content, Py_ssize_t length, list values):
+    """Bind the unescaped content of a JSON string. Returns False if it contains a NUL or has no plain form."""
     cdef char scratch[SCRATCH]
     cdef char *target = scratch
     cdef Py_ssize_t written
@@ -520,6 +536,7 @@ cdef bint _place_escaped(FastBinder binder, int index, const char *content, Py_s
 
 
 cdef inline const char *_json_end(const char *position, const char *end, bint *escaped) noexcept nogil:
+    """Return the position behind the JSON value at `position`, or NULL. `escaped` is set only for a string."""
     if position == end:
         return NULL
     if position[0] == c'"':
@@ -538,7 +555,8 @@ cdef inline bint _is_null_word(const char *text) noexcept nogil:
 
 
 cdef inline uint32_t _hash(const char *name, Py_ssize_t length) noexcept nogil:
-    """Return the FNV-1a hash. Only names of the endpoint are in the table, so that clients cannot cause collisions."""
+    """Return the FNV-1a hash. The table contains only names of the endpoint, so clients cannot fill it with collisions.
+    """
     cdef uint32_t value = <uint32_t>2166136261
     cdef Py_ssize_t position
     for position in range(length):
@@ -547,6 +565,7 @@ cdef inline uint32_t _hash(const char *name, Py_ssize_t length) noexcept nogil:
 
 
 cdef void _enter(unsigned char *table, const char *name, Py_ssize_t length, unsigned char index) noexcept nogil:
+    """Add the index of a parameter to the hash table."""
     cdef uint32_t place = _hash(name, length) % TABLE_SIZE
     while table[place] != NOWHERE:
         place = (place + 1) % TABLE_SIZE

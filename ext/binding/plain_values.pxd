@@ -26,9 +26,10 @@ cdef struct Text:
     const char *data
     Py_ssize_t length
 
-# Returns the `Kind` for a value of `core.endpoint.endpoint.ValueKind`.
+# Returns the `Kind` for a value of `core.endpoint.endpoint.ValueKind`. Raises ValueError for any other name.
 cdef int kind_of(str name) except -1
 
-# Whether `text` (not empty) is a plain value of `kind`. If so, `sent` is what PostgreSQL receives: `text` itself, or a
-# text written into `room`. If not, `text` has none of the plain forms; the value may still be valid.
+# Returns whether `text` has a plain form of `kind`. If it has, `sent` is the text for PostgreSQL: a part of `text`, or a
+# text written into `room`. If it has not, the value may still be valid. `utc`: a timestamp or time without an offset is
+# in UTC.
 cdef bint plain_value(Kind kind, bint utc, const char *text, Py_ssize_t length, char *room, Text *sent) noexcept nogil

@@ -1,22 +1,28 @@
-"""Check the forms of values that nearly every request uses, in a few nanoseconds each.
+"""Checks whether a value has a plain form: one of the forms that nearly every request uses.
 
-`core.binding.conversion` has all forms and all reasons for a refusal. This module accepts only forms that can be
-checked in one pass: the result is the text itself or a fixed rearrangement of it.
+`core.binding.conversion` has all forms and all reasons for a refusal. A plain form can be checked in one pass, in a few
+nanoseconds, and PostgreSQL receives the text itself or a fixed rearrangement of it. The functions that write a text
+return the number of bytes written, or 0 if the value has no plain form.
 """
 
 from libc.stdint cimport uint64_t
 from libc.string cimport memcpy
 
 cdef enum:
+    # Most digits of an integer that fit into 64 bits for certain.
     SAFE_DIGITS = 19
     # A real or double of at most this many characters, without exponent, is never out of range.
     SAFE_FLOAT = 30
-    # Nor is one with a mantissa of at most this many characters and an exponent of at most SAFE_EXPONENT.
+    # A real or double with a mantissa of at most SAFE_MANTISSA characters and an exponent of at most SAFE_EXPONENT is
+    # never out of range.
     SAFE_MANTISSA = 15
     SAFE_EXPONENT = 20
+    # A numeric of at most this many characters, without exponent, is never out of range.
     SAFE_NUMERIC = 1000
+    # Most digits of the fraction of a second.
     MAX_FRACTION = 9
 
+# The values of `ValueKind`, in the order of `Kind`.
 KINDS = (
     "smallint", "integer", "bigint", "float", "numeric", "boolean", "uuid",
     "timestamptz", "timestamp", "date", "time", "timetz", "text", "json", "other", "composite",
@@ -105,7 +111,7 @@ cdef bint _is_decimal(const char *text, Py_ssize_t length) noexcept nogil:
 
 
 cdef bint _is_scientific(const char *text, Py_ssize_t length) noexcept nogil:
-    """Return whether the text is like `1.5e-7`, and small enough for the range of every type."""
+    """Return whether the text is a number like `1.5e-7` that is certainly in the range of real and double."""
     cdef Py_ssize_t mantissa = 0
     cdef int exponent = 0
     while mantissa < length and text[mantissa] != c"e" and text[mantissa] != c"E":
@@ -141,7 +147,7 @@ cdef Py_ssize_t _boolean(const char *text, Py_ssize_t length, char *room) noexce
 
 
 cdef Py_ssize_t _uuid(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """Write a UUID in lower case with dashes. Accepts 36 characters with dashes, or 32 without, perhaps in brackets."""
+    """Write a UUID in lower case with dashes. The 32 digits may have four dashes or none, and may be in brackets."""
     cdef Py_ssize_t position = 0
     cdef Py_ssize_t written = 0
     cdef char byte
@@ -172,7 +178,7 @@ cdef Py_ssize_t _uuid(const char *text, Py_ssize_t length, char *room) noexcept 
 
 
 cdef int _pair(const char *text) noexcept nogil:
-    """Return two digits as a number, or a number above every limit."""
+    """Return the number of two digits; 1000, which exceeds every limit, for any other text."""
     if _is_digit(text[0]) and _is_digit(text[1]):
         return (text[0] - c"0") * 10 + text[1] - c"0"
     return 1000
@@ -255,7 +261,8 @@ cdef inline Py_ssize_t _utc_suffix(char *room) noexcept nogil:
 
 
 cdef Py_ssize_t _offset(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """Write `+02` or `+02:00` as `+02`, and `+05:30`. A negative zero is not accepted here."""
+    """Write an offset: `+02` for `+02` and `+02:00`, `+05:30` unchanged. An offset that begins with `-00` is refused.
+    """
     cdef int hours
     cdef int minutes = 0
     if length != 3 and length != 6 or text[0] != c"+" and text[0] != c"-":

@@ -1,7 +1,7 @@
 """Parse a query string into keys and texts, in one pass over the bytes.
 
-The rules are those of `core.text.query_text`, its slow twin: `+` is a space, empty pieces are skipped, a key without
-`=` has an empty text, a broken escape stays unchanged.
+The rules are those of `core.text.query_text`, the slow twin of this module: `+` is a space, empty pieces are skipped, a
+key without `=` has an empty text, a broken escape stays unchanged.
 """
 
 from libc.stdint cimport uint64_t
@@ -9,13 +9,16 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memchr, memcpy
 
 
-# Number of bytes, about 30 µs of work, from which the GIL is released for decoding: releasing it more often costs more
-# than other threads gain.
+# The GIL is released for decoding when so many bytes, about 30 µs of work, are to be decoded or have been decoded since
+# the last release. Releasing it more often costs more than other threads gain.
 cdef Py_ssize_t _SLICE = 16_384
 
 
 class QueryError(ValueError):
-    """A key or its text is not UTF-8, or contains a NUL."""
+    """A key or its text is not UTF-8, or contains a NUL.
+
+    key: the key as readable text, with U+FFFD in place of bytes that are not UTF-8. reason: what is wrong.
+    """
 
     def __init__(self, key, reason):
         super().__init__(f"{key[:100]!r}: {reason}")
@@ -24,8 +27,8 @@ class QueryError(ValueError):
 
 
 def parse(str query not None):
-    """Return key and UTF-8 text of each piece in order. Raises `QueryError`."""
-    # A lone surrogate is encoded to bytes that are not UTF-8, and refused like others.
+    """Return key and UTF-8 text of each piece in order, repeated keys included. Raises `QueryError`."""
+    # A lone surrogate is encoded to bytes that are not UTF-8, which are refused below.
     cdef bytes raw = query.encode("utf-8", "surrogatepass")
     cdef Py_ssize_t size = len(raw)
     cdef char *scratch = <char *>malloc(size + 1)
@@ -56,7 +59,7 @@ def parse_form(bytes body not None):
 
 
 def unescape(bytes text not None):
-    """Decode a urlencoded key or value to its bytes."""
+    """Decode a urlencoded key or value to its bytes. Releases the GIL for a long one."""
     cdef Py_ssize_t size = len(text)
     cdef char *scratch = <char *>malloc(size + 1)
     if scratch == NULL:
@@ -93,7 +96,7 @@ cdef bint _beyond_ascii(const char *data, Py_ssize_t length) noexcept nogil:
 
 
 cdef list _pairs(const char *position, Py_ssize_t size, char *scratch):
-    """Return the pairs in `size` bytes at `position`; `scratch` needs room for as many bytes."""
+    """Return the pairs of key and text in `size` bytes at `position`; `scratch` needs room for as many bytes."""
     cdef const char *end = position + size
     cdef Py_ssize_t with_gil = 0
     cdef const char *stop
@@ -115,6 +118,7 @@ cdef list _pairs(const char *position, Py_ssize_t size, char *scratch):
 cdef tuple _pair(
     const char *start, const char *equals, const char *stop, char *scratch, Py_ssize_t *with_gil
 ):
+    """Return the key and the text of one piece. equals: position of `=`, `stop` without one. Raises `QueryError`."""
     cdef Py_ssize_t length = _decode_piece(start, equals - start, scratch, with_gil)
     cdef bytes key = scratch[:length]
     cdef bytes text = b""
@@ -129,7 +133,10 @@ cdef tuple _pair(
 
 
 cdef Py_ssize_t _decode_piece(const char *source, Py_ssize_t length, char *target, Py_ssize_t *with_gil) noexcept:
-    """Decode, with the GIL released after every _SLICE bytes. with_gil: bytes decoded since the last release."""
+    """Decode a key or text. The GIL is released once _SLICE bytes have been decoded since the last release.
+
+    with_gil: number of bytes decoded since the last release.
+    """
     with_gil[0] += length
     if with_gil[0] < _SLICE:
         return percent_decode(source, length, target)
@@ -144,6 +151,7 @@ cdef Py_ssize_t _decode_without_gil(const char *source, Py_ssize_t length, char 
 
 
 cdef bint _is_utf8_piece(const char *data, Py_ssize_t length) noexcept:
+    """Return whether the bytes are UTF-8. Releases the GIL for a long text."""
     cdef bint valid
     if length < _SLICE:
         return is_utf8(data, length)
@@ -153,7 +161,7 @@ cdef bint _is_utf8_piece(const char *data, Py_ssize_t length) noexcept:
 
 
 cdef Py_ssize_t percent_decode(const char *source, Py_ssize_t length, char *target) noexcept nogil:
-    """Decode `length` bytes into `target`, which needs room for as many. Returns the number of decoded bytes."""
+    """Decode `length` bytes into `target`, which needs room for as many bytes. Returns the number of bytes written."""
     cdef Py_ssize_t position = 0
     cdef Py_ssize_t written = 0
     cdef int high

@@ -1,1 +1,1 @@
-"""Connections as state machines over libpq: many executions in flight on each, every execution with its own result."""
+"""Connections to PostgreSQL as state machines over libpq, with many executions in flight, and the steps of requests."""

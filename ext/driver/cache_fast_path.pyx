@@ -1,7 +1,7 @@
 """Cache steps in front of and behind an execution, for the common cases of cached responses in shared memory.
 
-The common cases are a hit, and a miss for which no other request waits. All others are handled by the fallback steps
-that the caller passes in.
+The common cases are a hit, and a miss for which no other request waits. All other cases are handled by fallback steps,
+which the caller passes in.
 
 The key of a cached response identifies the caller and the values. Each part has its kind and its length, so that no
 text from a client can be confused with the border of two parts: absent, NULL and an empty text give three keys, and so
@@ -26,8 +26,8 @@ cdef enum:
 def encode_key(bytes prefix not None, mask, list arguments not None, key_mask):
     """Return the cache key of a request.
 
-    mask: bits of the present parameters; `arguments` has the text of each. key_mask: bits of the parameters that belong
-    to the key.
+    mask: bits of the present parameters; `arguments` has the text of each. key_mask: bits of the parameters that are
+    part of the key.
     """
     if mask & ~key_mask:
         arguments = _chosen(mask, arguments, key_mask)
@@ -35,11 +35,13 @@ def encode_key(bytes prefix not None, mask, list arguments not None, key_mask):
 
 
 cdef list _chosen(mask, list arguments, key_mask):
+    """Return the arguments of the parameters that are part of the key."""
     places = [index for index in range(mask.bit_length()) if mask >> index & 1]
     return [text for index, text in zip(places, arguments, strict=True) if key_mask >> index & 1]
 
 
 cdef bytes _key(bytes prefix, bytes present, list arguments):
+    """Return the key. present: text of the mask."""
     cdef Py_ssize_t most = PyBytes_GET_SIZE(prefix) + PyBytes_GET_SIZE(present)
     cdef bytes key, text
     cdef char *place
@@ -64,9 +66,10 @@ cdef bytes _key(bytes prefix, bytes present, list arguments):
 
 
 cdef class Lease:
-    """The right and duty to compute the response for a key. cache: stores it, and informs waiting requests.
+    """The right and duty to compute the response for a key.
 
-    began: when the lease was acquired. tags: the announced tags.
+    cache: stores the response, and informs waiting requests. name, number: of the lease in the table. began: when the
+    lease was acquired. tags: those that the response will have.
     """
 
     cdef readonly object cache
@@ -86,12 +89,12 @@ cdef class Lease:
 cdef class CacheLookup:
     """Step in front of the execution: takes the cached response, or acquires the lease to compute it.
 
-    key_mask: bits of the parameters that belong to the key. table: table of cached responses
-    (`ext.response_cache.table`). seconds: lifetime of a lease; 0: until it is released. longest: bytes of a key that is
-    used as a name itself; longer keys go to `otherwise`. unshared: if not empty, every request goes to `otherwise`.
-    lease(cache, name, number, began): returns the lease object. ending: called at the end of the request.
-    steps_to_skip: number of following steps that a hit skips. on_hit, report: called with the context, `report` also
-    with `hit` or `miss`; or None. otherwise: the fallback step.
+    key_mask: bits of the parameters that are part of the key. table: table of cached responses
+    (`ext.response_cache.table`). seconds: lifetime of a lease; 0: until it is released. longest: bytes of the longest
+    key that is used as a name itself; requests with longer keys go to `otherwise`. unshared: if not empty, every
+    request goes to `otherwise`. lease(cache, name, number, began): returns the lease object. ending: called at the end
+    of the request. steps_to_skip: number of following steps that a hit skips. on_hit(context): called for a hit, or
+    None. report(context, outcome): called with `hit` or `miss`, or None. otherwise: the fallback step.
     """
 
     cdef bytes _prefix
@@ -155,15 +158,15 @@ cdef class CacheLookup:
 
 
 cdef class CacheWriter:
-    """Step behind the execution: stores the response.
+    """Step behind the execution: stores the response, and ends the lease.
 
-    keep: method of the table. waiting: empty if no request of this process waits for a response. completed(lease,
+    keep: method of the table. waiting: not empty if requests of this process wait for a response. completed(lease,
     entry, flags): called if requests wait, or if the table returned flags. seconds: lifetime of the response; below 0:
-    until it is invalidated. largest: bytes of a body from which the response is not stored. needs_row, most: store only
-    a result with a row, and with at most so many rows; 0: any number. otherwise: the fallback step.
+    until it is invalidated. largest: size in bytes from which a body is not stored. needs_row: a result without a row
+    is not stored. most: a result with more rows is not stored; 0: any number. otherwise: the fallback step.
     """
 
-    cdef object _keep, _landed, _ending, _otherwise
+    cdef object _keep, _completed, _ending, _otherwise
     cdef dict _waiting
     cdef double _seconds
     cdef Py_ssize_t _largest, _most
@@ -173,7 +176,7 @@ cdef class CacheWriter:
                  bint needs_row, Py_ssize_t most, otherwise):
         self._keep = keep
         self._waiting = waiting
-        self._landed = completed
+        self._completed = completed
         self._ending = ending
         self._seconds = seconds
         self._largest = largest
@@ -204,5 +207,5 @@ cdef class CacheWriter:
         entry = (execution.body, execution.rows, execution.is_null, at, ends, 0.0, b"", lease.tags)
         flags = self._keep(lease.name, lease.number, lease.began, entry, now)
         if flags or self._waiting:
-            self._landed(lease, entry, flags)
+            self._completed(lease, entry, flags)
         return None

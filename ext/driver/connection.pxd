@@ -12,19 +12,20 @@ from rowcall.ext.driver.segment_writer cimport SegmentWriter
 cpdef enum ConnectionState:
     """State of a connection. All transitions are made by `Connection._enter`."""
     READY        # executions may be submitted
-    PAUSED       # back-pressure: the reader is removed until the client has taken the buffered part
-    CANCELLING   # a cancel request is being sent: nothing may be submitted until it returned and the head has finished
+    PAUSED       # back-pressure: nothing is read until the buffered part of the body has been taken
+    CANCELLING   # a cancel request is being sent: nothing may be submitted until it has returned
     DRAINING     # nothing more may be submitted; the connection closes when the queue is empty
     CLOSED
 
 
+# Fields without a comment are described in `connection.pyx`.
 cdef class Connection:
     cdef readonly object pgconn
     cdef readonly object loop
     cdef readonly ConnectionState state
-    cdef readonly double created
-    cdef readonly long served
-    cdef readonly int in_flight
+    cdef readonly double created      # monotonic seconds
+    cdef readonly long served         # number of finished executions
+    cdef readonly int in_flight       # number of executions submitted and not finished
     cdef readonly int backend_pid
     cdef public object on_closed
     cdef public object on_notice
@@ -34,22 +35,22 @@ cdef class Connection:
     cdef readonly str close_reason
     cdef PGconn *conn
     cdef SegmentWriter writer
-    cdef object queue
-    cdef readonly Execution head
-    cdef list admitted
-    cdef Buffer buffer
+    cdef object queue                 # executions behind the head
+    cdef readonly Execution head      # the execution to which arriving results belong
+    cdef list admitted                # guarded statements that are prepared here
+    cdef Buffer buffer                # rendered part of the head's body
     cdef int fd
     cdef bint flush_scheduled
-    cdef bint writer_registered
-    cdef bint cancelling
-    cdef str farewell
-    cdef str ending        # message of a FATAL error behind which the server's end of the connection is awaited
-    cdef bint ended        # reading has failed: the server, or the network, has ended the connection
-    cdef object end_timer
+    cdef bint writer_registered       # the socket is full: the loop calls `flush` when it is writable
+    cdef bint cancelling              # a cancel request is being sent
+    cdef str end_notice               # reason to close once no execution is in flight, from a notice
+    cdef str fatal_reason             # message of a FATAL error, after which the end of the connection is awaited
+    cdef bint ended                   # reading has failed: the server, or the network, has ended the connection
+    cdef object end_timer             # closes the connection if its end does not come
     cdef public bint owned
-    cdef long flushes
-    cdef int gathered
-    cdef bint busy
+    cdef long flushes                 # number of flushes; compared with `Execution.flush_mark`
+    cdef int gathered                 # number of segments since the last flush
+    cdef bint busy                    # the last flush had several segments
     cdef tuple session_parameters
     cdef object on_readable_method
     cdef object flush_method
@@ -71,7 +72,7 @@ cdef class Connection:
 
     cdef int place(self, Execution execution) except -1
     cdef int _end_of_part(self, Execution execution, PGresult *result) except -1
-    cdef bint _goes_on(self, Execution execution) except -1
+    cdef bint _continue_head(self, Execution execution) except -1
     cdef bint _lose_out_of_order(self) except -1
     cdef int _place_more(self, Execution execution) except -1
     cdef int _roll_back(self, Execution execution) except -1
@@ -84,20 +85,20 @@ cdef class Connection:
     cdef int _end_of_rows(self, Execution execution, PGresult *result) except -1
     cdef int _read_tag(self, Execution execution, PGresult *result) noexcept
     cdef bint _all_rows_arrived(self, Execution execution, PGresult *result) noexcept
-    cdef int _look_at_command(self, PGresult *result) except -1
+    cdef int _check_command(self, PGresult *result) except -1
     cdef int _ask_for_rows(self, Execution execution) except -1
     cdef int _rows(self, Execution execution, PGresult *result) except -1
     cdef int _discard(self, Execution execution) except -1
     cdef int _error(self, Execution execution, PGresult *result) except -1
     cdef int _await_end(self, str reason) except -1
     cdef int _finish_head(self) except -1
-    cdef int _answer(self, Execution execution) except -1
+    cdef int _finish(self, Execution execution) except -1
     cdef int _start_head(self) except -1
     cdef int _batch_done(self) except -1
     cdef int _finish_draining(self) except -1
     cdef int _notice(self, const PGresult *result) except -1
-    cdef int _hear(self, notice_listener, str severity, const PGresult *result) except -1
-    cdef int _last_words(self) except -1
+    cdef int _pass_to_listener(self, notice_listener, str severity, const PGresult *result) except -1
+    cdef int _read_fatal_error(self) except -1
     cdef tuple _session_parameters(self)
     cdef bint _session_changed(self) except -1
     cdef str _libpq_message(self)

@@ -6,7 +6,7 @@ the last row. Results come in order, so every arriving result belongs to the hea
 the connection's one buffer while they arrive; only the bytes of the response remain.
 
 `ext.driver.segment_writer` writes the segments. This module decides nothing about retries, timeouts or pools: it
-reports what is known (`Loss`, `ServerError`, `seconds`), and `rowcall.service.database` acts on it.
+reports facts (`Loss`, `ServerError`, `seconds`), by which `rowcall.service.database` decides.
 """
 
 from collections import deque
@@ -67,21 +67,22 @@ cdef enum:
     MAX_PREPARED = 500
     CHUNK_ROWS = 64
 
-# Parameters that the server reports whenever they change. A difference from the start shows, at no cost, that a routine
-# changed the session for later executions (driver-18). search_path is reported from PostgreSQL 18 on.
+# Parameters that the server reports whenever they change. If one differs from its value at the start, a routine has
+# changed the session for later executions (driver-18); this check costs nothing. search_path is reported from
+# PostgreSQL 18 on.
 cdef tuple WATCHED = (
     b"TimeZone", b"DateStyle", b"IntervalStyle", b"is_superuser", b"client_encoding", b"default_transaction_read_only",
     b"search_path",
 )
 
-# Command tags of commands that deallocate every statement of the session, and of those that prepare or deallocate one.
-cdef tuple FORGETTING = (b"DEALLOCATE ALL", b"DISCARD ALL")
+# Tags of commands that deallocate all statements of the session, and of commands that prepare or deallocate one.
+cdef tuple DEALLOCATING = (b"DEALLOCATE ALL", b"DISCARD ALL")
 cdef tuple PREPARING = (b"PREPARE", b"DEALLOCATE")
 
-# A server closes the connection at once behind a FATAL error; this long is waited for that.
+# Seconds for which the end of the connection is awaited after a FATAL error; a server closes it at once.
 cdef double END_SECONDS = 1.0
 
-# Share of the newest run in the mean of a statement's runs.
+# Weight of the latest run in the moving mean of a statement's durations.
 cdef double NEWEST = 0.0625
 
 cdef str UNEXPECTED_RESULTS = "the answers of the server do not fit the requests"
@@ -97,20 +98,21 @@ cdef Statement ROLLBACK = Statement(0, b"rollback", 0)
 
 
 cdef void _receive_notice(void *arg, const PGresult *result) noexcept with gil:
+    """Pass a notice of libpq to the connection."""
     cdef Connection connection = <Connection>arg
     try:
         connection._notice(result)
     except BaseException:
-        # A failing log handler must not reach libpq, which calls this in the middle of parsing.
+        # An error of a log handler must not reach libpq, which calls this function while it parses.
         pass
 
 
 cdef bint _reports_end(const PGresult *result) except -1:
-    """Return whether `result` is an error of libpq itself because the connection has ended.
+    """Return whether `result` is an error that libpq itself reports because the connection has ended.
 
-    Its other errors are about messages that it could not read. libpq has no other sign than the text, which is not
-    localized, because Python does not set a locale for messages. An unknown text is no sign of the end, so that nothing
-    is repeated that may have taken effect.
+    Other errors of libpq itself are about messages that it could not read. Only the text distinguishes these. It is not
+    localized, because Python does not set a locale for messages. An unknown text counts as no end, so that nothing is
+    repeated that may have taken effect.
     """
     if pq.resultStatus(result) != PGRES_FATAL_ERROR or pq.resultErrorField(result, c"C") != NULL:
         return False
@@ -123,11 +125,12 @@ cdef class Connection:
 
     on_closed(connection): called after every execution in flight has been finished with its `Loss`.
     on_notice(label, severity, sqlstate, message, context, owner): called for each notice; label and owner are those of
-    the execution at the head, or None.
+    the head, or None without a head.
     on_capacity(connection): called after a read that finished at least one execution.
     owner: an object that has to live as long as the connection.
-    corked: if True, flushing is deferred: the caller submits more executions at once and calls `flush` itself.
-    owned: if True, a transaction over several executions is open; the code that opened it will end it.
+    corked: flushing is deferred: the caller submits several executions at once and calls `flush` itself.
+    owned: a transaction over several executions is open; the code that opened it will end it.
+    close_reason: why the connection is closed or drains; None: neither.
     """
 
     def __init__(self, pgconn, loop, bint named=True):
@@ -153,15 +156,16 @@ cdef class Connection:
         self.fd = pq.socket(self.conn)
         self.on_readable_method = self.on_readable
         self.flush_method = self.flush
-        # The reader is active while idle too: so the end of the backend is noticed before the next execution.
+        # The reader is active on an idle connection too, so that the end of the backend is noticed at once.
         loop.add_reader(self.fd, self.on_readable_method)
 
     # --- submitting ------------------------------------------------------------------------------------------------
 
     cpdef bint submit(self, Execution execution) except -1:
-        """Submit an execution. Returns True if this connection will finish it, False if it was not accepted.
+        """Submit an execution. Return whether this connection will finish it; False: the connection does not accept it.
 
-        A connection that turns out to be dead while submitting finishes the execution with `Loss.NOT_STARTED`.
+        If the connection turns out to be dead while submitting, the execution is finished with `Loss.NOT_STARTED`.
+        Raises ValueError or TypeError for values that cannot be sent.
         """
         if self.state != ConnectionState.READY:
             return False
@@ -171,6 +175,7 @@ cdef class Connection:
         return True
 
     cdef int place(self, Execution execution) except -1:
+        """Write and queue an execution, whatever the state of the connection is."""
         cdef bint idle = self.head is None
         try:
             self.writer.write(execution)
@@ -180,9 +185,9 @@ cdef class Connection:
         return self._queue(execution, idle)
 
     cdef int _give_up_segment(self, Execution execution) except -1:
-        """Close the connection if half a segment has been sent.
+        """Close the connection if a part of a segment has been written.
 
-        libpq cannot take it back, and the next execution would get its results.
+        libpq cannot take the part back, and the next execution would get its results.
         """
         if execution.step_count > 0:
             self._lose("a request could not be placed completely")
@@ -202,11 +207,12 @@ cdef class Connection:
         return True
 
     cdef int _queue(self, Execution execution, bint idle) except -1:
+        """Put a written execution behind those in flight, and flush now or in this turn of the event loop."""
         cdef int synced = self.writer.sync()
         execution.state = ExecutionState.SENT
         execution.flush_mark = self.flushes
         if self.writer.unsent_bytes >= SENT_UNASKED:
-            # libpq may have sent it already: it counts as flushed, with everything before it.
+            # libpq may have sent the segment already: it counts as flushed, with all segments before.
             self.flushes += 1
         self.in_flight += 1
         if idle:
@@ -217,8 +223,8 @@ cdef class Connection:
         if self.writer.failed or not synced:
             self._lose(self._libpq_message())
             return 0
-        # Behind other executions, the flushes of one loop turn are gathered. An idle connection flushes at once, unless
-        # the last flush carried several executions: then more are likely to come in this turn.
+        # On a busy connection, the segments of one loop turn are sent together. An idle connection flushes at once,
+        # unless the last flush had several segments: then more are likely to come in this turn.
         self.gathered += 1
         if (idle and not self.busy and not self.corked) or self.writer.unsent_bytes > FLUSH_BYTES:
             self._flush_now()
@@ -228,14 +234,15 @@ cdef class Connection:
         return 0
 
     def flush(self):
-        """Send everything that was submitted. Called by the event loop, and after corking."""
+        """Send all submitted executions. Called by the event loop, and by callers after corking."""
         self.flush_scheduled = False
         if self.state != ConnectionState.CLOSED:
             self._flush_now()
 
     cdef int _flush_now(self) except -1:
+        """Send all waiting bytes; if the socket does not take all, the event loop continues when it is writable."""
         cdef int left = pq.flush(self.conn)
-        # If the socket did not take everything, libpq sends further data as soon as it fills its buffer.
+        # If bytes are left, libpq sends further ones without a call when its buffer is full.
         self.writer.unsent_bytes = SENT_UNASKED if left > 0 else 0
         self.flushes += 1
         if self.gathered > 0:
@@ -259,24 +266,25 @@ cdef class Connection:
     # --- receiving -------------------------------------------------------------------------------------------------
 
     def on_readable(self):
-        """Read everything that has arrived and finish complete executions. Called by the event loop."""
+        """Read all data that has arrived and finish complete executions. Called by the event loop."""
         cdef bint alive
         if self.state == ConnectionState.CLOSED or self.state == ConnectionState.PAUSED:
             return
-        # libpq sends waiting data before it reads, so everything submitted counts as sent.
+        # libpq sends waiting data before it reads, so all submitted executions count as sent.
         self.flushes += 1
         alive = pq.consumeInput(self.conn) == 1 and pq.status(self.conn) == CONNECTION_OK
         if not alive:
             self.ended = True
-            if self.ending is not None:
-                self._lose(self.ending)
+            if self.fatal_reason is not None:
+                self._lose(self.fatal_reason)
                 return
-            self._last_words()
+            self._read_fatal_error()
             self._lose(self._libpq_message())
             return
         self._drain()
 
     cdef int _drain(self) except -1:
+        """Handle the results that have arrived, up to an incomplete one or a pause."""
         cdef PGresult *result
         cdef Execution execution
         cdef long served = self.served
@@ -292,35 +300,36 @@ cdef class Connection:
                 continue
             execution = self.head
             execution.step += 1
-            # One step more than there are commands: an error of the commit itself follows the last command.
+            # There is one step more than commands: an error of the commit itself follows the last command.
             if execution.step > execution.step_count + 1 or pq.status(self.conn) != CONNECTION_OK:
-                self._lose(self.ending or UNEXPECTED_RESULTS)
+                self._lose(self.fatal_reason or UNEXPECTED_RESULTS)
                 return 0
             if execution.step < execution.step_count and execution.steps[execution.step] == STEP_CALL:
                 self._ask_for_rows(self.head)
         if self.head is None:
-            # A result that arrived behind the last one would be read for the next execution: libpq drops it with a
-            # notice.
+            # A result behind the last expected one would be read for the next execution: this call lets libpq drop it,
+            # with a notice.
             pq.isBusy(self.conn)
-            if self.farewell is not None:
-                self._lose(self.farewell)
+            if self.end_notice is not None:
+                self._lose(self.end_notice)
                 return 0
         if self.served != served:
             self._batch_done()
         return 0
 
     cdef int _result(self, PGresult *result) except -1:
+        """Handle one result for the head, and free it."""
         cdef int status = pq.resultStatus(result)
         cdef Execution execution = self.head
         try:
-            if self.ending is not None:
-                # libpq makes these itself, for the commands behind a failed one; others came from the server, or
-                # report that the connection has ended.
+            if self.fatal_reason is not None:
+                # PGRES_PIPELINE_ABORTED is made by libpq for commands behind a failed one. Other results are from the
+                # server, or report that the connection has ended.
                 if status != PGRES_PIPELINE_ABORTED:
                     self.ended = _reports_end(result)
-                    self._lose(self.ending)
+                    self._lose(self.fatal_reason)
             elif status == PGRES_PIPELINE_SYNC:
-                # Each command has its result; only an error of the commit may follow them.
+                # A Sync before the results of all commands is a violation of the protocol.
                 if execution.step < execution.step_count:
                     self._lose(UNEXPECTED_RESULTS)
                 else:
@@ -337,10 +346,10 @@ cdef class Connection:
                 elif execution.steps[execution.step] == STEP_CALL:
                     self._end_of_rows(execution, result)
                     if status == PGRES_COMMAND_OK:
-                        self._look_at_command(result)
+                        self._check_command(result)
             elif status == PGRES_PIPELINE_ABORTED:
                 if execution.steps[execution.step] == STEP_PARSE:
-                    self.writer.forget_parse(execution)
+                    self.writer.drop_parse(execution)
             elif status == PGRES_COPY_IN or status == PGRES_COPY_OUT or status == PGRES_COPY_BOTH:
                 # libpq returns this status forever; only closing the connection ends it.
                 self._lose("COPY cannot run through an endpoint")
@@ -354,7 +363,7 @@ cdef class Connection:
         return 0
 
     cdef int _end_of_rows(self, Execution execution, PGresult *result) except -1:
-        """Handle the end of a statement. Its rows came earlier, in chunks, so this result has none."""
+        """Handle the end of a statement. Its rows have come before, in chunks, so this result has none."""
         cdef BodyWriter renderer = execution.renderer
         execution.seen_result = True
         if pq.ntuples(result) > 0:
@@ -372,9 +381,10 @@ cdef class Connection:
         return 0
 
     cdef bint _all_rows_arrived(self, Execution execution, PGresult *result) noexcept:
-        """Return whether the number of received rows equals the number in the command tag of a query.
+        """Return whether the number of received rows equals that in the command tag, and reset both for the next
+        statement.
 
-        Other commands are not compared: `INSERT ... RETURNING` on a view counts the rows that its rule has inserted.
+        Only queries are compared: `INSERT ... RETURNING` on a view counts the rows that its rule has inserted.
         """
         cdef bint complete = True
         self._read_tag(execution, result)
@@ -385,9 +395,9 @@ cdef class Connection:
         return complete
 
     cdef int _read_tag(self, Execution execution, PGresult *result) noexcept:
-        """Read the announced number of rows, if this result has a command tag.
+        """Read the announced number of rows if this result has a command tag.
 
-        libpq puts the tag on the last result that has rows or, behind a full chunk, on the empty one.
+        libpq adds the tag to the last result with rows or, behind a full chunk, to the empty result.
         """
         cdef const char *tag = pq.cmdStatus(result)
         if strncmp(tag, b"SELECT ", 7) == 0:
@@ -414,18 +424,18 @@ cdef class Connection:
         execution.start_part()
         return 0
 
-    cdef int _look_at_command(self, PGresult *result) except -1:
+    cdef int _check_command(self, PGresult *result) except -1:
         """Drain the connection after a command of an SQL file that changes the prepared statements of the session.
 
-        `prepared` no longer describes the session then, so no other execution can use it. The file itself continues
-        with statements prepared again.
+        `prepared` no longer describes the session then, so no other execution may use the connection. The file itself
+        continues, and its statements are prepared again.
         """
         if self.state == ConnectionState.CLOSED:
             return 0
         command = <bytes>pq.cmdStatus(result)
-        if command in FORGETTING:
+        if command in DEALLOCATING:
             self.writer.prepared.clear()
-        if command in FORGETTING or command in PREPARING:
+        if command in DEALLOCATING or command in PREPARING:
             self.drain("a file prepared or deallocated statements")
         return 0
 
@@ -442,6 +452,8 @@ cdef class Connection:
         return 0
 
     cdef int _rows(self, Execution execution, PGresult *result) except -1:
+        """Render rows of the head; pause if enough of a streamed body is buffered, or drop the rows beyond the
+        limit."""
         cdef BodyWriter renderer = execution.renderer
         cdef int row, count
         execution.seen_result = True
@@ -474,7 +486,8 @@ cdef class Connection:
             self._enter(ConnectionState.PAUSED)
             execution.wake()
             if execution.on_done is not None:
-                # Called from the loop, as this runs within reading, and the callback may continue reading.
+                # The loop calls the callback later: this code runs within reading, and the callback may continue
+                # reading.
                 self.loop.call_soon(execution.hand_over)
         elif execution.limit > 0 and self.buffer.length > execution.limit:
             execution.overflowed = True
@@ -482,22 +495,25 @@ cdef class Connection:
         return 0
 
     cdef int _discard(self, Execution execution) except -1:
+        """Drop the rendered part of the head's body and its further rows."""
         if execution.state != ExecutionState.STREAMING:
             execution.state = ExecutionState.DISCARDING
         self.buffer.clear()
         return 0
 
     cdef int _error(self, Execution execution, PGresult *result) except -1:
+        """Handle an error of the head, and drain or close the connection if the session may be damaged."""
         cdef ServerError error = error_of(result)
         cdef Step step = STEP_CALL
         if not error.sqlstate:
-            # An error made by libpq, not by the server: it could not read a message, and what follows is undefined.
+            # Without an SQLSTATE the error is from libpq itself: it could not read a message, and later ones are
+            # undefined.
             self._lose(error.message)
             return 0
         if execution.step < execution.step_count:
             step = <Step>execution.steps[execution.step]
         if step == STEP_PARSE:
-            self.writer.forget_parse(execution)
+            self.writer.drop_parse(execution)
         elif error.sqlstate == "26000" and self.writer.relied_on(execution, step):
             self.drain("a routine deallocated prepared statements")
         elif error.sqlstate == "42P05":
@@ -512,27 +528,29 @@ cdef class Connection:
         return 0
 
     cdef int _await_end(self, str reason) except -1:
-        """Accept nothing more, and close when the server has ended the connection, after `END_SECONDS` at the latest.
+        """Accept no more executions, and close when the server has ended the connection, after `END_SECONDS` at the
+        latest.
 
-        Only with the end behind it does a FATAL error prove that later executions have not run (driver-24).
+        A FATAL error proves that later executions have not run only if the connection has ended after it (driver-24).
         """
-        self.ending = reason
+        self.fatal_reason = reason
         self.close_reason = reason
         if self.state != ConnectionState.DRAINING:
             self._enter(ConnectionState.DRAINING)
         self.end_timer = self.loop.call_later(END_SECONDS, self.close, reason)
-        # libuv reports a reset connection once and then stops watching it: the end behind the error is looked for.
+        # libuv reports a reset connection once and then stops watching it, so an end that has arrived is read here.
         self.loop.call_soon(self.on_readable_method)
         return 0
 
     cdef int _finish_head(self) except -1:
+        """Finish the head with its body, unless it continues, and begin with the next execution."""
         cdef Execution execution = self.head
         cdef BodyWriter renderer = execution.renderer
         cdef double seconds = now() - execution.head_since
         execution.seconds += seconds
         execution.statement.usual_seconds += (seconds - execution.statement.usual_seconds) * NEWEST
         if execution.script is not None:
-            if self._goes_on(execution):
+            if self._continue_head(execution):
                 return 0
             if execution.error is None and execution.failure is None and execution.state != ExecutionState.DISCARDING:
                 try:
@@ -541,7 +559,7 @@ cdef class Connection:
                     )
                     execution.body = self.buffer.take()
                 except Exception as error:
-                    # The execution is finished all the same, and the connection stays usable for the next one.
+                    # The execution is finished with this failure, and the connection stays usable for the next one.
                     execution.failure = error
             self.buffer.clear()
         elif execution.error is None and execution.failure is None and renderer is not None \
@@ -561,11 +579,11 @@ cdef class Connection:
         self.head = self.queue.popleft() if self.queue else None
         if self.head is not None:
             self._start_head()
-        self._answer(execution)
+        self._finish(execution)
         return 0
 
-    cdef bint _goes_on(self, Execution execution) except -1:
-        """Return whether the head continues: the next segment of a script, or a rollback, has been sent."""
+    cdef bint _continue_head(self, Execution execution) except -1:
+        """Send the next segment of a script or a rollback, if the head needs one; return whether it does."""
         if execution.rolling_back or self.state == ConnectionState.CLOSED:
             return False
         try:
@@ -585,8 +603,10 @@ cdef class Connection:
         return False
 
     cdef bint _lose_out_of_order(self) except -1:
-        """Close the connection, as another segment of the head would be sent behind the executions that wait, and each
-        of them would get the results of another one. A script has its connection to itself, so this is a fault.
+        """Close the connection, because the head continues although executions wait behind it; return True.
+
+        Its next segment would be sent behind them, and each of them would get the results of another one. A script has
+        its connection to itself, so this is a fault of the service.
         """
         self._lose("a script continues behind other requests")
         return True
@@ -596,13 +616,17 @@ cdef class Connection:
         return self._send_more(execution)
 
     cdef int _roll_back(self, Execution execution) except -1:
-        """Roll back at once. The reset of the session does so too, but may not run on this connection."""
+        """Roll back the transaction that a script has left open.
+
+        The reset of the session would do so too, but may not run on this connection.
+        """
         execution.rolling_back = True
         self.writer.write_all(execution, [ROLLBACK])
         return self._send_more(execution)
 
     cdef int _send_more(self, Execution execution) except -1:
-        """Finish another segment of the head. It is flushed from the loop, as this runs within reading."""
+        """End another segment of the head; return 1. It is flushed by the loop, because this code runs within
+        reading."""
         cdef int synced = self.writer.sync()
         execution.flush_mark = self.flushes
         if self.writer.unsent_bytes >= SENT_UNASKED:
@@ -616,8 +640,8 @@ cdef class Connection:
             self.loop.call_soon(self.flush_method)
         return 1
 
-    cdef int _answer(self, Execution execution) except -1:
-        """Finish an execution and call its callback. An error of the callback must not affect other executions."""
+    cdef int _finish(self, Execution execution) except -1:
+        """Finish an execution and call its callbacks. An error of a callback must not affect other executions."""
         try:
             execution.finish()
         except Exception as error:
@@ -625,13 +649,17 @@ cdef class Connection:
         return 0
 
     cdef int _start_head(self) except -1:
+        """Begin to expect the results of the head."""
         self.head.head_since = now()
         if self.head.steps[0] == STEP_CALL:
             self._ask_for_rows(self.head)
         return 0
 
     cdef int _batch_done(self) except -1:
-        """Check, once per read and at no cost, whether a routine changed the session or left a transaction open."""
+        """After a read that finished executions, check whether the session has changed or a transaction was left open.
+
+        This costs no round trip.
+        """
         if self.state == ConnectionState.CLOSED:
             return 0
         if self.owned:
@@ -660,11 +688,13 @@ cdef class Connection:
         return 0
 
     cdef int _finish_draining(self) except -1:
+        """Close the connection if it drains and no execution is in flight."""
         if self.state == ConnectionState.DRAINING and self.head is None:
             self._lose(self.close_reason)
         return 0
 
     cdef bint _session_changed(self) except -1:
+        """Return whether a watched parameter differs from its value at the start."""
         cdef const char *value
         cdef Py_ssize_t index
         for index in range(len(WATCHED)):
@@ -682,7 +712,7 @@ cdef class Connection:
         return tuple(values)
 
     cpdef accept_session(self):
-        """Take the present session parameters as the expected ones, after a reset that is known to be complete."""
+        """Record the present session parameters as the expected ones, after a reset that is known to be complete."""
         self.session_parameters = self._session_parameters()
 
     cpdef bint knows(self, Statement statement) except -1:
@@ -690,56 +720,60 @@ cdef class Connection:
         return statement.name in self.writer.prepared
 
     cpdef admit(self, Statement statement):
-        """Let this connection run a guarded statement that an execution has prepared (`Execution.arms`)."""
+        """Let this connection run a guarded statement that an execution has prepared
+        (`Execution.guarded_to_prepare`)."""
         if self.state != ConnectionState.CLOSED and statement.name not in self.writer.prepared:
             self.writer.prepared.add(statement.name)
             self.admitted.append(statement)
-            statement.armed += 1
+            statement.admissions += 1
 
     cpdef bytes reported(self, bytes name):
-        """Return the value of a parameter that the server reports; empty if it reports none of that name."""
+        """Return the value of a parameter that the server reports; empty if the server does not report it."""
         cdef const char *value = NULL
         if self.state != ConnectionState.CLOSED:
             value = pq.parameterStatus(self.conn, PyBytes_AS_STRING(name))
         return b"" if value == NULL else <bytes>value
 
     cdef int _notice(self, const PGresult *result) except -1:
+        """Pass a notice to the listener of the head and to `on_notice`; note a message with which the server ends the
+        connection."""
         cdef str severity = error_field(result, c"V") or "NOTICE"
         if severity == "FATAL":
-            # An idle connection gets the last message of the server as a notice; nothing may be submitted behind it.
-            self.farewell = error_field(result, c"M") or "the server has ended the connection"
-        elif pq.resultErrorField(result, c"C") == NULL and self.farewell is None:
-            # A notice made by libpq, not by the server: an unexpected message arrived and was dropped.
-            self.farewell = UNEXPECTED_RESULTS
+            # On an idle connection, libpq reports the last message of the server as a notice. No execution may follow.
+            self.end_notice = error_field(result, c"M") or "the server has ended the connection"
+        elif pq.resultErrorField(result, c"C") == NULL and self.end_notice is None:
+            # Without an SQLSTATE the notice is from libpq itself: an unexpected message has arrived and was dropped.
+            self.end_notice = UNEXPECTED_RESULTS
         if self.head is not None and self.head.notice_listener is not None:
-            self._hear(self.head.notice_listener, severity, result)
+            self._pass_to_listener(self.head.notice_listener, severity, result)
         if self.on_notice is None:
             return 0
-        # An arriving notice is attributed to the head. Exact enough for logging (docs/internals/driver.md, 7).
+        # A notice is attributed to the head, which is exact enough for logging (docs/internals/driver.md, 7).
         label = None if self.head is None else self.head.label
         owner = None if self.head is None else self.head.owner
         message = error_field(result, c"M") or ""
         self.on_notice(label, severity, error_field(result, c"C") or "", message, error_field(result, c"W"), owner)
         return 0
 
-    cdef int _hear(self, notice_listener, str severity, const PGresult *result) except -1:
-        """Pass a notice to the listener of the head. An error of the listener must not keep it from the log."""
+    cdef int _pass_to_listener(self, notice_listener, str severity, const PGresult *result) except -1:
+        """Pass a notice to the listener of the head. After an error of the listener, the notice is logged all the
+        same."""
         cdef str sqlstate = error_field(result, c"C") or ""
         cdef str message = error_field(result, c"M") or ""
         try:
             notice_listener.hear(severity, sqlstate, message, error_field(result, c"H"))
         except Exception as error:
-            self.loop.call_exception_handler({"message": "a notice could not be heard", "exception": error})
+            self.loop.call_exception_handler({"message": "a notice listener failed", "exception": error})
         return 0
 
     # --- streaming -------------------------------------------------------------------------------------------------
 
     cpdef bytes take(self):
-        """Return the rendered part of the body of the head. Allowed only while PAUSED."""
+        """Return the rendered part of the body of the head. May only be called while PAUSED."""
         return self.buffer.take()
 
     cpdef resume(self):
-        """Continue reading after `take`. The execution needs a new waiter before that."""
+        """Continue reading after `take`. The execution needs a new waiter before."""
         if self.state != ConnectionState.PAUSED:
             return
         if self.close_reason is not None:
@@ -753,7 +787,7 @@ cdef class Connection:
             self.on_readable()
 
     cpdef abandon(self):
-        """Read and drop the remaining rows of the head, as its client is gone."""
+        """Read and drop the remaining rows of the head, because its client is gone."""
         if self.head is not None and self.head.state != ExecutionState.DONE:
             self.buffer.clear()
             self.head.stream_after = 0
@@ -764,9 +798,9 @@ cdef class Connection:
     # --- ending ----------------------------------------------------------------------------------------------------
 
     cpdef bint begin_cancel(self, Execution execution) except -1:
-        """Stop accepting executions for a cancel request; return False if `execution` is not the head.
+        """Stop accepting executions for the time of a cancel request; return False if `execution` is not the head.
 
-        Only its own reset may be queued behind it.
+        Meanwhile, only the reset of the execution may be queued (`submit_all`).
         """
         if self.state != ConnectionState.READY or self.head is not execution:
             return False
@@ -775,7 +809,7 @@ cdef class Connection:
         return True
 
     cpdef end_cancel(self):
-        """Record that the cancel request has returned: the connection is usable again once its queue is empty."""
+        """Record that the cancel request has returned, so that the connection accepts executions again."""
         self.cancelling = False
         if self.state == ConnectionState.CANCELLING:
             self._enter(ConnectionState.READY)
@@ -785,9 +819,9 @@ cdef class Connection:
     cpdef list late(self, double grace):
         """Return the executions whose timeout, counted from their `began`, has passed.
 
-        Executions that wait behind others are returned at once. The head is returned `grace` seconds later, as the
-        server enforces its own limit and the result may be arriving. Within a transaction over several executions, only
-        the head is checked, from the moment at which it became the head.
+        Executions that wait behind others are returned at once. The head is returned `grace` seconds later, because the
+        server enforces its own limit, and the result may be arriving. Within a transaction over several executions,
+        only the head is checked, from the moment at which it became the head.
         """
         cdef Execution execution
         cdef list overdue = []
@@ -814,7 +848,7 @@ cdef class Connection:
         return True
 
     cpdef drain(self, str reason):
-        """Accept nothing more, and close when the queue is empty."""
+        """Accept no more executions, and close when the queue is empty."""
         if self.state == ConnectionState.CLOSED or self.state == ConnectionState.DRAINING:
             return
         self.close_reason = reason
@@ -829,11 +863,12 @@ cdef class Connection:
             self._lose(reason)
 
     cdef str _libpq_message(self):
+        """Return the latest error message of libpq."""
         message = (<bytes>pq.errorMessage(self.conn)).decode("utf-8", "replace").strip()
         return message or "the connection to the server was lost"
 
-    cdef int _last_words(self) except -1:
-        """After a failed read, read one more result: a FATAL error is recorded for the head, others are ignored."""
+    cdef int _read_fatal_error(self) except -1:
+        """After a failed read, read one more result. If it is a FATAL error, it becomes the error of the head."""
         cdef PGresult *result
         cdef ServerError error
         if self.head is None or self.head.error is not None or pq.isBusy(self.conn):
@@ -866,7 +901,7 @@ cdef class Connection:
         self.queue.clear()
         self.in_flight = 0
         for statement in self.admitted:
-            (<Statement>statement).armed -= 1
+            (<Statement>statement).admissions -= 1
         self.admitted.clear()
         for execution in lost:
             unsent = unsent or execution.flush_mark == self.flushes
@@ -896,10 +931,10 @@ cdef class Connection:
             shutdown(self.fd, SHUT_RDWR)
         self.pgconn.finish()
         for execution in lost:
-            self._answer(execution)
+            self._finish(execution)
         self.owner = None
-        # These bound methods refer back to the connection. Only the garbage collector could free such a cycle, and it
-        # does not see the cycle through C.
+        # These bound methods refer to the connection. The garbage collector could not free this cycle, because it does
+        # not see references within C.
         self.on_readable_method = None
         self.flush_method = None
         if self.on_closed is not None:

@@ -1,7 +1,4 @@
-"""Statements, scripts of several statements, and executions, which are one run of either.
-
-Data: Statement or Script (what to run) → Execution (one run of it, with its result)
-"""
+"""Statements, scripts of several statements, and executions: one run of a statement or script, with its result."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 
@@ -13,23 +10,24 @@ cpdef enum ExecutionState:
     WAITING      # not submitted to a connection
     SENT         # submitted
     STREAMING    # a part of the body has been handed out, so the status can no longer change
-    DISCARDING   # results are read and dropped
+    DISCARDING   # results are read, and their rows dropped
     DONE
 
 
 cpdef enum Loss:
     """What is known about an execution whose connection was lost (driver-24)."""
     NOT_LOST
-    NOT_STARTED  # never ran: may be repeated in any case
-    ROLLED_BACK  # ran, and the server reported that it ended it: functions may be repeated
-    IN_DOUBT     # may have committed: only what is declared repeatable may be repeated
+    NOT_STARTED  # the execution never ran: it may be repeated in any case
+    ROLLED_BACK  # the execution ran, and the server has reported that it was ended: functions may be repeated
+    IN_DOUBT     # the execution may have committed: it may only be repeated if its statement is `repeatable`
 
 
+# The commands of a segment, each of which has a result.
 cdef enum Step:
-    STEP_PARSE
-    STEP_AHEAD
-    STEP_CALL
-    STEP_RESET
+    STEP_PARSE   # prepare a statement
+    STEP_AHEAD   # run one of the statements ahead of the call
+    STEP_CALL    # run the statement of the execution, or one of a script
+    STEP_RESET   # run one of the statements of `Connection.submit_all`
 
 
 cdef class ServerError:
@@ -53,10 +51,10 @@ cdef class Statement:
     # Indexes of the values that are sent in binary format; None: all values are texts.
     cdef readonly tuple binary
     cdef bytes format_memory
-    # Runs only on connections that were prepared for it in advance; `armed` is the number of these connections.
+    # Runs only on connections that have admitted the statement; `admissions` is their number.
     cdef readonly bint guarded
-    cdef readonly int armed
-    # Moving mean of the seconds for which a connection is busy with it.
+    cdef readonly int admissions
+    # Moving mean of the seconds for which a connection is busy with a run of the statement.
     cdef public double usual_seconds
 
 
@@ -77,7 +75,7 @@ cdef class Execution:
     cdef readonly Statement statement
     cdef readonly list values
     cdef public tuple ahead
-    cdef public Statement arms
+    cdef public Statement guarded_to_prepare
     cdef readonly ExecutionState state
     cdef readonly ServerError error
     cdef public bint failed_ahead
@@ -110,28 +108,36 @@ cdef class Execution:
     cdef public bint wide_rows
     cdef public bint unlimited
     cdef readonly bint committed
+    # The statement if it is a script, else None; the number of its parts that were sent; the index of the running one.
     cdef Script script
     cdef int placed
     cdef int part
+    # The transaction that a script has left open is being rolled back.
     cdef bint rolling_back
     cdef BodyWriter renderer
+    # The steps (`Step`) of the present segment, in one of two memories with space for `room`.
     cdef unsigned char few_steps[64]
     cdef unsigned char *steps
     cdef int room
     cdef bytes many_steps
     cdef int step_count
+    # Number of steps in front of the call; index of the step whose result is expected next.
     cdef int steps_ahead
     cdef int step
+    # The statements that the segment prepares, and the index of the next one to be confirmed.
     cdef list parses
     cdef int parse
     cdef readonly RowPlan plan
+    # A result of the call has arrived.
     cdef readonly bint seen_result
     # Rows of the present statement that have arrived, rendered or not.
     cdef Py_ssize_t received_rows
     # The number of rows in the command tag of the present statement.
     cdef Py_ssize_t announced_rows
     cdef bint has_tag
+    # When the execution became the head of its connection, or was last continued; 0: it is not the head.
     cdef double head_since
+    # `Connection.flushes` when the segment was written: while both are equal, no byte of the segment has been sent.
     cdef long flush_mark
 
     cpdef refuse(self, failure)

@@ -60,7 +60,7 @@ class Statement:
     @property
     def guarded(self) -> bool: ...
     @property
-    def armed(self) -> int: ...
+    def admissions(self) -> int: ...
     @property
     def id(self) -> int: ...
     @property
@@ -122,7 +122,7 @@ class _MessageCollector(Protocol):
     def end(self, committed: bool) -> None: ...
 
 class Execution:
-    arms: Statement | None
+    guarded_to_prepare: Statement | None
     waiter: asyncio.Future[None] | None
     on_done: Callable[[Execution], None] | None
     on_free: Callable[[Execution], None] | None

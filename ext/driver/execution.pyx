@@ -1,4 +1,4 @@
-"""Statements, scripts of several statements, and executions, which are one run of either.
+"""Statements, scripts of several statements, and executions: one run of a statement or script, with its result.
 
 This module does not communicate with a server. `ext.driver.connection` changes the states of executions.
 """
@@ -12,7 +12,7 @@ from rowcall.ext.base.libpq cimport Oid, PGresult, pq
 
 
 cdef class ServerError:
-    """The fields of an error result that the service uses. `severity` and `sqlstate` are the untranslated ones."""
+    """The fields of an error result that the service uses. `severity` and `sqlstate` are never translated."""
 
     def __repr__(self):
         return f"ServerError({self.severity} {self.sqlstate}: {self.message})"
@@ -24,6 +24,7 @@ cdef str error_field(const PGresult *result, int code):
 
 
 cdef ServerError error_of(const PGresult *result):
+    """Return the fields of an error result."""
     cdef ServerError error = ServerError.__new__(ServerError)
     error.severity = error_field(result, c"V") or error_field(result, c"S") or ""
     error.sqlstate = error_field(result, c"C") or ""
@@ -46,17 +47,18 @@ cdef double LONG = 1.0
 
 
 cdef class Statement:
-    """A statement of an endpoint for one choice of present parameters. Each connection prepares it when first used.
+    """A statement of an endpoint for one choice of present parameters. Each connection prepares it at its first use.
 
-    `id` is unique in the process. A new `generation` has a new name, because executions already queued still use the
-    old one (driver-27). `repeatable`: the routine is STABLE or IMMUTABLE, so that running it twice does no harm.
+    `id` is unique in the process. A new `generation` has a new name, because executions in flight still use the old one
+    (driver-27). `repeatable`: the routine is STABLE or IMMUTABLE, so that running it twice does no harm.
 
-    `nparams` is the number of values of an execution. `picks` are the indexes of those that the statement takes as
-    `$1`, `$2` … (None: all of them; -1: NULL), and `types` the oids of their types (None, or 0 for one of them: the
-    server infers the type). `binary` are the indexes of values that are sent in the binary format of their type.
+    `nparams` is the number of values of an execution. `picks` has for `$1`, `$2` … the index of the value (-1: NULL);
+    None: all values in order. `types` has the oids of their types (0: the server infers it); None: the server infers
+    all. `binary` has the indexes of values that are sent in the binary format of their type.
 
-    `guarded`: the statement is prepared ahead of its first use (`Execution.arms`, `Connection.admit`), and never on
-    submission; only connections that have admitted it run it. `armed` is the number of these connections.
+    `guarded`: the statement is prepared ahead of its first use (`Execution.guarded_to_prepare`, `Connection.admit`),
+    and never by submission; only connections that have admitted it run it. `admissions` is the number of these
+    connections.
     """
 
     def __cinit__(self):
@@ -92,6 +94,7 @@ cdef class Statement:
                 (<Oid *>PyBytes_AS_STRING(self.type_memory))[index] = <Oid>types[index]
 
     def next_generation(self):
+        """Return the same statement under a new name."""
         return Statement(
             self.id, self.sql, self.nparams, self.renderer, self.repeatable, self.generation + 1, self.picks,
             self.types, self.guarded, self.binary,
@@ -102,8 +105,9 @@ cdef class Part:
     """One statement of a script.
 
     last: a Sync follows, and later statements are sent after its result has been read. fresh: the statements of
-    `Execution.ahead` run ahead of this one. behind_commit: the effects of earlier statements are permanent. The
-    renderer of the statement writes its part of the body; without a renderer it has none.
+    `Execution.ahead` run in front of this one. first_row_only: further rows are dropped. behind_commit: the effects of
+    earlier statements are permanent. The renderer of the statement writes its part of the body; without a renderer it
+    has no part.
     """
 
     def __init__(self, Statement statement not None, bint last, bint fresh, bint first_row_only=False,
@@ -118,7 +122,8 @@ cdef class Part:
 cdef class Script(Statement):
     """Several statements with one response, each of which takes its values from those of the execution.
 
-    They run in order until one fails. A transaction that they leave open is rolled back. `tail` ends the body.
+    They run in order until one fails. If they leave a transaction open, it is rolled back. `tail` is appended to the
+    body.
     """
 
     def __init__(self, int id, int nparams, tuple parts not None, bytes tail not None, bint repeatable=False,
@@ -134,6 +139,7 @@ cdef class Script(Statement):
         self.tail = tail
 
     def next_generation(self):
+        """Return the same script with a new name for each of its statements."""
         parts = tuple([
             Part(part.statement.next_generation(), part.last, part.fresh, part.first_row_only, part.behind_commit)
             for part in self.parts
@@ -142,26 +148,26 @@ cdef class Script(Statement):
 
 
 cdef class Execution:
-    """One run of a statement. The same object carries the result; it is used once.
+    """One run of a statement. The same object has the result; it is used once.
 
     ahead: statements with their values, run in front of the call in the same transaction; their rows are dropped.
     failed_ahead: the error is that of one of these statements, so the call has not run.
-    arms: a guarded statement that is prepared, but not run, between these statements and the call.
+    guarded_to_prepare: a guarded statement that is prepared, but not run, between these statements and the call.
     waiter: a future that is resolved when there is something to take: the whole result, or a part of a streamed one.
-    on_done: called with the execution once it is DONE, successful or not, or earlier when it begins to stream; if it
-    has an owner, also when it is given up.
-    on_free: called with the execution before that, and only once its connection has finished with it.
+    on_done: called once with the execution: when it is DONE, successful or not, or when it begins to stream; if it has
+    an owner, also when it is given up.
+    on_free: called with the execution before `on_done`, and only when its connection has finished with it.
     alone: runs on a connection of its own that the driver owns, and the callback `on_done` has to judge the result.
-    notice_listener: gets each notice of the run while it runs, by `hear(severity, sqlstate, message, hint)`, and by
-    `end(committed)` the end of the run and, in a script, of each transaction that has committed before. Only for
-    executions that have a connection to themselves: on a pipelined one, a notice could be attributed to the previous
-    execution (driver-17).
-    timeout: seconds that the server may take; enforced by other modules, not here.
+    notice_listener: gets each notice of the run at once, by `hear(severity, sqlstate, message, hint)`, and by
+    `end(committed)` the end of the run and, in a script, of each earlier transaction that has committed. Only for
+    executions that have a connection to themselves: on a pipelined connection, a notice could be attributed to the
+    previous execution (driver-17).
+    timeout: seconds that the server may take; enforced by other modules.
     unlimited: the server has no time limit for this execution, so that the service has to cancel it.
     wide_rows: rows are known to be so large that they are better read one by one.
     stream_after: bytes after which the connection pauses and hands out the rendered part; 0: never.
     flush_rows: rows after which it also does so, if `stream_after` is not 0; 0: rows are not counted.
-    limit: bytes after which the rest is read and dropped (`overflowed`); 0: no limit.
+    limit: bytes after which further rows are read and dropped (`overflowed`); 0: no limit.
     abandoned: the rows were dropped because the client was gone. The execution may have succeeded all the same.
     first_rows, first_null: of a script, `rows` and `is_null` of its first statement that has a renderer.
     committed: of a script, effects of earlier statements may be permanent.
@@ -183,7 +189,7 @@ cdef class Execution:
         self.began = now()
 
     cdef int make_room(self, int room) except -1:
-        """Make room for the steps of the segment that is about to be sent."""
+        """Make room for the steps of the segment that will be written."""
         if room > self.room:
             self.many_steps = PyBytes_FromStringAndSize(NULL, room)
             self.steps = <unsigned char *>PyBytes_AS_STRING(self.many_steps)
@@ -210,6 +216,7 @@ cdef class Execution:
         return 0
 
     cdef int wake(self) except -1:
+        """Resolve the waiter, if there is one."""
         waiter = self.waiter
         if waiter is not None:
             self.waiter = None
@@ -218,6 +225,7 @@ cdef class Execution:
         return 0
 
     cdef int finish(self) except -1:
+        """Make the execution DONE, and call `on_free`, `on_done` and the end of the notice listener."""
         self.state = ExecutionState.DONE
         self.head_since = 0
         self.wake()
@@ -241,9 +249,9 @@ cdef class Execution:
         self.finish()
 
     cpdef give_up(self, failure):
-        """Report a failure to the waiting code although the execution is in flight: its rows are read and dropped.
+        """Report a failure to the waiting code although the execution is in flight; its rows are read and dropped.
 
-        Has no effect on an execution that is done, or that streams, so that a part of the response has been sent.
+        This has no effect on an execution that is done, or that streams, because a part of its response has been sent.
         """
         if self.state == ExecutionState.DONE or self.state == ExecutionState.STREAMING or self.failure is not None:
             return
@@ -252,7 +260,7 @@ cdef class Execution:
             self.state = ExecutionState.DISCARDING
         self.wake()
         if self.owner is not None:
-            # An owner waits for no future: its steps continue by this callback (`ext.driver.request_context`).
+            # The steps of an owner continue by `on_done`, not by a future (`ext.driver.request_context`).
             self.hand_over()
 
     cpdef use(self, Statement statement):
@@ -264,7 +272,7 @@ cdef class Execution:
         self.renderer = statement.renderer
 
     cpdef hand_over(self):
-        """Call `on_done`, once."""
+        """Call `on_done`, if it has not been called yet."""
         on_done = self.on_done
         if on_done is not None:
             self.on_done = None
@@ -272,7 +280,7 @@ cdef class Execution:
 
     @property
     def elapsed(self):
-        """Seconds since `began`, waiting included. A repetition of an execution may inherit `began`."""
+        """Seconds since `began`, including time of waiting. A repetition of an execution may inherit `began`."""
         return now() - self.began
 
     @property
@@ -291,7 +299,7 @@ cdef class Execution:
 
     @property
     def age(self):
-        """Seconds since this became the head of its connection; 0 if it is not the head."""
+        """Seconds since the execution became the head of its connection; 0 if it is not the head."""
         return now() - self.head_since if self.head_since > 0 else 0.0
 
 

@@ -62,7 +62,7 @@ class BasicHttp1Connection:
     def _complete(self) -> None: ...
     def _freed(self) -> None: ...
 
-def stands(status: int) -> bool:
+def is_final_with_body(status: int) -> bool:
     """Return whether a response with this status is final and may have a body."""
 
 class PendingHttpResponse(PendingWork):

@@ -1,11 +1,12 @@
 """HTTP/1.1 client for simple responses: the head arrives in one piece and announces the length of the body.
 
-These are base classes: subclasses handle all other responses.
+The classes are bases: subclasses handle all other responses.
 """
 
 from rowcall.ext.base.http_heads import plain_head
 
 cdef enum:
+    # Bytes of a body that were not taken, above which reading pauses.
     PAUSE_ABOVE = 262_144
     NOTHING_SENT = 0
     NOTHING_BACK = 1
@@ -23,8 +24,8 @@ cdef class ReceivedBody:
     """The received part of a response body, and whether it is complete.
 
     source: the connection, with `resume_reading()`. on_end: called with this object at the end, successful or not.
-    length: value of Content-Length. buffered: bytes that have not been taken. address: where the response finally came
-    from.
+    length: value of Content-Length. buffered: bytes that have not been taken. address: URL of the response, after
+    redirects.
     """
 
     def __cinit__(self, source):
@@ -35,12 +36,12 @@ cdef class ReceivedBody:
 
     @property
     def complete(self):
-        """Whether everything has arrived without an error."""
+        """Whether the whole body has arrived without an error."""
         return self._ended and self._error is None
 
     @property
     def ended(self):
-        """Whether nothing more will arrive."""
+        """Whether no more data will arrive."""
         return self._ended
 
     @property
@@ -49,11 +50,13 @@ cdef class ReceivedBody:
         return len(self._chunks) > 0
 
     cpdef add(self, data):
+        """Append data that has arrived, and wake the waiting code."""
         self._chunks.append(data)
         self.buffered += len(data)
         self._wake()
 
     cpdef end(self, error=None):
+        """Record that no more data will arrive. error: why the body is incomplete; None: it is complete."""
         if self._ended:
             return
         self._ended = True
@@ -83,7 +86,8 @@ cdef class ReceivedBody:
 
 
 cdef class BasicHttp1Connection:
-    """Base of a connection. A subclass has `_received(data)` for other data, and `_close()`.
+    """Base of a connection. Subclasses have `_received(data)`, for data of responses that are not simple, and
+    `_close()`.
 
     `_close()` is called if the connection must not be used again. on_free: called with the connection when it can take
     another request. time: clock of the event loop.
@@ -102,6 +106,8 @@ cdef class BasicHttp1Connection:
         return self._state == NOTHING_SENT
 
     cpdef _begin(self, ReceivedBody answer, receiver, bint without_body):
+        """Expect the response to a request that is being sent. receiver: its `answered` is called when the head has
+        arrived."""
         self.used += 1
         self._state = NOTHING_BACK
         self._parser = None
@@ -120,7 +126,7 @@ cdef class BasicHttp1Connection:
         self._received(data)
 
     cdef bint _take_plain(self, bytes data) except -1:
-        """Parse a simple response. Returns False, without having changed anything, for every other one."""
+        """Parse a simple response. Return False for any other response, without having changed anything."""
         cdef ReceivedBody answer = self._answer
         cdef Py_ssize_t length, begin, here
         plain = plain_head(data)
@@ -152,6 +158,7 @@ cdef class BasicHttp1Connection:
         return True
 
     cdef int _take_left(self, bytes data) except -1:
+        """Take further data of a body whose length is known."""
         cdef ReceivedBody answer = self._answer
         if answer is None:
             return 0
@@ -167,7 +174,7 @@ cdef class BasicHttp1Connection:
         return 0
 
     cpdef _hold_back(self, ReceivedBody answer):
-        """Stop reading while much data is buffered that has not been taken, so that the server waits."""
+        """Stop reading while too much data has not been taken, so that the server waits."""
         if answer.buffered > PAUSE_ABOVE and self._transport is not None:
             self._transport.pause_reading()
             answer.paused = True
@@ -181,11 +188,12 @@ cdef class BasicHttp1Connection:
         if answer is not None:
             answer.end()
         if not self._sent:
-            # The response came before the request was sent completely: the rest of the request is in the way.
+            # The response has come before the request was sent completely, so no other request can follow.
             self._keeps = False
         self._freed()
 
     cpdef _freed(self):
+        """Report that the connection is free; close it if it must not be used again."""
         if not self._keeps:
             self._close()
         elif self._state == NOTHING_SENT:
@@ -193,7 +201,7 @@ cdef class BasicHttp1Connection:
             self._on_free(self)
 
 
-cpdef bint stands(int status):
+cpdef bint is_final_with_body(int status):
     """Return whether a response with this status is final and may have a body."""
     return (200 <= status < 300 and status != 204 and status != 205) or status >= 400
 
@@ -201,8 +209,8 @@ cpdef bint stands(int status):
 cdef class PendingHttpResponse(PendingWork):
     """A step that waits for a response of another service.
 
-    A subclass has `_answered_otherwise(answer)` for a response that is incomplete or leads to a further request, and
-    `_count(status)` for one that is sent on. unwatched: contains this object as long as no other code handles it.
+    Subclasses have `_answered_otherwise(answer)`, for a response that is incomplete or leads to a further request, and
+    `_count(status)`, for a response that is sent on. unwatched: contains this object while no other code handles it.
     finish(context, answer, moment): sends the response.
     """
 
@@ -212,8 +220,9 @@ cdef class PendingHttpResponse(PendingWork):
         self.finish = finish
 
     cpdef answered(self, ReceivedBody answer):
+        """Handle a response whose head has arrived: send it on if it is complete and final."""
         if self._arriving is None and self.context is not None and answer._ended and answer._error is None \
-                and stands(answer.status):
+                and is_final_with_body(answer.status):
             self._finish(answer)
         else:
             self._answered_otherwise(answer)

@@ -10,7 +10,7 @@ from rowcall.ext.driver.execution cimport Execution, ExecutionState, Statement
 
 
 def broken_invariants(Connection connection not None):
-    """Return a sentence for each invariant that does not hold."""
+    """Return a sentence for each invariant that does not hold; an empty list if all hold."""
     cdef list broken = []
     _queue(connection, broken)
     _state(connection, broken)
@@ -54,15 +54,15 @@ cdef int _queue(Connection connection, list broken) except -1:
 cdef int _state(Connection connection, list broken) except -1:
     cdef ConnectionState state = connection.state
     cdef bint streams = connection.head is not None and connection.head.state == ExecutionState.STREAMING
-    if state == ConnectionState.PAUSED and (not streams or connection.ending is not None):
+    if state == ConnectionState.PAUSED and (not streams or connection.fatal_reason is not None):
         broken.append("connection-4: the connection is paused, but its head does not stream")
-    if state == ConnectionState.READY and (connection.close_reason is not None or connection.ending is not None):
+    if state == ConnectionState.READY and (connection.close_reason is not None or connection.fatal_reason is not None):
         broken.append(f"connection-5: the connection accepts executions, but is to close: {connection.close_reason}")
     if state == ConnectionState.DRAINING and connection.close_reason is None:
         broken.append("connection-5: the connection drains without a reason")
-    if state == ConnectionState.DRAINING and connection.head is None and connection.ending is None:
+    if state == ConnectionState.DRAINING and connection.head is None and connection.fatal_reason is None:
         broken.append("connection-5: the connection drains, but has nothing in flight")
-    if (connection.ending is None) != (connection.end_timer is None) and state != ConnectionState.CLOSED:
+    if (connection.fatal_reason is None) != (connection.end_timer is None) and state != ConnectionState.CLOSED:
         broken.append("connection-5: nothing limits the waiting for the end of the connection")
     if connection.cancelling and state == ConnectionState.READY:
         broken.append("connection-6: the connection accepts executions while a cancel request is being sent")
@@ -96,8 +96,8 @@ cdef int _statements(Connection connection, list broken) except -1:
     if len(names) != len(connection.admitted):
         broken.append("connection-9: a guarded statement was admitted twice")
     for statement in connection.admitted:
-        if not statement.guarded or statement.armed < 1:
-            broken.append(f"connection-9: statement {statement.id} was admitted, but is not guarded or armed")
+        if not statement.guarded or statement.admissions < 1:
+            broken.append(f"connection-9: statement {statement.id} was admitted, but is not guarded or admissions")
     if connection.state == ConnectionState.READY and not names <= connection.writer.prepared:
         broken.append("connection-9: an admitted statement is not prepared")
     return 0

@@ -1,4 +1,4 @@
-"""The numbers of one endpoint, and the protocol wrapper that counts one request."""
+"""The metrics of one endpoint, and the protocol wrapper that counts one request. See `meter.pyx`."""
 
 from rowcall.ext.driver.request_context cimport RequestContext
 
@@ -23,7 +23,7 @@ cdef class MeteredProtocol:
     cdef readonly object inner
     cdef double began
     cdef int status
-    # A request of HEAD: the body of its response is not sent.
+    # The method is HEAD: the body of the response is not sent.
     cdef bint bodiless
     # The client has disconnected.
     cdef bint left

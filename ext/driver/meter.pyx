@@ -1,7 +1,7 @@
 """Counts requests in memory that another process reads at the same time.
 
-A row of numbers belongs to one endpoint (or one host of outgoing requests) in one worker. Adding to a number is a store
-of eight bytes, which no reader sees half done, and no other process writes to the row; so no lock is needed.
+A row of numbers belongs to one endpoint (or one host of outgoing requests) in one worker. No lock is needed: a store of
+eight bytes is atomic for readers, and no other process writes to the row.
 """
 
 cimport cython
@@ -54,7 +54,7 @@ cdef int GONE = 499
 
 
 cdef class Meter:
-    """One row of numbers. As a step, it counts its request until the last step.
+    """One row of numbers. As the first step of a request, it counts the request until its last step.
 
     memory: `len(columns)` numbers of eight bytes, aligned. gone: class of the errors which mean that the client has
     disconnected.
@@ -84,6 +84,7 @@ cdef class Meter:
         context.at_end(measured.end)
 
     cdef void observe(self, int histogram, double seconds) noexcept nogil:
+        """Add a duration to a histogram."""
         cdef double *place = self.numbers + FIRST_HISTOGRAM + histogram * HISTOGRAM
         cdef int bucket = 0
         while bucket < BUCKETS - 1 and seconds > BOUNDS[bucket]:
@@ -92,6 +93,7 @@ cdef class Meter:
         place[BUCKETS] += seconds
 
     cdef void count(self, int status) noexcept nogil:
+        """Count a response by its status."""
         cdef int place = 5 if status == GONE else status // 100 - 1
         if 0 <= place < STATUSES:
             self.numbers[place] += 1
@@ -101,16 +103,16 @@ cdef class Meter:
             self.numbers[<int>OVERLOADED] += 1
 
     cpdef add(self, str column, double amount=1.0):
-        """Add to one number of the row; not for the hot path."""
+        """Add to the number of a column; not for the hot path."""
         self.numbers[COLUMN[column]] += amount
 
     cpdef begin(self):
-        """Count the beginning of work that is no request with a context; return the moment, for `done`."""
+        """Count the beginning of work without a request context; return the moment, for `done`."""
         self.numbers[<int>IN_FLIGHT] += 1
         return now()
 
     cpdef done(self, double began, int status):
-        """Count the end of this work; status 0 means that no response was sent."""
+        """Count the end of work that `begin` has counted. status: 0: no response was sent."""
         self.numbers[<int>IN_FLIGHT] -= 1
         self.count(status or GONE)
         self.observe(DURATION, now() - began)
@@ -163,7 +165,8 @@ cdef class MeteredProtocol:
         return stream
 
     cdef int answered(self, int status, Py_ssize_t sent) except -1:
-        """Count the beginning of the response; the time until now is the waiting time."""
+        """Count the beginning of the response, and the time that its execution has waited. sent: bytes of the body, if
+        known."""
         cdef Execution request
         cdef double moment, ran
         if self.status:
@@ -177,7 +180,7 @@ cdef class MeteredProtocol:
             self.meter.observe(DURATION, now() - self.began)
             return 0
         request = self.context.execution
-        # An execution made of a cached response has never begun.
+        # The execution of a cached response has never begun.
         if request is not None and request.began > 0:
             moment = now()
             ran = request.seconds

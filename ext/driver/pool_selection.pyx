@@ -5,22 +5,23 @@ from rowcall.ext.driver.connection cimport Connection, ConnectionState
 from rowcall.ext.driver.execution cimport Execution, Statement
 
 
-# Seconds that the head of a pool's only connection may run before the connection gets no further executions.
+# Seconds for which the head of a pool's only connection may run until the connection gets no further executions.
 cdef double STALLED = 0.05
 
 
-# Seconds of an expected wait that are not worth waking another server process, if processors are scarce.
+# Expected wait in seconds up to which no other server process is woken, if processors are scarce.
 cdef double SHORT_WAIT = 0.000_5
 
 
 cdef Connection _select(list connections, int depth, double slow, bint crowded, Statement statement):
-    """Return the connection with the fewest executions in flight, fewer than `depth`, that can run it, or None.
+    """Return the connection with the fewest executions in flight that can run the statement; None: there is none.
 
-    crowded: processes wait for a processor. Then the first connection with only a short wait is taken instead: each
+    It must have fewer than `depth` executions in flight. A connection whose head has been running for more than `slow`
+    seconds is skipped, as executions behind the head wait for it. If the pool has only this connection, it is skipped
+    after STALLED seconds, or `slow` if that is longer.
+
+    crowded: processes wait for a processor. Then the first connection with only a short wait is returned instead: each
     further server process that is woken costs more processor time, on both sides, than a brief statement does.
-
-    A connection whose head has been running for more than `slow` seconds is skipped, as executions behind the head wait
-    for it. If the pool has only this connection, it is skipped after STALLED seconds, or `slow` if that is longer.
     """
     cdef Connection best = None
     cdef Connection connection
@@ -42,7 +43,7 @@ cdef Connection _select(list connections, int depth, double slow, bint crowded, 
 
 
 def try_submit(list connections not None, int depth, double slow, bint crowded, Execution execution not None):
-    """Submit an execution to a connection. Returns False if all are full, or none is ready."""
+    """Submit an execution to a connection of the pool. Return False if no connection can take it."""
     cdef Connection best = _select(connections, depth, slow, crowded, execution.statement)
     if best is None:
         return False
@@ -51,7 +52,10 @@ def try_submit(list connections not None, int depth, double slow, bint crowded, 
 
 
 def stalled(list connections not None, double seconds):
-    """Return whether the head of each ready connection has been running for more than `seconds`."""
+    """Return whether the head of each ready connection has been running for more than `seconds`.
+
+    True if no connection is ready.
+    """
     cdef Connection connection
     for entry in connections:
         connection = <Connection?>entry

@@ -1,8 +1,8 @@
 """Runs the steps of requests by callbacks.
 
-Steps run by callbacks and not as a coroutine: a request that the pipelined pool answers costs no task, no future and no
-turn of the event loop besides the two that bring in the request and the result. This module knows nothing about what
-the steps do.
+Steps run by callbacks and not as a coroutine: a request whose execution runs on a pipelined pool costs no task, no
+future, and no turn of the event loop besides the two in which request and result arrive. This module does not depend on
+the purpose of steps.
 """
 
 from rowcall.ext.base.clock cimport now
@@ -12,11 +12,12 @@ cdef object NO_VALUES = {}
 
 
 cdef class RequestContext:
-    """Data that the steps of one request share, and the position in these steps.
+    """Data that the steps of one request share, and the position in these steps. It lives as long as the request.
 
-    values: texts of the parameter segments of the path.
+    values: texts of the parameter segments of the path, by name.
     body: read once, by the first step that needs it (`service.request.body`).
-    arguments: texts for the parameters in `mask`.
+    mask: bits of the present parameters.
+    arguments: the text of each present parameter, or None. has_null: one of them is None.
     execution: the run of the routine, in flight or finished.
     comment_headers: the header lines of the comment, once the caller is authorised.
     user: the caller (`core.auth.claims.User`); None for an anonymous caller, and if no step has authenticated.
@@ -36,16 +37,16 @@ cdef class RequestContext:
         self.steps = ()
 
     cpdef follow(self, tuple steps):
-        """Continue with these steps instead of the remaining ones. Called by a step that was awaited."""
+        """Continue with these steps instead of the remaining ones. To be called by a step that returns an awaitable."""
         self.steps = steps
         self.next_step = 0
 
     cpdef skip(self, Py_ssize_t count):
-        """Skip the next `count` steps. Called by a step that has made their result, such as a cache hit."""
+        """Skip the next `count` steps. To be called by a step that has made their result, such as a cache hit."""
         self.next_step += count
 
     cpdef at_end(self, ending):
-        """Have `ending(context, error)` called when the last step is done or a step has failed."""
+        """Register `ending(context, error)`, which is called when the last step is done or a step has failed."""
         if self.endings is None:
             self.endings = []
         self.endings.append(ending)
@@ -54,10 +55,10 @@ cdef class RequestContext:
 cdef class BodyArrival:
     """A request body that is arriving: a step waits for it without a task.
 
-    future: calls back with itself once it has the bytes. reading, scopes: sets that contain this object, and the scope
-    of its request, until then. refusal(arrival, error, context): returns the error of the request if the body does not
-    arrive. unseen: announced bytes of which is only known whether they are complete. late: set by the code that watches
-    for slow bodies when it has ended this one.
+    future: resolved with the bytes. reading, scopes: sets that contain this object, and the scope of its request, until
+    then. refusal(arrival, error, context): returns the error of the request if the body does not arrive. received:
+    number of bytes that have arrived. unseen: number of announced bytes that are visible only when all have arrived.
+    late: set by the code that watches for slow bodies when it has ended this one.
     """
 
     def __init__(self, RequestContext context not None, future, set reading not None, set scopes not None, refusal,
@@ -88,10 +89,11 @@ cdef class BodyArrival:
         return 0
 
     def _arrived(self, future):
+        """Continue the request with the body, or fail it."""
         cdef RequestContext context = self.context
         self.context = None
-        # The future holds the callback to this object. They would keep each other alive, as the garbage collector does
-        # not see references inside of the future.
+        # The future refers to this object by the callback. Both would stay in memory, because the garbage collector
+        # does not see references within the future.
         self.future = None
         self.reading.discard(self)
         self.scopes.discard(context.scope)
@@ -105,19 +107,20 @@ cdef class BodyArrival:
 
 
 cdef class PendingWork:
-    """Base of other work that a step waits for without a task; subclasses know when it is done.
+    """Base of other work for which a step waits without a task. Subclasses know when the work is done.
 
-    A subclass calls `advance`, `fail` or `wait_for`, once, and not before its step has returned this object.
+    A subclass calls one of `advance`, `fail` and `wait_for`, once, and not before its step has returned this object.
     """
 
     def __init__(self, RequestContext context not None):
         self.context = context
 
     cpdef cancel(self):
-        """Stop the work, as the response is no longer needed. Subclasses implement this."""
+        """Stop the work, because the response is no longer needed. Subclasses implement this."""
         raise NotImplementedError
 
     cpdef bint done(self):
+        """Return whether the request has continued."""
         return self.context is None
 
     cdef int _begin(self, StepRunner runner) except -1:
@@ -126,6 +129,8 @@ cdef class PendingWork:
         return 0
 
     cdef RequestContext _end(self):
+        """Return the context, which continues now. Raises RuntimeError for a second call, or before the step has
+        returned."""
         cdef RequestContext context = self.context
         if context is None or self.runner is None:
             raise RuntimeError("this ends once, and not before its step has given it back")
@@ -139,17 +144,18 @@ cdef class PendingWork:
         self.runner.advance(context)
 
     cpdef fail(self, error):
+        """End the request with an error."""
         cdef RequestContext context = self._end()
         self.runner.fail(context, error)
 
     cpdef wait_for(self, awaitable):
-        """Continue with the next step after `awaitable`, which costs a task."""
+        """Continue with the next step after `awaitable`, for which a task is created."""
         cdef RequestContext context = self._end()
         self.runner.wait(context, awaitable)
 
 
 cdef class StepRunner:
-    """Runs the steps of request contexts; `active` holds those that have begun and not ended.
+    """Runs the steps of request contexts; `active` has the contexts that have begun and not ended.
 
     wait(context, awaitable): called for a step that returned an awaitable; has to call `advance` or `fail` when that is
     done.
@@ -163,14 +169,14 @@ cdef class StepRunner:
         self.active = set()
 
     cpdef start(self, RequestContext context, tuple steps):
-        """Start with the first of `steps`; the context counts as running until its last step or its failure."""
+        """Begin with the first of `steps`. The context is active until its last step or its failure."""
         self.active.add(context)
         context.steps = steps
         context.next_step = 0
         self.advance(context)
 
     cpdef advance(self, RequestContext context):
-        """Run steps until one has to wait, or until the last one."""
+        """Run steps until a step has to wait, or no step is left."""
         try:
             if self._run(context):
                 return
@@ -193,7 +199,8 @@ cdef class StepRunner:
             self.on_failure(context, error)
 
     cdef int _end(self, RequestContext context, error) except -1:
-        """Call all endings. An error of one does not stop the others; the first error is raised after the last one."""
+        """Call all endings. After an error of an ending, the others are still called; then the first error is
+        raised."""
         endings = context.endings
         context.endings = None
         broken = None
@@ -208,7 +215,7 @@ cdef class StepRunner:
         return 0
 
     cdef int _run(self, RequestContext context) except -1:
-        """Run steps. Returns 1 if a step has to wait, 0 if no step is left."""
+        """Run steps. Return 1 if a step has to wait, 0 if no step is left."""
         cdef Execution execution
         while context.next_step < len(context.steps):
             step = context.steps[context.next_step]
@@ -235,6 +242,7 @@ cdef class StepRunner:
         return 0
 
     def _resume(self, Execution execution not None):
+        """Continue the context whose execution is done or streams."""
         cdef RequestContext context = <RequestContext?>execution.owner
         execution.owner = None
         self.advance(context)

@@ -5,14 +5,14 @@ from rowcall.ext.driver.execution cimport Execution, Statement, Step
 
 
 cdef enum:
-    # libpq sends by itself once 8192 bytes are waiting: from this size on it is unknown what has been sent.
+    # libpq sends by itself when 8192 bytes are waiting: from this size on, it is unknown which bytes have been sent.
     SENT_UNASKED = 8000
 
 
 cdef class SegmentWriter:
     cdef PGconn *conn
     cdef bint named
-    # Names of the statements that are prepared once everything that was written has been run.
+    # Names of the statements that are prepared on the connection when all written segments have been run.
     cdef set prepared
     # libpq has refused a message.
     cdef bint failed
@@ -25,6 +25,6 @@ cdef class SegmentWriter:
     cdef int write_all(self, Execution execution, list statements) except -1
     cdef int command(self, Execution execution, Statement statement, list values, Step step) except -1
     cdef int sync(self) except -1
-    cdef int forget_parse(self, Execution execution) except -1
+    cdef int drop_parse(self, Execution execution) except -1
     cdef bint relied_on(self, Execution execution, Step step) except -1
     cdef int _parse(self, Execution execution, Statement statement) except -1

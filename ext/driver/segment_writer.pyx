@@ -1,7 +1,8 @@
-"""Writes segments into the buffer of libpq: the messages of an execution, and which statements they prepare.
+"""Writes segments into the buffer of libpq, and records which statements they prepare.
 
-A segment is `[Parse if new] [statements ahead] call Sync`. `ext.driver.connection` decides when one is written and
-sent, and reads its results. Half a segment cannot be taken back, so all values are checked before its first byte.
+A segment is `[Parse if new] [statements ahead] call Sync`. `ext.driver.connection` decides when a segment is written
+and sent, and reads its results. A part of a segment cannot be taken back, so all values are checked before its first
+byte is written.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -27,13 +28,13 @@ cdef enum:
 
 
 cdef class SegmentWriter:
-    """The segments of one connection."""
+    """Writes the segments of one connection. The methods set `failed` if libpq has refused a message."""
 
     def __cinit__(self):
         self.prepared = set()
 
     cdef int connect(self, PGconn *conn, bint named) noexcept:
-        """Set the connection. named: statements are prepared; otherwise each is parsed for every execution."""
+        """Set the connection. named: statements are prepared; otherwise a statement is parsed for every execution."""
         self.conn = conn
         self.named = named
         return 0
@@ -41,7 +42,7 @@ cdef class SegmentWriter:
     cdef int write(self, Execution execution) except -1:
         """Write the first segment of an execution, without its Sync."""
         _start_segment(execution)
-        # Check all values before anything is sent: half a segment would cost the connection.
+        # All values are checked before the first byte: after a part of a segment, the connection has to be closed.
         check_values(execution.statement, execution.values)
         if execution.ahead is not None:
             for statement, values in execution.ahead:
@@ -55,15 +56,16 @@ cdef class SegmentWriter:
             for statement, values in execution.ahead:
                 self.command(execution, statement, values, STEP_AHEAD)
             execution.steps_ahead = execution.step_count
-        if execution.arms is not None:
-            self._parse(execution, execution.arms)
+        if execution.guarded_to_prepare is not None:
+            self._parse(execution, execution.guarded_to_prepare)
             # The statement counts as prepared only after `admit`.
-            self.prepared.discard(execution.arms.name)
+            self.prepared.discard(execution.guarded_to_prepare.name)
         self.command(execution, execution.statement, execution.values, STEP_CALL)
         return 0
 
     cdef int write_part(self, Execution execution) except -1:
-        """Write the statements of a script up to and including the next one that ends a segment."""
+        """Write the next segment of a script, without its Sync: the statements up to and including the next `last`
+        one."""
         cdef tuple parts = execution.script.parts
         cdef Part part
         cdef int placed = execution.placed
@@ -87,8 +89,8 @@ cdef class SegmentWriter:
                 if execution.placed == 0:
                     execution.steps_ahead = execution.step_count
             self.command(execution, part.statement, execution.values, STEP_CALL)
-            # Without a flush request the server delays its results until the Sync, and the running statement of the
-            # script would be unknown.
+            # Without a flush request, the server delays results until the Sync, and the service would not know which
+            # statement of the script is running.
             if execution.unlimited and not part.last and not pq.sendFlushRequest(self.conn):
                 self.failed = True
             execution.placed += 1
@@ -102,7 +104,8 @@ cdef class SegmentWriter:
         return 0
 
     cdef int command(self, Execution execution, Statement statement, list values, Step step) except -1:
-        """Write one statement with its values, and its Parse if it is not prepared here."""
+        """Write one statement with its values, and its Parse if it is not prepared here. step: kind of the
+        statement."""
         cdef const char *few[FEW_PARAMETERS]
         cdef const char **texts = few
         cdef int few_sizes[FEW_PARAMETERS]
@@ -117,7 +120,7 @@ cdef class SegmentWriter:
             if texts == NULL:
                 raise MemoryError()
             sizes = <int *>(texts + n)
-        # Each parameter takes the length of its value and, for some, a format code.
+        # In the messages, each parameter has the length of its value and may have a format code.
         self.unsent_bytes += MESSAGE_BYTES + 6 * n
         try:
             for i in range(n):
@@ -155,6 +158,7 @@ cdef class SegmentWriter:
         return 0
 
     cdef int _parse(self, Execution execution, Statement statement) except -1:
+        """Write the Parse of a statement, which counts as prepared from now on."""
         cdef int count = 0 if statement.type_memory is None else statement.count
         self.unsent_bytes += MESSAGE_BYTES + PyBytes_GET_SIZE(statement.sql) + 4 * count
         if not pq.sendPrepare(
@@ -170,15 +174,15 @@ cdef class SegmentWriter:
         self.prepared.add(statement.name)
         return 0
 
-    cdef int forget_parse(self, Execution execution) except -1:
-        """Record that the Parse of the present step has prepared nothing."""
+    cdef int drop_parse(self, Execution execution) except -1:
+        """Record that the Parse of the present step has failed, so that its statement is not prepared."""
         if execution.parses is not None and execution.parse < len(execution.parses):
             self.prepared.discard((<Statement>execution.parses[execution.parse]).name)
             execution.parse += 1
         return 0
 
     cdef bint relied_on(self, Execution execution, Step step) except -1:
-        """Return whether the statement of the present step should be prepared here: its Parse has not failed."""
+        """Return whether the statement of the present step counts as prepared, so that its Parse has not failed."""
         if execution.script is None:
             return execution.statement.name in self.prepared
         if step == STEP_AHEAD:
@@ -191,15 +195,16 @@ cdef class SegmentWriter:
         return (<Part>execution.script.parts[execution.part]).statement.name in self.prepared
 
     cdef int sync(self) except -1:
-        """End a segment; return 0 if that failed."""
+        """End a segment; return 1, or 0 if libpq has refused it."""
         if pq.sendPipelineSync != NULL:
             return 1 if pq.sendPipelineSync(self.conn) else 0
-        # PQpipelineSync sends everything that waits.
+        # PQpipelineSync sends all waiting bytes.
         self.unsent_bytes = max(self.unsent_bytes, SENT_UNASKED)
         return 1 if pq.pipelineSync(self.conn) else 0
 
 
 cdef inline void _start_segment(Execution execution) noexcept:
+    """Reset the steps of an execution for a new segment."""
     execution.step_count = 0
     execution.step = 0
     execution.parse = 0

@@ -1,6 +1,11 @@
+"""The decoder of one chunked message body."""
+
+
 cdef class ChunkedBody:
     cdef int state
+    # Bytes of the present chunk that have not been read.
     cdef long long remaining
+    # Digits of the size and bytes of the extension read in the present line.
     cdef Py_ssize_t line_bytes
     cdef Py_ssize_t trailer_bytes
     cdef readonly bint complete

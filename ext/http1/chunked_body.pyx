@@ -1,7 +1,8 @@
 """Decodes a chunked message body (RFC 9112, 7.1).
 
-As strict as the head: sizes are hexadecimal digits, lines end with CRLF. Chunk extensions are checked and ignored,
-trailer fields are checked and dropped (RFC 9110, 6.5.1), and both are bounded, as nothing else bounds them.
+The decoder is as strict as the parser of the head: sizes are hexadecimal digits, lines end with CRLF. Chunk extensions
+are checked and ignored, trailer fields are checked and dropped (RFC 9110, 6.5.1). The length of both is limited here,
+because the limits of the head and of the body do not count them.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -30,7 +31,10 @@ cdef enum State:
 
 
 cdef class ChunkedBody:
-    """One body. `complete`: its end was read. `broken`: it is invalid, and nothing behind it can be read."""
+    """The decoder of the body of one request.
+
+    complete: the end of the body was read. broken: the body is invalid, and `decode` reads no further byte.
+    """
 
     cdef Py_ssize_t decode(self, bytes data, Py_ssize_t at, list pieces) except -1:
         """Decode from the offset `at` and append the content to `pieces`.
@@ -56,7 +60,7 @@ cdef class ChunkedBody:
         return at
 
     cdef bint _step(self, unsigned char byte) noexcept:
-        """Take one byte that is not content. False: it is wrong."""
+        """Read one byte that is not content. Returns False if the byte is invalid at this place."""
         cdef int digit
         if self.state == SIZE or self.state == SIZE_DIGITS:
             digit = _hexadecimal(byte)
@@ -70,7 +74,7 @@ cdef class ChunkedBody:
             if byte == CR:
                 self.state = SIZE_LF
                 return True
-            # "BWS" in front of an extension is allowed and not to be sent (RFC 9112, 7.1.1).
+            # White space in front of an extension is refused: senders must not generate it (RFC 9112, 7.1.1).
             self.state = EXTENSION
             return byte == 59
         if self.state == EXTENSION:
@@ -127,6 +131,7 @@ cdef inline bint _is_token(unsigned char byte) noexcept:
 
 
 cdef inline int _hexadecimal(unsigned char byte) noexcept:
+    """Return the value of a hexadecimal digit, or -1 for any other byte."""
     if 48 <= byte <= 57:
         return byte - 48
     byte |= 32

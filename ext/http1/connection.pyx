@@ -1,8 +1,8 @@
 """Connections of the HTTP/1.1 server, as protocols of uvloop's transports (RFC 9112).
 
-A request is parsed, handed to the application, answered and followed by the next one within the call that brought its
-bytes, if the application answers at once. Requests of one connection are answered one after another; what a turn has to
-send leaves in one system call.
+`data_received` parses a request, hands it to the application, sends the response and goes on with the next request of
+the same bytes, if the application responds before `handle` returns. Requests of one connection are handled one after
+another. Everything that one call of `data_received` sends leaves in one system call.
 
 The application sees a `Scope` and a `RequestProtocol`, whose methods are those of granian's RSGI protocol.
 """
@@ -36,11 +36,13 @@ cdef extern from "<sys/ioctl.h>" nogil:
 
 cdef enum:
     READ_AHEAD = 65536      # bytes behind a request that are read before it has been answered
-    DISCARD_MOST = 65536    # bytes of an unread body that are discarded, to keep the connection for the next request
-    GATHERED = 65536        # bytes up to which a body is copied behind its head, and leaves with it in one piece
+    DISCARD_MOST = 65536    # most unread bytes of a body that are discarded, so that the connection can stay open
+    GATHERED = 65536        # bytes up to which a body is copied behind its head, so that both are one piece
     PREFACE_SIZE = 24
 
+# For how long input is dropped after the last response of a connection.
 cdef double LINGER_SECONDS = 2.0
+# Time between the interim response of `check_hang_up` and the check whether the client has sent a reset.
 cdef double HANG_UP_CHECK_SECONDS = 0.02
 
 cdef bytes PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -52,12 +54,12 @@ cdef list PROBLEM = [("content-type", "application/problem+json")]
 
 
 cdef enum Phase:
-    READING_HEAD    # the next head is awaited, or a part of it is there
-    RUNNING         # a request is with the application
-    DISCARDING      # its response is complete, and the rest of its body is read and dropped
-    LINGERING       # nothing is answered any more; what arrives is dropped, so that no reset overtakes the response
-    CLOSING         # the transport closes once everything is sent
-    DETACHED        # another protocol has the transport, or it is closed
+    READING_HEAD    # the next head has not been received, or not completely
+    RUNNING         # the application handles a request
+    DISCARDING      # the response is complete; the unread rest of the body of its request is read and dropped
+    LINGERING       # the last response is complete; input is dropped, so that no reset overtakes the response
+    CLOSING         # the transport closes when everything is sent
+    DETACHED        # the transport is closed, or another protocol has taken it over
 
 
 cdef class Http1Server:
@@ -67,9 +69,11 @@ cdef class Http1Server:
     response to a request that cannot be parsed. send_file(protocol, status, headers, path, start, end): responds with a
     file. take_http2(transport, data): takes over a connection that begins with the HTTP/2 preface (RFC 9113, 3.4);
     None: the preface is refused. closed_error: exception class raised by a read of a body whose connection has ended.
-    head_limit: maximum of bytes of request line and header section; line_limit: of the request line, 0: no limit of
-    its own. idle_seconds: time limit for a head, counted from the last byte sent. unread_seconds: time for which a
-    client may leave sent bytes unread. on_closed(connection): called when a connection has ended.
+    on_closed(connection): called when a connection has ended. head_limit: maximum of bytes of request line and header
+    section; line_limit: maximum of bytes of the request line, 0 without a separate limit. body_buffer: bytes of an
+    unread body at which reading from the client pauses, at least READ_AHEAD. keep_alive: False closes each connection
+    after its first response. idle_seconds: time limit for a head, counted from the last byte sent. unread_seconds: time
+    for which a client may leave sent bytes unread.
     """
 
     cdef object handle, problem_body, send_file, take_http2, closed_error, loop, on_closed
@@ -78,7 +82,7 @@ cdef class Http1Server:
     cdef double idle_seconds, unread_seconds
     cdef readonly set connections
     cdef public bint closing
-    """Every response says `Connection: close` from now on."""
+    """If True, every response says `Connection: close`, and its connection is closed behind it."""
     cdef bint ending
 
     def __init__(self, loop, handle, problem_body, send_file, take_http2, closed_error, on_closed, *,
@@ -107,14 +111,14 @@ cdef class Http1Server:
             connection.check(moment)
 
     def end_idle(self):
-        """Close the connections that have no request; the others close behind their responses."""
+        """Close the connections that have no request now, and each other connection behind its response."""
         cdef Connection connection
         self.closing = self.ending = True
         for connection in list(self.connections):
             connection.end_if_idle()
 
     def abort(self):
-        """Close all connections at once."""
+        """Close all connections at once; data that is not sent yet is dropped."""
         cdef Connection connection
         for connection in list(self.connections):
             connection.abort()
@@ -125,16 +129,21 @@ cdef class Connection:
 
     cdef Http1Server server
     cdef readonly object transport
-    cdef str client, local
-    cdef bytes pending          # received and not parsed; None if there is nothing
-    cdef Py_ssize_t position    # of the first of these bytes
-    cdef list output            # to be sent when the turn ends
+    cdef str client, local      # addresses of the peer and of the listener, as `Scope` has them
+    cdef bytes pending          # received bytes, parsed up to `position`; None if all are parsed
+    cdef Py_ssize_t position
+    cdef list output            # bytes that `_flush` sends
     cdef RequestProtocol request
     cdef Phase phase
-    cdef bint fresh, advancing, reading_paused, writing_paused, eof, waiting_for_admission
-    cdef double last_sent, deadline
-    cdef Py_ssize_t unsent
-    cdef object writable        # future of who waits until the transport takes more
+    cdef bint fresh             # no request has been parsed: the HTTP/2 preface is possible
+    cdef bint advancing         # `_advance` is running, and sends the output when it ends
+    cdef bint reading_paused, writing_paused
+    cdef bint eof               # the client has closed its sending half
+    cdef bint waiting_for_admission
+    cdef double last_sent       # time when the client last took or was sent something, as `now()` has it
+    cdef double deadline        # time when LINGERING ends; 0: `_flush` has not sent the last response yet
+    cdef Py_ssize_t unsent      # bytes in the buffer of the transport at the last check
+    cdef object writable        # future that is done when the transport takes more; None without a waiting task
 
     def __init__(self, Http1Server server not None):
         self.server = server
@@ -155,12 +164,13 @@ cdef class Connection:
             self._pause_reading()
 
     def wait_for_admission(self):
-        """Read nothing until `admit` is called."""
+        """Read nothing from the client until `admit` is called."""
         self.waiting_for_admission = True
         if self.transport is not None:
             self._pause_reading()
 
     def admit(self):
+        """Start reading after `wait_for_admission`."""
         self.waiting_for_admission = False
         self.last_sent = now()
         self._control_reading()
@@ -177,7 +187,7 @@ cdef class Connection:
         self._advance()
 
     def eof_received(self):
-        """The client sends nothing more. It gets the responses to what it has sent (RFC 9112, 9.6)."""
+        """Go on without input: the client still gets the responses to the requests it has sent (RFC 9112, 9.6)."""
         self.eof = True
         if self.phase == RUNNING:
             self.request.end_of_input()
@@ -218,7 +228,10 @@ cdef class Connection:
     # Requests
 
     cdef int _advance(self) except -1:
-        """Go on with what was received, as far as it goes now, and send what has come of it."""
+        """Process the received bytes until more input or the response of the application is needed; send the output.
+
+        Does nothing if it is already running: the running call processes the bytes.
+        """
         if self.advancing:
             return 0
         self.advancing = True
@@ -232,7 +245,7 @@ cdef class Connection:
         return 0
 
     cdef bint _step(self) except -1:
-        """Take one step. False: nothing more can be done now."""
+        """Do what the phase demands with the received bytes. Returns False if nothing more can be done now."""
         if self.phase == READING_HEAD:
             return self.pending is not None and not self.writing_paused and self._take_head()
         if self.phase == RUNNING:
@@ -252,7 +265,10 @@ cdef class Connection:
         return False
 
     cdef bint _take_head(self) except -1:
-        """Parse the next head and have it handled. False: it is incomplete or refused, or its response takes longer."""
+        """Parse the next head and hand its request to the application.
+
+        Returns False if the head is incomplete or refused, or if the application has not completed its response yet.
+        """
         cdef RequestHead head
         cdef Scope scope
         cdef RequestProtocol request
@@ -293,7 +309,10 @@ cdef class Connection:
         return self.phase != RUNNING
 
     cdef bint _begins_http2(self) except -1:
-        """Whether the first bytes are, or may become, the preface of HTTP/2; it is handed over when it is complete."""
+        """Return whether the first bytes are the preface of HTTP/2 or the start of one.
+
+        A connection whose preface is complete is handed over to `take_http2`.
+        """
         cdef Py_ssize_t size = PyBytes_GET_SIZE(self.pending)
         if memcmp(PyBytes_AS_STRING(self.pending), PyBytes_AS_STRING(PREFACE), min(size, PREFACE_SIZE)) != 0:
             return False
@@ -308,7 +327,10 @@ cdef class Connection:
         return True
 
     cdef bint _exceeds_limits(self, RequestHead head, Py_ssize_t end) except -1:
-        """Refuse a head, complete or not, that is larger than it may be."""
+        """Refuse a head that exceeds a size limit, even an incomplete one. Returns whether the head was refused.
+
+        end: offset behind the head; 0 if the head is incomplete.
+        """
         cdef Py_ssize_t size = (end if end else PyBytes_GET_SIZE(self.pending)) - self.position
         cdef Py_ssize_t line_limit = self.server.line_limit
         if line_limit and size > line_limit and end == 0 and memchr(
@@ -322,7 +344,7 @@ cdef class Connection:
         return False
 
     cdef int _feed(self) except -1:
-        """Give the request what has been received of its body."""
+        """Pass the received bytes of the body to the request."""
         cdef RequestProtocol request = self.request
         cdef Py_ssize_t end
         if self.pending is None or request.body_complete or request.body_broken:
@@ -335,14 +357,14 @@ cdef class Connection:
         return 0
 
     cdef int _refuse(self, int status, str detail) except -1:
-        """Answer what is not a request, and end the connection: nothing says where the next request begins."""
+        """Respond to an invalid head, and end the connection, because the start of the next request is unknown."""
         body = self.server.problem_body(status, detail)
         self.output.append(response_message(status, PROBLEM, WITH_LENGTH, len(body), CLOSE, body))
         self._linger()
         return 0
 
     cdef int respond(self, bytes message, bytes body) except -1:
-        """Queue a message of the present response. body: what follows it, or None."""
+        """Queue the bytes of the present response. body: bytes that follow `message`, or None."""
         self.output.append(message)
         if body is not None:
             self.output.append(body)
@@ -350,7 +372,10 @@ cdef class Connection:
         return 0
 
     cdef int complete(self, bint close) except -1:
-        """The present response has been written; go on with the next request or end the connection."""
+        """Go on with the next request after a complete response, or end the connection.
+
+        close: the response has announced that the connection ends.
+        """
         cdef RequestProtocol request = self.request
         if self.pending is not None and self.position >= PyBytes_GET_SIZE(self.pending):
             self.pending = None
@@ -370,6 +395,7 @@ cdef class Connection:
         return 0
 
     cdef int _flush(self) except -1:
+        """Send the output, and close the transport (CLOSING) or its sending half (LINGERING) behind it."""
         if self.output:
             output = self.output
             self.output = []
@@ -386,13 +412,13 @@ cdef class Connection:
         return 0
 
     cdef int send_now(self) except -1:
-        """Send what is queued, unless the turn is about to do that."""
+        """Send the output, unless the running `_advance` does so when it ends."""
         if not self.advancing:
             self._flush()
         return 0
 
     cdef bint has_more(self) noexcept:
-        """Whether bytes behind the present request have been received."""
+        """Return whether bytes behind the present request have been received."""
         return self.pending is not None and self.position < PyBytes_GET_SIZE(self.pending)
 
     # Reading ahead
@@ -421,6 +447,7 @@ cdef class Connection:
     # The end
 
     cdef int _linger(self) except -1:
+        """Begin LINGERING; `_flush` then sends the output and closes the sending half of the connection."""
         self.phase = LINGERING
         self.pending = None
         self.request = None
@@ -435,7 +462,7 @@ cdef class Connection:
         return 0
 
     cdef int abort(self) except -1:
-        """Close the connection at once; what is not sent is dropped."""
+        """Close the connection at once; data that is not sent yet is dropped."""
         if self.transport is not None and self.phase != DETACHED:
             self.phase = CLOSING
             self.output = []
@@ -448,7 +475,10 @@ cdef class Connection:
         return 0
 
     cdef int check(self, double moment) except -1:
-        """Close the connection if its time is over."""
+        """Close the connection if a time limit has passed; look for a client that has left during a request.
+
+        moment: the present time, as `now()` has it.
+        """
         cdef Py_ssize_t unsent
         if self.transport is None or self.phase == DETACHED:
             return 0
@@ -475,16 +505,20 @@ cdef class Connection:
         return 0
 
     cdef bint _is_unread(self) except -1:
-        """Whether the client has not taken everything that was sent. False if the system does not report it."""
+        """Return whether the client has not received all sent bytes; False if the system does not report that."""
         cdef int bytes_left = 0
         return ioctl(self.descriptor(), TIOCOUTQ, &bytes_left) == 0 and bytes_left > 0
 
     cdef int descriptor(self) except -2:
+        """Return the file descriptor of the connection; -1 if the transport has no socket."""
         connection = self.transport.get_extra_info("socket")
         return -1 if connection is None else connection.fileno()
 
     cdef bint hung_up(self) except -1:
-        """Whether both directions have ended: a client that has only closed its sending half is still there."""
+        """Return whether both directions of the connection have ended.
+
+        A client that has only closed its sending half still reads, so the result is False.
+        """
         cdef pollfd descriptor
         descriptor.fd = self.descriptor()
         descriptor.events = 0
@@ -495,26 +529,34 @@ cdef class Connection:
 cdef class RequestProtocol:
     """One request on its connection: its body, and the response to it.
 
-    Each `response_*` method raises `InvalidResponseError` for the first invalid response of a request; if the response
-    sent instead is invalid too, a plain 500 takes its place. A response to a client that has left goes nowhere.
+    Each `response_*` method sends a complete response, except `response_stream`. The first invalid response of a
+    request raises `InvalidResponseError`, and the caller may then send another response; if that is invalid too, the
+    client gets a plain 500. A `response_*` method sends nothing if the client has left or a response has begun.
     """
 
     cdef Connection connection      # None once the response is complete or the connection has ended
     cdef Http1Server server
     cdef RequestHead head
     cdef ChunkedBody chunks         # None for a body with a length
-    cdef list pieces                # of the body, received and not read
-    cdef long long remaining
-    cdef Py_ssize_t waiting_bytes   # in `pieces`
-    cdef bint body_complete, body_broken, input_ended, whole, begun, rejected, continued, probed
-    cdef object reader              # future of who waits for the next piece, or for the whole body
-    cdef list watchers              # futures of those who wait for the client to leave
+    cdef list pieces                # parts of the body that were received, but not read by the application
+    cdef long long remaining        # bytes of a body with a length that have not been received
+    cdef Py_ssize_t waiting_bytes   # number of bytes in `pieces`
+    cdef bint body_complete         # the whole body has been received
+    cdef bint body_broken           # the chunked body is invalid
+    cdef bint input_ended           # the rest of an incomplete body will never arrive
+    cdef bint whole                 # the application reads the whole body at once
+    cdef bint begun                 # the first bytes of the response have been queued
+    cdef bint rejected              # an invalid response has raised its error
+    cdef bint continued             # the client has been asked for its body, by a response 100
+    cdef bint probed                # `check_hang_up` has sent its interim response
+    cdef object reader              # future of the read that waits for a piece or for the whole body; None without one
+    cdef list watchers              # futures of `client_disconnect`, or None
     cdef StreamWriter stream
 
     # The body of the request
 
     cdef Py_ssize_t take(self, bytes data, Py_ssize_t at, Py_ssize_t end) except -1:
-        """Take what belongs to the body from `data`. Returns the offset of what does not."""
+        """Read the bytes of the body in `data[at:end]`. Returns the offset of the first byte that was not read."""
         cdef Py_ssize_t size, count = len(self.pieces)
         if self.chunks is None:
             size = end - at if end - at < self.remaining else <Py_ssize_t>self.remaining
@@ -532,10 +574,11 @@ cdef class RequestProtocol:
         return at
 
     cdef bint is_ahead(self) noexcept:
-        """Whether more of the body has been received than is read."""
+        """Return whether reading from the client should pause, because enough unread bytes of the body wait."""
         return not self.body_complete and not self.whole and self.waiting_bytes >= self.server.body_buffer
 
     cdef int _wake_reader(self) except -1:
+        """Complete the waiting read, if it can be completed now."""
         reader = self.reader
         if reader is None or (self.whole and not (self.body_complete or self.body_broken or self.input_ended)):
             return 0
@@ -547,7 +590,7 @@ cdef class RequestProtocol:
         return 0
 
     cdef int _resolve(self, reader) except -1:
-        """Give the reader what there is: the whole body, the next piece, its end, or that the body is incomplete."""
+        """Complete the future of a read with the whole body, the next piece, the end of the body or `closed_error`."""
         if self.whole:
             if not self.body_complete:
                 reader.set_exception(self.server.closed_error("the body is incomplete"))
@@ -563,7 +606,7 @@ cdef class RequestProtocol:
             if self.connection is not None and self.connection.reading_paused:
                 self.connection._control_reading()
         elif self.body_broken:
-            # As granian has it: there is no end of empty pieces behind a mistake.
+            # Like granian: a broken body ends with empty pieces, without StopAsyncIteration.
             reader.set_result(b"")
         elif self.body_complete:
             reader.set_exception(StopAsyncIteration())
@@ -572,6 +615,7 @@ cdef class RequestProtocol:
         return 0
 
     cdef object _read(self):
+        """Return a future of the next piece, or of the whole body if `whole` is set."""
         reader = self.server.loop.create_future()
         if self.pieces and not self.whole or self.body_complete or self.body_broken or self.input_ended:
             self._resolve(reader)
@@ -581,7 +625,7 @@ cdef class RequestProtocol:
         return reader
 
     cdef int _say_continue(self) except -1:
-        """Ask the client for the body that it is holding back (RFC 9110, 10.1.1)."""
+        """Send the response 100 to a client that sends its body only after it (RFC 9110, 10.1.1)."""
         if self.head.expects_continue and not self.continued and not self.begun and self.connection is not None:
             self.continued = True
             if not self.waiting_bytes:
@@ -590,7 +634,7 @@ cdef class RequestProtocol:
         return 0
 
     def __call__(self):
-        """The whole body, as a future."""
+        """Return a future of the whole body, in bytes. It raises `closed_error` if the body stays incomplete."""
         self.whole = True
         future = self._read()
         if self.connection is not None and self.connection.reading_paused:
@@ -601,13 +645,14 @@ cdef class RequestProtocol:
         return self
 
     def __anext__(self):
+        """Return a future of the next part of the body; it raises `closed_error` if the connection ends before."""
         self.whole = False
         if not self.pieces and self.body_complete:
             raise StopAsyncIteration
         return self._read()
 
     cdef int end_of_input(self) except -1:
-        """The client has closed its sending half."""
+        """Note that the client has closed its sending half, and wake the tasks that wait for more input."""
         self.input_ended = not self.body_complete
         self._wake_reader()
         if self.watchers:
@@ -617,7 +662,10 @@ cdef class RequestProtocol:
     # The client
 
     def client_disconnect(self):
-        """A future that is done when the client leaves before the response is complete."""
+        """Return a future that is done when the client leaves before the response is complete.
+
+        Called after that, or when the connection has ended during a response, it returns a future that is never done.
+        """
         future = self.server.loop.create_future()
         if self.connection is None:
             if not self.begun:
@@ -631,7 +679,7 @@ cdef class RequestProtocol:
         return future
 
     cdef int check_hang_up(self) except -1:
-        """Find out whether a client that has closed its sending half still reads.
+        """Check whether a client that has closed its sending half still reads, and wake the watchers if it does not.
 
         Over TCP, a full close looks like a half-close until the server sends something: then the client's system
         answers with a reset. A client that waits for its response ignores an interim response (RFC 9110, 15.2).
@@ -665,7 +713,7 @@ cdef class RequestProtocol:
         return 0
 
     cdef int disconnected(self) except -1:
-        """The connection has ended."""
+        """Note that the connection has ended, and wake all waiting tasks."""
         self.connection = None
         self.input_ended = not self.body_complete
         self._wake_reader()
@@ -675,7 +723,10 @@ cdef class RequestProtocol:
     # The response
 
     cdef int _check(self, status, headers, Py_ssize_t length) except -1:
-        """Returns 1 if the response may be sent, 0 if a plain 500 was sent in its place."""
+        """Return 1 if the response may be sent, 0 if a plain 500 was sent instead.
+
+        Raises `InvalidResponseError` for the first invalid response. length: bytes of the body, -1 if unknown.
+        """
         problem = response_problem(status, headers, length)
         if problem is None:
             return 1
@@ -689,14 +740,14 @@ cdef class RequestProtocol:
         return self.connection is not None and not self.begun
 
     cdef bint _has_no_body(self, int status) noexcept:
-        """RFC 9110, 6.4.1."""
+        """Return whether a response has no body because of its status or the method HEAD (RFC 9110, 6.4.1)."""
         return status == 204 or status == 304 or self._is_head()
 
     cdef bint _is_head(self) noexcept:
         return self.head.method_length == 4 and memcmp(self.head.text + self.head.method, b"HEAD", 4) == 0
 
     cdef bint _closes(self, headers) except -1:
-        """Whether the connection ends with this response."""
+        """Return whether the connection ends with this response."""
         if not self.head.keep_alive or not self.server.keep_alive or self.server.closing:
             return True
         if self.connection.eof and not self.connection.has_more():
@@ -709,11 +760,11 @@ cdef class RequestProtocol:
         return says_close(headers)
 
     cdef int _respond(self, int status, headers, bytes body) except -1:
-        """Send a complete response. body: None for a response that is said to have none."""
+        """Send a complete response. body: None for a response of `response_empty`."""
         cdef bint close = self._closes(headers)
         cdef bint bodiless = self._has_no_body(status)
         cdef Py_ssize_t size = 0 if body is None else PyBytes_GET_SIZE(body)
-        # The response to HEAD says what GET would have sent (RFC 9110, 9.3.2).
+        # The response to HEAD has the headers of the response to GET, also Content-Length (RFC 9110, 9.3.2).
         cdef Framing framing = NO_BODY if bodiless and (body is None or not self._is_head()) else WITH_LENGTH
         cdef Persistence persistence = CLOSE if close else IMPLIED if self.head.minor_version else KEEP_ALIVE
         cdef bint gathered = size <= GATHERED
@@ -739,7 +790,7 @@ cdef class RequestProtocol:
         self.response_bytes(status, headers, (<str?>body).encode())
 
     def fail(self):
-        """Send a plain 500."""
+        """Send a plain 500, unless a response has begun or the client has left."""
         if self._may_answer():
             self._respond(500, INTERNAL_ERROR, INTERNAL_ERROR_BODY)
 
@@ -756,13 +807,19 @@ cdef class RequestProtocol:
             self.server.send_file(self, status, headers, file, start, end)
 
     def prepare_stream(self):
-        """A writer for a response that is sent in parts. `response_file` with the writer's name begins the response."""
+        """Return a writer for a response that is sent in parts.
+
+        The response begins when `response_file` is called with the name of the writer as its file.
+        """
         self.stream = StreamWriter.__new__(StreamWriter)
         self.stream.request = self
         return self.stream
 
     def response_stream(self, status, headers):
-        """Begin a response that is sent in parts, without a known length."""
+        """Begin a response that is sent in parts, and return the writer of its body.
+
+        Raises `InvalidResponseError` for every invalid response.
+        """
         self.prepare_stream()
         if self._may_answer():
             problem = response_problem(status, headers, -1)
@@ -799,24 +856,29 @@ cdef class RequestProtocol:
 
 
 cdef class StreamWriter:
-    """The body of a response that is sent in parts."""
+    """The writer of the body of one response that is sent in parts."""
 
     name = "/dev/fd/response"
-    """Stands for the body where `response_file` takes the path of a file."""
+    """Passed to `response_file` instead of the path of a file, begins the response of the writer."""
 
     cdef RequestProtocol request
-    cdef Connection connection      # None before the response has begun and behind its end
-    cdef long long remaining        # bytes that the header Content-Length promises; -1: it is not there
-    cdef bint chunked, bodiless, close_behind
+    cdef Connection connection      # None before the response has begun and after it has ended
+    cdef long long remaining        # bytes of the stated Content-Length that are still to be sent; -1 without it
+    cdef bint chunked
+    cdef bint bodiless              # the parts are dropped, because the response has no body
+    cdef bint close_behind          # the connection ends with this response
 
     @property
     def open(self):
-        """Whether something can still be sent."""
+        """True while parts of the body can be sent."""
         return self.connection is not None and self.connection.phase == RUNNING \
             and not self.connection.transport.is_closing()
 
     def send_bytes(self, data):
-        """Send one part. False: the client has left."""
+        """Send one part. Returns False if the client has left or the response is not open.
+
+        Raises ValueError if the body becomes longer than its Content-Length.
+        """
         if not self.open:
             return False
         if not data or self.bodiless:
@@ -834,11 +896,11 @@ cdef class StreamWriter:
         return True
 
     def full(self):
-        """Whether the transport holds so much that nothing more should be sent."""
+        """Return whether the buffer of the transport is full, so that the sender should wait for `room`."""
         return self.open and self.connection.writing_paused
 
     def room(self):
-        """A future that is done when the transport takes more, or the connection has ended."""
+        """Return a future that is done when the transport takes more, or the connection has ended."""
         if not self.full():
             future = self.request.server.loop.create_future()
             future.set_result(None)
@@ -848,7 +910,10 @@ cdef class StreamWriter:
         return self.connection.writable
 
     def hung_up(self):
-        """Whether a client that sends nothing more seems to have left."""
+        """Return whether the response cannot be sent any more or the client has closed its sending half.
+
+        In the latter case the client may still read.
+        """
         return not self.open or self.connection.eof
 
     def close(self):
@@ -857,23 +922,24 @@ cdef class StreamWriter:
         if connection is None:
             return
         if not self.open:
-            self._leave()
+            self._detach()
         elif self.remaining > 0 and not self.bodiless:
             self.abort()
         else:
             if self.chunked and not self.bodiless:
                 connection.output.append(b"0\r\n\r\n")
-            self._leave()
+            self._detach()
             connection.complete(self.close_behind)
 
     def abort(self):
-        """End an incomplete body with the connection, which a client cannot take for the end."""
+        """Abort the connection, so that the client recognizes the body as incomplete."""
         cdef Connection connection = self.connection
         if connection is not None:
-            self._leave()
+            self._detach()
             connection.abort()
 
-    cdef int _leave(self) except -1:
+    cdef int _detach(self) except -1:
+        """Separate the writer and its request from the connection, which may go on with the next request."""
         self.connection = None
         self.request.connection = None
         self.request.watchers = None
@@ -882,6 +948,6 @@ cdef class StreamWriter:
 
 
 cdef str _address(tuple address):
-    """`host:port`, with an address of IPv6 in brackets."""
+    """Return `host:port` for an address of a socket, with an address of IPv6 in brackets."""
     host = address[0]
     return f"[{host}]:{address[1]}" if ":" in host else f"{host}:{address[1]}"

@@ -5,7 +5,7 @@ cdef enum:
 
 
 cpdef enum HeadError:
-    """Why a head is refused; `ERRORS` has the status and the words for each."""
+    """Why a head is refused. `ERRORS` maps each reason to the status and the detail of the response."""
     INVALID_REQUEST_LINE = 1
     INVALID_TARGET
     INVALID_VERSION
@@ -22,6 +22,7 @@ cpdef enum HeadError:
     UNSUPPORTED_METHOD
 
 
+# A header line, as offsets into the received bytes, and lengths.
 cdef struct Field:
     Py_ssize_t name
     Py_ssize_t name_length
@@ -30,26 +31,30 @@ cdef struct Field:
 
 
 cdef class RequestHead:
-    # The bytes that all offsets refer to; they may hold more than the head.
+    # The received bytes, to which all offsets refer. The head need not be at their start, and bytes may follow it.
     cdef bytes data
+    # The address of `data`.
     cdef const unsigned char *text
     cdef Py_ssize_t method, method_length
     cdef Py_ssize_t target, target_length
-    # Of the target in absolute form; length 0: the target has no authority.
+    # Length 0: the target has no authority, because it is not in absolute form.
     cdef Py_ssize_t authority, authority_length
     cdef Py_ssize_t path, path_length
     cdef Py_ssize_t query, query_length
     cdef int minor_version
     cdef Py_ssize_t field_count
     cdef Field fields[MAX_FIELDS]
-    # Bytes of the body; 0 without a body, -1 for a chunked one.
+    # Bytes of the body; 0 without a body, -1 for a chunked body.
     cdef long long content_length
     cdef bint has_content_length
+    # The client accepts that the connection stays open after the response.
     cdef bint keep_alive
+    # The client sends the body only after the response 100.
     cdef bint expects_continue
 
     cdef Py_ssize_t parse(self, bytes data, Py_ssize_t start)
     cdef Py_ssize_t find(self, const unsigned char *name, Py_ssize_t length, Py_ssize_t after) noexcept
+    # Returns the value of the field at `index`, which must be ASCII (`is_text`).
     cdef str value(self, Py_ssize_t index)
     cdef bint is_text(self, Py_ssize_t index) noexcept
     cdef Py_ssize_t _parse(self, Py_ssize_t start, Py_ssize_t end) noexcept

@@ -1,9 +1,9 @@
 """Parses the head of an HTTP/1.1 request: request line and header section (RFC 9112, 2 to 6).
 
 The parser is strict. A line ends with CRLF, a field name is followed directly by its colon, a field value contains no
-control character, and exactly one field determines the length of the body. Everything else is refused, because a proxy
-in front could read it differently (RFC 9112, 11.2). A field is stored as four offsets; its Python objects are created
-when it is read.
+control character, and at most one field determines the length of the body. Everything else is refused, because a proxy
+in front of the service could read it differently (RFC 9112, 11.2). A field is stored as two offsets and two lengths;
+Python objects for its name and value are created only when a step reads the field.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -33,7 +33,7 @@ ERRORS = {
     HeadError.UNKNOWN_EXPECTATION: (417, "no other expectation than '100-continue' can be met"),
     HeadError.UNSUPPORTED_METHOD: (501, "the method CONNECT is for proxies, and this is none"),
 }
-"""Status and detail of the response to a head that is refused, by error."""
+"""For each error: status and detail of the response to the refused head."""
 
 cdef enum:
     IS_TOKEN = 1
@@ -55,7 +55,7 @@ for _code in range(256):
 
 
 cdef class RequestHead:
-    """One parsed head. Attributes that Python code reads are those of `ext.http1.scope`."""
+    """The parsed head of one request. Python code reads it through the classes of `ext.http1.scope`."""
 
     cdef Py_ssize_t parse(self, bytes data, Py_ssize_t start):
         """Parse the head that begins at `start`.
@@ -101,7 +101,7 @@ cdef class RequestHead:
         return at if error == 0 else -error
 
     cdef Py_ssize_t _parse_line(self, Py_ssize_t at, Py_ssize_t end) noexcept:
-        """The request line; returns as `parse` does."""
+        """Parse the request line at `at`. Returns what `parse` returns, with the offset behind this line."""
         cdef const unsigned char *text = self.text
         self.method = at
         while at < end and KINDS[text[at]] & IS_TOKEN:
@@ -138,7 +138,10 @@ cdef class RequestHead:
         return at + 10 if self._split_target() else -INVALID_TARGET
 
     cdef Py_ssize_t _invalid_start_of_version(self, Py_ssize_t at, Py_ssize_t end) noexcept:
-        """0 if the bytes can become a version, an error otherwise: a client that waits is answered at once."""
+        """Return 0 if the last bytes can be the start of a version, the negative of a `HeadError` otherwise.
+
+        So a client that sends an invalid line and waits gets its response at once.
+        """
         cdef const unsigned char *text = self.text
         cdef const unsigned char *known = b"HTTP/1.1\r\n"
         cdef Py_ssize_t place
@@ -153,7 +156,7 @@ cdef class RequestHead:
     cdef bint _split_target(self) noexcept:
         """Find authority, path and query in the target (RFC 9112, 3.2).
 
-        False: the target has neither origin-form, absolute-form nor asterisk-form.
+        Returns False if the target is in neither origin-form, absolute-form nor asterisk-form.
         """
         cdef const unsigned char *text = self.text
         cdef Py_ssize_t at = self.target
@@ -188,7 +191,7 @@ cdef class RequestHead:
         return True
 
     cdef Py_ssize_t _parse_field(self, Py_ssize_t at, Py_ssize_t end) noexcept:
-        """One header line; returns as `parse` does."""
+        """Parse the header line at `at`. Returns what `parse` returns, with the offset behind this line."""
         cdef const unsigned char *text = self.text
         cdef Field *field
         if self.field_count == MAX_FIELDS:
@@ -221,7 +224,10 @@ cdef class RequestHead:
         return at + 2
 
     cdef Py_ssize_t _interpret(self) noexcept:
-        """Read the fields that say how the message is framed and the connection goes on. Returns 0 or an error."""
+        """Check the fields that the server itself obeys, and set the attributes that depend on them.
+
+        These fields are Host, Expect, Connection, Content-Length and Transfer-Encoding. Returns 0 or a `HeadError`.
+        """
         cdef const unsigned char *text = self.text
         cdef Py_ssize_t index, error
         cdef Py_ssize_t transfer_encodings = 0, hosts = 0
@@ -264,7 +270,7 @@ cdef class RequestHead:
         return 0
 
     cdef Py_ssize_t find(self, const unsigned char *name, Py_ssize_t length, Py_ssize_t after) noexcept:
-        """The index of the next field of a name in lower case behind the index `after`; -1: there is none."""
+        """Return the index of the next field called `name` (lower case) behind the index `after`, or -1."""
         cdef Py_ssize_t index
         for index in range(after + 1, self.field_count):
             if self.fields[index].name_length == length and _is_lowered(
@@ -273,7 +279,7 @@ cdef class RequestHead:
         return -1
 
     cdef bint is_text(self, Py_ssize_t index) noexcept:
-        """Whether the value of a field is ASCII. Others are as good as absent: nothing says how they are encoded
+        """Return whether the value of a field is ASCII. Other values are not read: their encoding is unknown
         (RFC 9110, 5.5)."""
         cdef const unsigned char *value = self.text + self.fields[index].value
         cdef Py_ssize_t place
@@ -296,7 +302,7 @@ cdef inline bint _is(const unsigned char *text, const unsigned char *expected, P
 
 
 cdef inline bint _is_lowered(const unsigned char *text, const unsigned char *lowered, Py_ssize_t length) noexcept nogil:
-    """Whether a text is the expected one in any case."""
+    """Return whether `text`, in any case, equals `lowered`."""
     cdef Py_ssize_t place
     cdef unsigned char byte
     for place in range(length):
@@ -309,7 +315,7 @@ cdef inline bint _is_lowered(const unsigned char *text, const unsigned char *low
 
 
 cdef bint _is_utf8(const unsigned char *text, Py_ssize_t length) noexcept nogil:
-    """Whether the text is UTF-8 (RFC 3629), without overlong forms and surrogates."""
+    """Return whether the text is UTF-8 (RFC 3629), without overlong forms and surrogates."""
     cdef Py_ssize_t place = 0, more
     cdef unsigned char first, second
     while place < length:
@@ -337,7 +343,8 @@ cdef inline bint _is_hexadecimal(unsigned char byte) noexcept nogil:
 
 
 cdef bint _is_host(const unsigned char *text, Py_ssize_t length) noexcept nogil:
-    """Whether the text can be `uri-host [":" port]` of an http URI, whose host is never empty (RFC 9110, 4.2.1)."""
+    """Return whether the text has the form `uri-host [":" port]` of an http URI, with a host that is not empty
+    (RFC 9110, 4.2.1)."""
     cdef Py_ssize_t place = 0
     if length == 0 or text[0] == COLON:
         return False
@@ -373,7 +380,7 @@ cdef bint _is_host(const unsigned char *text, Py_ssize_t length) noexcept nogil:
 
 
 cdef long long _number(const unsigned char *text, Py_ssize_t length) noexcept nogil:
-    """A decimal number of at most 18 significant digits; -1 for everything else."""
+    """Return the value of a decimal number of at most 18 significant digits; -1 for any other text."""
     cdef long long number = 0
     cdef Py_ssize_t place, digits = 0
     if length == 0:
@@ -390,7 +397,7 @@ cdef long long _number(const unsigned char *text, Py_ssize_t length) noexcept no
 
 
 cdef Py_ssize_t _transfer_encoding_error(const unsigned char *text, Py_ssize_t length) noexcept nogil:
-    """0 for `chunked` alone, the only coding that is supported (RFC 9112, 6.1 and 7)."""
+    """Return 0 for `chunked` alone, the only supported coding (RFC 9112, 6.1 and 7), and a `HeadError` otherwise."""
     cdef Py_ssize_t last
     if length == 7 and _is_lowered(text, b"chunked", 7):
         return 0
@@ -406,7 +413,8 @@ cdef Py_ssize_t _transfer_encoding_error(const unsigned char *text, Py_ssize_t l
 
 cdef bint _has_token(const unsigned char *text, Py_ssize_t length, const unsigned char *token,
                      Py_ssize_t token_length) noexcept nogil:
-    """Whether a list (RFC 9110, 5.6.1) has a token, given in lower case."""
+    """Return whether a comma-separated list (RFC 9110, 5.6.1) contains, in any case, `token`, which is in lower case.
+    """
     cdef Py_ssize_t at = 0, start, end
     while at < length:
         while at < length and (text[at] == SP or text[at] == TAB or text[at] == 44):

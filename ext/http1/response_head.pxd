@@ -1,17 +1,23 @@
+"""Writes the head of an HTTP/1.1 response."""
+
+
+# How the client finds the end of the body.
 cdef enum Framing:
-    NO_BODY         # HEAD, 204, 304: what the response says of a length is about no body of its own
+    NO_BODY         # HEAD, 204, 304: there is no body; a Content-Length of the application is sent, but not with 204
     WITH_LENGTH
     CHUNKED
-    UNTIL_CLOSE     # HTTP/1.0, which knows no chunks
+    UNTIL_CLOSE     # the end of the connection: for HTTP/1.0, which knows no chunks
 
+# What the header Connection says.
 cdef enum Persistence:
-    IMPLIED         # nothing is said: the default of the version
+    IMPLIED         # the header is omitted: the default of the HTTP version holds
     CLOSE
     KEEP_ALIVE
 
-# The head of a response, and `body` behind it if it is not None.
+# Returns the head of a response, followed by `body` if that is not None. length: bytes of the body, used WITH_LENGTH.
 cdef bytes response_message(int status, headers, Framing framing, long long length, Persistence persistence, bytes body)
 
-# What the application's headers say: whether the connection is to be closed, and the length of the body or -1.
+# Returns whether the application's headers contain `Connection: close`.
 cdef bint says_close(headers) except -1
+# Returns the Content-Length of the application's headers; -1 without that header.
 cdef long long stated_length(headers) except -2

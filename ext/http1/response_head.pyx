@@ -1,7 +1,8 @@
 """Writes the head of an HTTP/1.1 response (RFC 9112, 4 and 6).
 
-Framing and persistence of a connection are the server's business alone: fields of the application about them are read
-(`says_close`, `stated_length`) and not copied.
+The server alone decides how a body is framed and whether the connection stays open. Therefore headers of the
+application about that are read (`says_close`, `stated_length`), but not copied into the response. The exception is the
+Content-Length of a response without a body.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -33,14 +34,14 @@ cdef time_t DATE_OF = 0
 
 cdef enum FieldKind:
     ORDINARY
-    DROPPED     # written by the server, or not at all
+    DROPPED     # not copied: the server writes this header itself if the response needs it
     LENGTH
     DATE
     SERVER
 
 
 cdef const char *_date_line() noexcept:
-    """`date: …` with its line end; made once a second."""
+    """Return the line `date: …` with its line end, as text that is valid until the next call."""
     global DATE_OF
     cdef time_t now = time(NULL)
     cdef tm parts
@@ -77,7 +78,7 @@ cdef bytes response_message(
         name = PyUnicode_AsUTF8AndSize((<tuple>pair)[0], &name_size)
         kind = _kind(name, name_size)
         if kind == DROPPED and persistence == IMPLIED and name_size == 10 and _asks_to_keep(pair):
-            persistence = KEEP_ALIVE  # the connection stays anyway; a response may say so
+            persistence = KEEP_ALIVE  # the connection stays open anyway, so the header of the application is true
         if kind == DROPPED or (kind == LENGTH and (framing != NO_BODY or status == 204)):
             continue
         dated = dated or kind == DATE
@@ -144,7 +145,7 @@ cdef FieldKind _kind(const char *name, Py_ssize_t size) noexcept:
 
 
 cdef inline bint _is(const char *text, const char *lowered, Py_ssize_t size) noexcept:
-    """Whether letters and hyphens are these, in any case."""
+    """Return whether `text`, in any case, equals `lowered`, which consists of lower-case letters and hyphens."""
     cdef Py_ssize_t place
     for place in range(size):
         if (text[place] | 32) != lowered[place]:

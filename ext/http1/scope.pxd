@@ -1,9 +1,12 @@
+"""What the steps of a request see of its head."""
+
 from rowcall.ext.http1.request_head cimport RequestHead
 
 
 cdef class Headers:
     cdef RequestHead head
 
+    # Returns the first ASCII value of the header `name` (lower case); None if there is none.
     cdef object first(self, str name)
     cdef str _name(self, Py_ssize_t index)
 
@@ -11,6 +14,7 @@ cdef class Headers:
 cdef class Scope:
     cdef RequestHead head
     cdef readonly str client, server
+    # Each of these is None until it is asked for.
     cdef str _method
     cdef str _path
     cdef str _query

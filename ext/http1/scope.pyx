@@ -16,8 +16,10 @@ cdef dict METHODS = {text.encode(): text for text in ("GET", "POST", "PUT", "PAT
 
 @cython.freelist(64)
 cdef class Headers:
-    """The header section, with names in lower case. A header whose value is not ASCII has no value, but is contained:
-    a step that refuses it has to see it.
+    """The headers of one request. Every method takes and returns names in lower case.
+
+    A header whose value is not ASCII is omitted by every method but `decoded_items` and `in`, because a step that
+    refuses such a header has to see that it exists.
     """
 
     cdef object first(self, str name):
@@ -31,12 +33,12 @@ cdef class Headers:
                 return self.head.value(index)
 
     def get(self, str name not None, default=None):
-        """The first value of a header; `default` without one."""
+        """Return the first value of a header, or `default` if the header is missing."""
         value = self.first(name)
         return default if value is None else value
 
     def get_all(self, str name not None):
-        """All values of a header, in the order in which they came."""
+        """Return all values of a header in the order in which they were sent; an empty list without the header."""
         cdef Py_ssize_t size = 0, index = -1
         cdef const unsigned char *text = <const unsigned char *>PyUnicode_AsUTF8AndSize(name, &size)
         values = []
@@ -48,6 +50,7 @@ cdef class Headers:
                 values.append(self.head.value(index))
 
     def items(self):
+        """Return all pairs of name and value in the order in which they were sent."""
         cdef Py_ssize_t index
         return [
             (self._name(index), self.head.value(index))
@@ -56,7 +59,10 @@ cdef class Headers:
         ]
 
     def decoded_items(self):
-        """All headers, with values as UTF-8; bytes that are no UTF-8 become U+FFFD. granian's headers lack this."""
+        """Return all pairs, also those that are not ASCII, with values read as UTF-8; invalid bytes become U+FFFD.
+
+        The headers of granian do not have this method.
+        """
         cdef Py_ssize_t index
         return [
             (self._name(index), PyUnicode_DecodeUTF8(
@@ -122,7 +128,7 @@ cdef class Headers:
         return result[:place + 1]
 
     def keys(self):
-        """The names, each once."""
+        """Return the names, each once."""
         return list(dict.fromkeys(name for name, _ in self.items()))
 
     def values(self):
@@ -155,7 +161,8 @@ cdef class Headers:
 cdef class Scope:
     """The head of one request and the addresses of its connection.
 
-    client: `host:port`, empty over a Unix socket. server: `host:port`, or the path of the Unix socket.
+    client: address of the peer as `host:port`, empty over a Unix socket. server: address of the listener as
+    `host:port`, or the path of the Unix socket.
     """
 
     proto = "http"
@@ -177,14 +184,14 @@ cdef class Scope:
 
     @property
     def path(self):
-        """Percent-decoded; bytes that are no UTF-8 become U+FFFD. `/` for a target in absolute form without a path."""
+        """The path, percent-decoded: bytes that are no UTF-8 become U+FFFD, and an empty path becomes `/`."""
         if self._path is None:
             self._path = _decoded(self.head.text + self.head.path, self.head.path_length)
         return self._path
 
     @property
     def query_string(self):
-        """As it was sent, without the question mark."""
+        """The query as it was sent (not percent-decoded), without the question mark; empty without a query."""
         if self._query is None:
             self._query = PyUnicode_DecodeUTF8(
                 <const char *>self.head.text + self.head.query, self.head.query_length, b"replace")
@@ -192,7 +199,7 @@ cdef class Scope:
 
     @property
     def authority(self):
-        """Of a target in absolute form (RFC 9112, 3.2.2); None otherwise."""
+        """The authority of a target in absolute form (RFC 9112, 3.2.2); None for a target in any other form."""
         if self.head.authority_length == 0:
             return None
         return PyUnicode_DecodeASCII(
@@ -222,6 +229,7 @@ cdef bint _equal_names(RequestHead head, Py_ssize_t first, Py_ssize_t second) no
 
 
 cdef str _decoded(const unsigned char *text, Py_ssize_t length):
+    """Return the percent-decoded path; `/` for an empty one. A percent sign without two digits stays as it is."""
     cdef Py_ssize_t place = 0, out = 0
     cdef int high, low
     cdef bytearray decoded
@@ -249,6 +257,7 @@ cdef str _decoded(const unsigned char *text, Py_ssize_t length):
 
 
 cdef inline int _hexadecimal(unsigned char byte) noexcept:
+    """Return the value of a hexadecimal digit, or -1 for any other byte."""
     if 48 <= byte <= 57:
         return byte - 48
     byte |= 32

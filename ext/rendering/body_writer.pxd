@@ -7,8 +7,8 @@ The driver calls these methods with the GIL held, on the thread of the event loo
 from rowcall.ext.base.buffer cimport Buffer
 from rowcall.ext.base.libpq cimport Oid, PGresult
 
+# One column of a result.
 cdef struct Described:
-    # Name of the column in the result.
     const char *name
     Oid type
 
@@ -18,7 +18,7 @@ cdef class RowPlan:
 
     cdef int count
     cdef Described *described
-    # Keeps the memory alive to which the structs point.
+    # Owns the memory to which the pointers of the plan point.
     cdef list _allocations
 
     # Copies `memory` into a NUL-terminated allocation that lives as long as the plan. Returns its address.
@@ -30,7 +30,7 @@ cdef class RowPlan:
 
 
 cdef class BodyWriter:
-    """The body writer of one endpoint statement, shared by all its requests."""
+    """The body writer of one endpoint statement, shared by all its requests. It keeps the plan of the last result."""
 
     # False: only the first row is written.
     cdef bint _is_set
@@ -38,7 +38,7 @@ cdef class BodyWriter:
     # Expected types and names of the columns; None: no expectation.
     cdef tuple _types
     cdef tuple _names
-    # At most one row is expected: a body of one row has no separators of rows.
+    # The driver refuses a result of more than one row, because the body has no separators of rows.
     cdef bint _one_row
 
     # Returns the plan for results described like this one: the cached one as long as it fits. Raises ValueError if the

@@ -1,5 +1,6 @@
 class ColumnsChangedError(ValueError):
-    """A result has other columns than its statement was described with: the schema has changed since."""
+    """A result has other columns, or more rows, than expected: the schema has changed since its statement was
+    described."""
 
 class BodyWriter:
     """The body writer of one endpoint statement; Cython code drives it through `body_writer.pxd`."""

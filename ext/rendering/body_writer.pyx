@@ -1,5 +1,5 @@
-"""The part that all formats share: one plan is created for a result description and used as long as it stays the same.
-"""
+"""The part that all formats share: a plan is created for the description of a result, and used for later results as
+long as their description is the same."""
 
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.string cimport strcmp
@@ -8,7 +8,8 @@ from rowcall.ext.base.libpq cimport pq
 
 
 class ColumnsChangedError(ValueError):
-    """A result has other columns than its statement was described with: the schema has changed since."""
+    """A result has other columns, or more rows, than expected: the schema has changed since its statement was
+    described."""
 
 
 cdef class RowPlan:
@@ -46,9 +47,9 @@ cdef class BodyWriter:
         return self._plan
 
     def expect(self, types: tuple, names: tuple | None = None, one_row: bool = False) -> None:
-        """Refuse results with other columns from now on, because the endpoint has been built for these.
+        """Let later results with other columns raise `ColumnsChangedError`, because the endpoint was built for these.
 
-        types: OIDs, 0 for any. names: column names, or None for any. one_row: at most one row is accepted.
+        types: OIDs, 0 for any. names: column names, or None for any. one_row: the driver refuses more than one row.
         """
         self._types = types
         self._names = names

@@ -1,4 +1,4 @@
-"""The types that every PostgreSQL has, by their fixed OIDs (`pg_type.dat`), if JSON has a special form for them.
+"""The types that every PostgreSQL has and whose values are not JSON strings, by their fixed OIDs (`pg_type.dat`).
 
 A scalar type that is not named here is rendered as text. Tests compare the tables with `pg_type` of a real server.
 """
@@ -19,6 +19,7 @@ SCALARS: Final[dict[int, str]] = {
     1184: "datetime",  # timestamptz
     2249: "record",
 }
+"""OID of a scalar type → name of its rule, as `Codecs.define_scalar` takes it."""
 
 ARRAYS: Final[dict[int, int]] = {
     143: 142,
@@ -99,12 +100,13 @@ ARRAYS: Final[dict[int, int]] = {
     6157: 4536,
     2287: 2249,
 }
-"""Array type → element type. The last one is `record[]`."""
+"""OID of an array type → OID of its element type. The last entry is `record[]`."""
 
 DELIMITERS: Final[dict[int, str]] = {1020: ";"}
-"""Array types whose elements are not separated by a comma: `box[]`."""
+"""OID of an array type → separator of its elements, if that is not a comma: only `box[]`."""
 
 BYTEA: Final = 17
+"""OID of the type bytea."""
 
 QUOTED_RAW: Final = frozenset((18, 19, 25, 114, 142, 1042, 1043, 1082, 1114, 1184, 1790, 3802, 4072))
 """OIDs of the types that raw results with a separator put in quotes (rendering-37): "char", name, text, json, xml,

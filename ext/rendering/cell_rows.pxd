@@ -6,9 +6,11 @@ from rowcall.ext.rendering.values cimport Scratch
 
 
 cdef class CellPlan(RowPlan):
+    """The codecs and the constant starts of the cells of one result description."""
+
     # The codec of each column.
     cdef const Codec **codecs
-    # `["name",23,false,` of each column.
+    # The start `["name",23,false,` of the cells of each column, and its length in bytes.
     cdef const char **heads
     cdef Py_ssize_t *lengths
     cdef Codecs _codecs

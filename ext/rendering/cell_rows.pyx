@@ -1,8 +1,8 @@
 """Rows that the service reads itself, such as those of a login: for each value its column, type, text and JSON.
 
-`[[["user_id",23,false,"41","41"],["user_roles",1009,true,"{a}","[\\"a\\"]"],["depot",25,false,null,"null"]]]`: the
-fourth member is the text of the server, the last one is JSON in a string, so that parsing loses nothing. The third
-reports whether the type is an array.
+`[[["user_id",23,false,"41","41"],["user_roles",1009,true,"{a}","[\\"a\\"]"],["depot",25,false,null,"null"]]]`: a cell
+has the name of the column, the OID of its type, whether the type is an array, the text of the server, and the JSON of
+the value in a string, so that a JSON parser does not change, for example, the digits of a number.
 """
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
@@ -19,6 +19,8 @@ cdef class CellPlan(RowPlan):
 
 
 cdef class CellRows(BodyWriter):
+    """Writes rows as JSON arrays of cells, which the module docstring describes."""
+
     def __init__(self, codecs: Codecs, is_set: bool) -> None:
         self._codecs = codecs
         self._is_set = is_set

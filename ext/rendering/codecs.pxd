@@ -5,6 +5,7 @@ record is an array only as a column; rendering-35). Therefore each codec has one
 the renderer needs no further rule.
 """
 
+# The rule by which a text of PostgreSQL becomes JSON.
 cdef enum Kind:
     # The text as an escaped JSON string.
     TEXT
@@ -41,9 +42,11 @@ cdef struct Field:
 
 
 cdef class Codecs:
-    # Owns all structs: they live as long as this registry.
+    # Owns all structs, which live as long as this registry.
     cdef list _allocations
+    # OID -> definition, as `definition` describes it.
     cdef dict _definitions
+    # OID -> address of the codec, for the types that have been resolved since the last definition.
     cdef dict _resolved
     cdef readonly bint resolve_nested
 
@@ -55,6 +58,7 @@ cdef class Codecs:
     cdef const Codec *resolve_spread(self, unsigned int oid, tuple keys) except NULL
     # Returns the type of the elements of an array or the base type of a domain, until it is neither.
     cdef unsigned int innermost(self, unsigned int oid) except? 0
+    # Sets the escaped key of a field. position: number of the field in its composite, from 0.
     cdef int _set_key(self, Field *field, Py_ssize_t position, bytes name) except -1
     # Returns a copy of the codec that renders a field like a column.
     cdef const Codec *_as_column(self, const Codec *codec) except NULL
@@ -64,4 +68,5 @@ cdef class Codecs:
     cdef const Codec *_build_array(self, unsigned int oid, tuple definition) except NULL
     cdef const Codec *_build_domain(self, unsigned int oid, tuple definition) except NULL
     cdef const Codec *_build_composite(self, unsigned int oid, tuple definition) except NULL
+    # Returns the codec of a field of a composite: text for a composite, unless `resolve_nested` is set.
     cdef const Codec *_field_codec(self, unsigned int oid) except NULL

@@ -1,7 +1,7 @@
-"""The registry of codecs: definitions by OID in, linked C structs out. See `codecs.pxd`.
+"""The registry of codecs: it turns definitions by OID into linked C structs. See `codecs.pxd`.
 
-Definitions refer to each other by OID and are linked when a codec is first resolved. Therefore they may be made in any
-order, and a composite may contain an array of itself.
+Definitions refer to each other by OID and are linked when a codec is first resolved. Therefore types may be defined in
+any order, and a composite may contain an array of itself.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -60,13 +60,16 @@ cdef class Codecs:
         self._define(oid, ("composite", tuple([(bytes(key), int(type_oid)) for key, type_oid in fields])))
 
     def definition(self, oid: int) -> tuple:
-        """Return `("array", element, delimiter)`, `("domain", base)`, `("composite", ((key, type), …))` or `("scalar",
-        is_text)`; an unknown type is text."""
+        """Return the definition of a type. The definition of an unknown type is `("scalar", True)`.
+
+        `("array", element OID, code of the delimiter)`, `("domain", base OID)`, `("composite", ((key, type OID), …))`
+        or `("scalar", whether it is rendered as text)`.
+        """
         definition = self._definitions.get(oid, ("scalar", TEXT))
         return ("scalar", definition[1] == TEXT) if definition[0] == "scalar" else definition
 
     def _define(self, oid: int, definition: tuple) -> None:
-        # A changed definition may be linked from any struct. Structs in use stay valid; later ones are linked anew.
+        # Any struct may be linked with this type. The structs that plans use stay valid; new ones are built later.
         self._resolved.clear()
         self._definitions[oid] = definition
 

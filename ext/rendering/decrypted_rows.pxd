@@ -9,4 +9,5 @@ cdef class DecryptingWriter(BodyWriter):
     # For each column a function that decrypts its values, or None.
     cdef tuple _openers
 
+    # Replaces a value in the result by its decrypted text.
     cdef int _open(self, object opener, PGresult *result, int row, int column) except -1

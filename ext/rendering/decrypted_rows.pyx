@@ -1,7 +1,7 @@
 """Decrypts values before another writer writes them.
 
-The row is changed in the result itself, so that every format receives it as if the server had sent plain text.
-Endpoints that decrypt nothing use their writer without this one.
+The values are replaced in the result itself, so that every format receives a row as if the server had sent plain text.
+An endpoint that decrypts nothing uses the writer of its format directly.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -12,6 +12,8 @@ from rowcall.ext.base.libpq cimport PGresult, pq
 
 
 cdef class DecryptingWriter(BodyWriter):
+    """Decrypts values before `inner` writes them. See `decrypted_rows.pyi`."""
+
     def __init__(self, inner: BodyWriter, openers: tuple) -> None:
         self._inner = inner
         self._is_set = inner._is_set
@@ -45,7 +47,7 @@ cdef class DecryptingWriter(BodyWriter):
             return 0
         # libpq copies the value into memory of the result.
         if not pq.setvalue(result, row, column, PyBytes_AS_STRING(opened), <int>PyBytes_GET_SIZE(opened)):
-            raise MemoryError("no memory for an opened value")
+            raise MemoryError("no memory for a decrypted value")
         return 0
 
     cdef int end(self, RowPlan plan, Buffer out, Py_ssize_t rows) except -1:

@@ -10,12 +10,15 @@ cdef extern from "markup.h" nogil:
 
 cdef enum:
     BOOLEAN_OID = 16
-    # Text is escaped in pieces, so that the memory reserved for the worst case stays small.
+    # Bytes of text that are escaped at once, so that the memory reserved for the worst case stays small.
     PIECE = 4096
+    # Maximum number of bytes that one byte of text becomes.
     GROWTH = 6
 
 
 cdef class HtmlTable(BodyWriter):
+    """Writes rows as an HTML table with one header row. See `html_rows.pyi`."""
+
     def __init__(self, is_set: bool, titles: list[bytes], header: bytes, footer: bytes) -> None:
         cells = b"".join(b"<th>" + escape(title) + b"</th>" for title in titles)
         self._is_set = is_set
@@ -43,7 +46,7 @@ cdef class HtmlTable(BodyWriter):
 
 
 def escape(text: bytes) -> bytes:
-    """Escape `&`, `<`, `>` and `"`."""
+    """Return the text with `&`, `<`, `>` and `"` escaped as HTML entities."""
     cdef Buffer buffer = Buffer()
     cdef bytes source = text
     append_escaped(buffer, <const char *>source, len(source))

@@ -1,8 +1,8 @@
 """Pages: rows without their hidden columns, and behind them the positions of the first and the last row.
 
-Hidden columns follow the visible ones: the position of the row as text, and the number of all rows if it is counted. A
-row beyond the page has an empty position, or comes after the last row of the page; a row that exists only because of
-the number has the position NULL.
+Hidden columns follow the visible columns: the position of the row as text, and, if the rows are counted, the number of
+all rows. A row beyond the page has an empty position, or comes after the last row of the page. The position is NULL in
+a row that exists only to transport the number of all rows; such a row is not written.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
@@ -20,6 +20,8 @@ cdef class PagePlan(RowPlan):
 
 
 cdef class PageWriter(BodyWriter):
+    """Writes one page of the rows of `inner`, and the data for links to its neighbours. See `page_rows.pyi`."""
+
     def __init__(self, inner: BodyWriter, limit: int, counted: bool) -> None:
         self._inner = inner
         self._is_set = inner._is_set
@@ -30,7 +32,7 @@ cdef class PageWriter(BodyWriter):
         self._inner.expect((*types, *(TEXT_OID,) * (1 + self._counted)), None, one_row)
 
     cdef RowPlan plan_for(self, const PGresult *result):
-        """Each result gets a plan of its own, which remembers its page."""
+        """Return a new plan for each result, because a `PagePlan` collects the data of one page."""
         cdef PagePlan page = PagePlan()
         page.inner = self._inner.plan_for(result)
         page.last = Buffer()

@@ -6,7 +6,9 @@ from rowcall.ext.base.libpq cimport PGresult
 
 
 cdef class RawPlan(RowPlan):
-    # For each column whether its values are quoted.
+    """How the values of one result description are separated and quoted."""
+
+    # For each column 1 if its values are quoted, else 0.
     cdef char *quoted
     # Quoted values that a spreadsheet would take for formulas get an apostrophe in front.
     cdef bint harmless
@@ -18,6 +20,7 @@ cdef class RawPlan(RowPlan):
 
 
 cdef class RawRenderer(BodyWriter):
+    # `raw_rows.pyi` describes the parameters from which these fields are set.
     cdef Codecs _codecs
     cdef bint _csv
     cdef bint _has_header
@@ -26,6 +29,7 @@ cdef class RawRenderer(BodyWriter):
     cdef bytes _separator
     cdef bytes _new_line
 
+    # Returns the row of the column names, with its line end.
     cdef bytes _header(self, RawPlan plan)
 
 

@@ -4,10 +4,10 @@ from rowcall.ext.rendering.codecs import Codecs
 class RawRenderer(BodyWriter):
     """Writes values as the server prints them, NULL as nothing, `separator` between columns, `new_line` between rows.
 
-    separator: None for none, which also means that nothing is quoted. header: whether names of the columns are the
-    first row. harmless: texts that a spreadsheet would take for formulas get an apostrophe in front.
-    quotes: False if no value can contain the separator, so that none is quoted. csv: as in RFC 4180, everything but
-    numbers and booleans is quoted, NULL is not, and each row ends with `new_line`.
+    separator: None for none; then nothing is quoted. header: the first row has the names of the columns. harmless:
+    quoted texts that a spreadsheet would take for formulas get an apostrophe in front. quotes: False if no value can
+    contain the separator; then nothing is quoted, unless `csv` is set. csv: as in RFC 4180, everything but numbers,
+    booleans and NULL is quoted, and each row ends with `new_line`.
     """
 
     def __init__(

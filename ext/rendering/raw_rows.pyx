@@ -1,7 +1,7 @@
 """Raw results: the text of the server, with only the separators that the comment sets (rendering-36 to rendering-39).
 
 Quotes depend on the type of a column and never on a value, so each plan determines the quoted columns before the first
-row. Quotes make sense only between separators: without a separator nothing is quoted.
+row. Without a separator nothing is quoted, because there is nothing from which quotes would protect.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -19,6 +19,8 @@ cdef class RawPlan(RowPlan):
 
 
 cdef class RawRenderer(BodyWriter):
+    """Writes values as the server prints them, with separators. See `raw_rows.pyi`."""
+
     def __init__(
         self,
         codecs: Codecs,
@@ -81,6 +83,8 @@ cdef class RawRenderer(BodyWriter):
 
 
 cdef class BytesRenderer(BodyWriter):
+    """Writes the bytes of a single bytea column, row after row; NULL contributes nothing."""
+
     def __init__(self, is_set: bool) -> None:
         self._is_set = is_set
 
@@ -114,8 +118,10 @@ cdef void write_values(
 
 
 cdef void write_quoted(Buffer out, const char *text, Py_ssize_t size, bint harmless) noexcept nogil:
-    """Write a text in quotes, each quote inside doubled. harmless: an apostrophe precedes a text that is like a
-    formula."""
+    """Write a text in quotes, with each quote inside doubled.
+
+    harmless: write an apostrophe before a text that a spreadsheet would take for a formula.
+    """
     cdef const char *end = text + size
     cdef const char *quote
     out.append_char(c'"')

@@ -5,6 +5,7 @@ from rowcall.ext.rendering.codecs cimport Codec, Codecs
 from rowcall.ext.base.libpq cimport Oid, PGresult
 from rowcall.ext.rendering.values cimport Scratch
 
+# What a result becomes.
 cdef enum Shape:
     # The text of a scalar, unchanged.
     SCALAR_TEXT
@@ -21,23 +22,27 @@ cdef struct Column:
     # `{"first":` or `,"other":`, padded; NULL in a row without names.
     const char *key
     Py_ssize_t key_length
-    # Of a composite that is spread over the row: `,"width":null,"height":null`; NULL for every other column.
+    # What is written if a composite that is spread over the row is NULL: `,"width":null,"height":null`; the address
+    # NULL for every other column.
     const char *blank
     Py_ssize_t blank_length
 
 
 cdef class JsonPlan(RowPlan):
+    """The codecs and escaped keys of the columns of one result description."""
+
     cdef Shape shape
     # Between two rows: a comma, or a line feed for JSON lines.
     cdef char separator
-    # How many columns are written: all but the hidden ones, or the first.
+    # Number of first columns that are written: all but the hidden columns, or only one.
     cdef int shown
     cdef Column *columns
-    # Keeps the codecs alive to which the columns point.
+    # Owns the codecs to which the columns point.
     cdef Codecs _codecs
 
 
 cdef class Renderer(BodyWriter):
+    # `rows.pyi` describes the parameters from which these fields are set.
     cdef Codecs _codecs
     cdef bint _is_scalar
     cdef bint _is_named
@@ -51,6 +56,10 @@ cdef class Renderer(BodyWriter):
     cdef Scratch _scratch
 
     cdef const Codec *_codec(self, Oid type) except NULL
+    # Returns the shape of a result. count: number of columns; first: codec of the first one, NULL without columns.
     cdef Shape _shape(self, int count, const Codec *first) noexcept
+    # Returns the keys of the columns; empty if rows are written without keys. names: column names of the result.
+    # Raises ColumnsChangedError if the result has a wrong number of columns.
     cdef list _keys_for(self, list names)
+    # Lets column `index`, a composite, be written as members of the row, under `keys`.
     cdef int _spread(self, JsonPlan plan, int index, tuple keys) except -1

@@ -7,11 +7,13 @@ from rowcall.ext.rendering.codecs import Codecs
 class Renderer(BodyWriter):
     """Writes the JSON body of one endpoint statement, or the text of its scalar.
 
-    keys: JSON keys of the columns, UTF-8 and not yet escaped; if empty, the column names of the result. A tuple among
-    them belongs to a composite column that is spread: its fields become members of the row under these keys.
-    first_only: only the first column of a row is written. blank_is_null: a composite column whose fields are all NULL
-    is null, and its fields are rendered like columns. hidden: number of last columns that are not written.
-    lines: each row is a line (JSON lines) instead of an element of an array.
+    path: "scalar" for a result of one value without keys. is_set: with "rows", the body is an array of all rows instead
+    of the first row. named: a row is an object instead of the value of its only column. keys: JSON keys of the columns,
+    UTF-8 and not yet escaped; if empty, the column names of the result. A tuple of keys belongs to a composite column
+    that is spread: the fields of the composite become members of the row under these keys. first_only: only the first
+    column of a row is written. blank_is_null: a composite column whose fields are all NULL is null, and the fields of
+    any other composite column are rendered like columns. hidden: number of last columns that are not written. lines:
+    each row is a line (JSON lines) instead of an element of an array.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Rows as JSON: the inner loop reads the text of libpq and writes the body; no value becomes a Python object.
+"""Rows as JSON: the inner loop reads the text of libpq and writes the body, without a Python object for any value.
 
 The plan contains what is known before the first row: escaped keys with their punctuation, the codec of each column.
 """
@@ -22,6 +22,8 @@ cdef class JsonPlan(RowPlan):
 
 
 cdef class Renderer(BodyWriter):
+    """Writes the JSON body of one endpoint statement, or the text of its scalar. See `rows.pyi`."""
+
     def __init__(
         self, codecs: Codecs, path: str, is_set: bool, named: bool, keys: list[bytes | tuple[bytes, ...]],
         blank_is_null: bool = False, first_only: bool = False, hidden: int = 0, lines: bool = False,
@@ -115,7 +117,10 @@ cdef class Renderer(BodyWriter):
 cdef int write_row(
     JsonPlan plan, Buffer out, Scratch scratch, const PGresult *result, int row, Py_ssize_t index,
 ) noexcept nogil:
-    """Write one row in the shape of its plan. Returns -1 without memory, 1 for a scalar NULL, else 0."""
+    """Write one row in the shape of its plan.
+
+    Returns -1 if memory cannot be allocated, 1 for a scalar NULL (nothing is written), else 0.
+    """
     if plan.shape < ROW_VALUE:
         return write_scalar(plan, out, scratch, result, row)
     if index > 0:
@@ -147,7 +152,7 @@ cdef void write_object(
 cdef void write_spread(
     const Column *column, Buffer out, Scratch scratch, const PGresult *result, int row, int index,
 ) noexcept nogil:
-    """Write the fields of a composite like columns: its object without the brackets."""
+    """Write the fields of a composite as members of the row. A value that cannot be parsed is written like NULL."""
     cdef Py_ssize_t start = out.length
     if not pq.getisnull(result, row, index):
         write_value(column, out, scratch, result, row, index)

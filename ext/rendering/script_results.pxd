@@ -5,6 +5,7 @@ from rowcall.ext.rendering.body_writer cimport BodyWriter
 
 cdef class NamedRows(BodyWriter):
     cdef BodyWriter _inner
+    # The key with its punctuation, as `key_prefix` returns it.
     cdef bytes _prefix
 
 

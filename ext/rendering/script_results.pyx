@@ -1,5 +1,5 @@
-"""One object for several statements: each adds its key, and either its rows or the number of rows that it has changed
-(sql-files-23, sql-files-24)."""
+"""One JSON object for several statements: each adds its key, and either its rows or the number of rows it has changed
+(sql-files-23, sql-files-24). `service.response` closes the object."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.string cimport strlen, strncmp
@@ -10,6 +10,7 @@ from rowcall.ext.base.libpq cimport PGresult, pq
 
 from rowcall.ext.base.buffer import escape
 
+# The commands whose tag contains the number of changed rows.
 cdef const char **COUNTED = [b"INSERT", b"UPDATE", b"DELETE", b"MERGE"]
 
 
@@ -19,6 +20,8 @@ def key_prefix(key: bytes, first: bool) -> bytes:
 
 
 cdef class NamedRows(BodyWriter):
+    """Writes the output of `inner` behind a key. If `inner` writes no set, a result without rows is null."""
+
     def __init__(self, inner: BodyWriter, prefix: bytes) -> None:
         self._inner = inner
         self._prefix = prefix
@@ -41,8 +44,7 @@ cdef class NamedRows(BodyWriter):
 
 
 cdef class AffectedRows(BodyWriter):
-    """Writes the number of rows that a command has changed, or -1 if it can change none. Rows are dropped.
-    """
+    """Writes the number of rows that a command has changed, or -1 if a command changes no rows. Rows are dropped."""
 
     def __init__(self, prefix: bytes) -> None:
         self._prefix = prefix

@@ -8,22 +8,28 @@ cdef enum CellKind:
     CELL_BOOLEAN
     CELL_DATE
 
+# How the cells of one column are written.
 cdef struct Cell:
     CellKind kind
-    # `<c r="AB`, in front of the row's number.
+    # What precedes the number of the row: `<c r="AB`.
     const char *opening
     Py_ssize_t opening_length
-    # Behind the number, up to the value: `" s="2"><v>`.
+    # What is between the number of the row and the value: `" s="2"><v>`.
     const char *middle
     Py_ssize_t middle_length
 
 
 cdef class SheetPlan(RowPlan):
+    """How the cells of one result description are written."""
+
     cdef Cell *cells
 
 
 cdef class SheetRows(BodyWriter):
+    # The row of titles.
     cdef bytes _head
+    # Number of columns that a result must have.
     cdef Py_ssize_t _count
+    # Attributes of cells, as `style_of` returns them.
     cdef bytes _date_style
     cdef bytes _number_style

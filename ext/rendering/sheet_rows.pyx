@@ -1,7 +1,7 @@
 """Rows as the rows of a worksheet: typed cells from the text of the server (formats-6, formats-7).
 
-Strings are part of the cells, not of a table of shared strings, so that no data of a row is needed after it is written.
-`core.formats` writes the rest of the file, which does not depend on the rows.
+Strings are part of the cells, not of a table of shared strings, so that a row can be forgotten once it is written.
+`core.formats` writes the other parts of the file, which do not depend on the rows.
 """
 
 from cpython.mem cimport PyMem_Free
@@ -30,9 +30,12 @@ cdef enum:
     MAX_ROWS = 1048576
     # Maximum number of UTF-16 units in a cell.
     CELL_UNITS = 32767
+    # Bytes of text that are escaped at once, so that the memory reserved for the worst case stays small.
     PIECE = 4096
+    # Maximum number of bytes that one byte of text becomes.
     GROWTH = 7
-    # Every number of so many digits survives in a double; a longer number is rounded here as any reader would round it.
+    # A number of at most so many characters keeps all its digits in a double. A longer number is rounded here, as a
+    # program that reads the file would round it.
     EXACT_DIGITS = 15
 
 ROW_LIMIT = MAX_ROWS
@@ -50,6 +53,8 @@ cdef class SheetPlan(RowPlan):
 
 
 cdef class SheetRows(BodyWriter):
+    """Writes the `<row>` elements of a worksheet; the first one contains the titles. See `sheet_rows.pyi`."""
+
     def __init__(self, is_set: bool, titles: list[bytes], title_style: int, date_style: int, number_style: int) -> None:
         cdef Buffer out = Buffer()
         self._is_set = is_set
@@ -85,6 +90,7 @@ cdef class SheetRows(BodyWriter):
         return plan
 
     def _middle(self, kind: int) -> bytes:
+        """Return what is between the number of the row and the value in a cell of this kind."""
         if kind == CELL_NUMBER:
             return b'"' + self._number_style + b"><v>"
         if kind == CELL_DATE:
@@ -116,6 +122,7 @@ def column_letters(index: int) -> bytes:
 
 
 cdef bytes style_of(int index):
+    """Return the attribute of a cell for a cell format of the workbook; empty for 0."""
     return b' s="%d"' % index if index else b""
 
 
@@ -140,7 +147,7 @@ cdef int write_row(SheetPlan plan, Buffer out, const PGresult *result, int row, 
 
 
 cdef bint write_typed(const Cell *cell, Buffer out, const char *text, Py_ssize_t size) except -1:
-    """Write the cell, and return whether the text has the form of its kind. If it has not, nothing is written."""
+    """Write a value as a cell of its kind. Returns False, and writes nothing, if the text does not have that form."""
     cdef int64_t days = 0
     cdef int64_t micros = 0
     cdef double value = 0
@@ -178,7 +185,7 @@ cdef int append_double(Buffer out, double value) except -1:
 
 
 cdef void append_serial(Buffer out, long long days, long long micros) noexcept nogil:
-    """Write a day and its fraction with twelve digits, which is a tenth of a microsecond."""
+    """Write a date as days with twelve decimals (about 0.1 µs). micros: microseconds since midnight."""
     cdef char text[48]
     cdef int length
     if micros == 0:
@@ -189,6 +196,7 @@ cdef void append_serial(Buffer out, long long days, long long micros) noexcept n
 
 
 cdef void write_text(Buffer out, const char *text, Py_ssize_t size) noexcept nogil:
+    """Write the rest of a text cell. A text that is too long for a cell is cut off."""
     out.append(TEXT_MIDDLE, strlen(TEXT_MIDDLE))
     append_text(out, text, utf16_cut(text, text + size, CELL_UNITS) - text)
     out.append(b"</t></is></c>", 13)

@@ -4,6 +4,8 @@ from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 
 
 cdef class TimedPlan(RowPlan):
+    """The plan of one result, and the time spent on that result so far. Used for this result only."""
+
     cdef RowPlan inner
     # Seconds spent in writing so far.
     cdef readonly double seconds

@@ -2,7 +2,10 @@ from rowcall.ext.rendering.body_writer import BodyWriter, RowPlan
 from rowcall.ext.rendering.rows import Renderer
 
 class TimedPlan(RowPlan):
-    """The plan of one result while it is written; `Execution.plan` of an execution whose writer is timed."""
+    """The plan of one result while it is written; `Execution.plan` of an execution whose writer is timed.
+
+    seconds: time spent on writing rows so far.
+    """
 
     @property
     def seconds(self) -> float: ...

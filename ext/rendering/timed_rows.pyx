@@ -1,4 +1,4 @@
-"""Measures the time that another writer needs. Endpoints without timing use their writer without this one."""
+"""Measures the time that another writer needs for rows. An endpoint without timing uses that writer directly."""
 
 from rowcall.ext.rendering.body_writer cimport BodyWriter, RowPlan
 from rowcall.ext.base.buffer cimport Buffer
@@ -13,6 +13,8 @@ cdef class TimedPlan(RowPlan):
 
 
 cdef class TimedWriter(BodyWriter):
+    """Writes the output of `inner` and measures the time."""
+
     def __init__(self, inner: BodyWriter) -> None:
         self._inner = inner
         self._is_set = inner._is_set
@@ -23,7 +25,7 @@ cdef class TimedWriter(BodyWriter):
         self._one_row = one_row
 
     cdef RowPlan plan_for(self, const PGresult *result):
-        """Each result gets a plan of its own, which adds up the time of this result."""
+        """Return a new plan for each result, because a `TimedPlan` adds up the time of one result."""
         cdef TimedPlan plan = TimedPlan()
         plan.inner = self._inner.plan_for(result)
         return plan
@@ -45,6 +47,7 @@ cdef class TimedWriter(BodyWriter):
 
 
 def render_column(renderer: Renderer, pgresult_ptr: int, column: int) -> int:
+    """Render one column of a finished result as JSON, without keys; return the number of bytes."""
     cdef const PGresult *result = <const PGresult *><size_t>pgresult_ptr
     cdef JsonPlan plan = <JsonPlan?>renderer.plan_for(result)
     cdef Buffer out = Buffer()

@@ -20,14 +20,15 @@ cdef class Scratch:
     # Returns memory of `size` bytes for a depth (its former content is lost), or NULL if there is no memory.
     cdef inline char *reserve(self, int depth, Py_ssize_t size) noexcept nogil:
         return self.levels[depth] if size <= self.capacities[depth] else self.grow(depth, size)
+    # Like `reserve`, for a size that exceeds the present capacity.
     cdef char *grow(self, int depth, Py_ssize_t size) noexcept nogil
-    # Frees memory above 1 MiB, which single large values have needed.
+    # Frees the memory of each depth that has grown beyond 1 MiB, for a single large value.
     cdef void trim(self) noexcept nogil
 
 
 # Appends [text, end) as JSON by the rule `kind` of a codec. A text that breaks the grammar of its type is appended as
-# an escaped JSON string: the output is always valid JSON, provided that the json values of the server are. Returns -1
-# if the buffer failed, else 0.
+# an escaped JSON string: the output is always valid JSON, provided that the json values of the server are. `depth`:
+# number of containers around the value. Returns -1 if the buffer failed, else 0.
 cdef int render(
     const Codec *codec, Kind kind, Buffer out, Scratch scratch, const char *text, const char *end, int depth,
 ) noexcept nogil

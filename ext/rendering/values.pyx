@@ -4,8 +4,11 @@ rendering-35).
 Decoding is strictly layered: one level of quoting is undone completely, then the inner text is parsed by the rule of
 the next level. Each depth has its own scratch memory; a part without escapes is read in place.
 
-If the text of a container breaks the grammar of `array_out` or `record_out`, its output is dropped and it is written as
-one JSON string.
+If the text of a container breaks the grammar of `array_out` or `record_out`, its output is dropped and the whole text
+is written as one JSON string.
+
+The `read_…` functions read one element or slot at `text` and return the position behind it, or NULL if the text is
+malformed. The other `render_…` functions that return `bint` return whether the text was well-formed.
 """
 
 from libc.stdlib cimport free, realloc
@@ -20,10 +23,11 @@ cdef enum:
     # The limit of PostgreSQL (MAXDIM).
     MAX_DIMENSIONS = 6
     FIRST_CAPACITY = 256
+    # Bytes of scratch memory of one depth that `trim` does not free.
     KEPT_CAPACITY = 1 << 20
 
+# The text of one element or slot. `text` is NULL for SQL NULL.
 cdef struct Slice:
-    # `text` is NULL for SQL NULL.
     const char *text
     const char *end
 
@@ -148,7 +152,7 @@ cdef bint render_array(
 
 
 cdef const char *skip_bounds(const char *text, const char *end) noexcept nogil:
-    """Skip `[0:2][-1:4]=`, which is printed only if a lower bound is not 1. Returns NULL if it is malformed."""
+    """Skip the bounds `[0:2][-1:4]=`, which PostgreSQL prints only if a lower bound is not 1; NULL if malformed."""
     if text == end or text[0] != c'[':
         return text
     while text < end and text[0] == c'[':
@@ -179,8 +183,11 @@ cdef const char *skip_integer(const char *text, const char *end) noexcept nogil:
 cdef const char *render_body(
     const Codec *codec, Buffer out, Scratch scratch, const char *text, const char *end, int depth, int dimension,
 ) noexcept nogil:
-    """Render an array literal `{…}`, without bounds, as a JSON array; return the position behind it, or NULL if it is
-    malformed."""
+    """Render an array literal `{…}`, without bounds, as a JSON array.
+
+    dimension: number of the dimension that begins here, from 1. Returns the position behind the literal, or NULL if the
+    literal is malformed.
+    """
     cdef char separator
     if text == end or text[0] != c'{' or dimension > MAX_DIMENSIONS:
         return NULL
@@ -278,8 +285,8 @@ cdef bint render_blankable(
     const Codec *codec, Buffer out, Scratch scratch, const char *text, const char *end, int depth,
 ) noexcept nogil:
     cdef Py_ssize_t nulls = end - text - 1
-    # All fields are NULL: `(,,)` has one comma less than fields. `render_composite` handles everything else, a wrong
-    # count too.
+    # If all fields are NULL, the text is `(,,)`, with one comma less than fields. `render_composite` handles everything
+    # else, also a wrong number of fields.
     if nulls > 0 and nulls == codec.field_count and text[0] == c'(' and text[nulls] == c')':
         while nulls > 1 and text[nulls - 1] == c',':
             nulls -= 1
@@ -328,7 +335,10 @@ cdef const char *read_slot(
 cdef inline const char *read_quoted(
     Buffer out, Scratch scratch, const char *text, const char *end, int depth, bint doubled, Slice *inside,
 ) noexcept nogil:
-    """Undo one level of quoting; return the position behind the closing quote, or NULL if there is none."""
+    """Undo one level of quoting; return the position behind the closing quote, or NULL if there is none.
+
+    doubled: a quote inside may be written as two quotes, as in a composite. inside: receives the unquoted text.
+    """
     cdef char *room = scratch.reserve(depth, end - text + VECTOR_SLACK)
     if room == NULL:
         out.failed = True
@@ -342,7 +352,7 @@ cdef inline const char *read_quoted(
 
 
 def render_value(codecs: Codecs, oid: int, text: bytes | None) -> bytes:
-    """Return the JSON of one value as a column of a row, as the rows path writes it."""
+    """Return the JSON of one value as a column of a row; None is SQL NULL."""
     cdef Codecs registry = codecs
     cdef Buffer out = Buffer()
     cdef const Codec *codec = registry.resolve(oid)

@@ -1,4 +1,4 @@
-"""Allocate, free, read and write the blocks of a shard, following the links from one block to the next."""
+"""The blocks of a shard: allocate, free, read and write them, following the links from one block to the next."""
 
 from libc.stdint cimport uint32_t
 
@@ -8,13 +8,13 @@ cdef struct Place:
     uint32_t block
     uint32_t at
 
-# Allocates a free block. There has to be one: `entries.make_room` was called before.
+# Allocates a block and returns its index. A block has to be free, as `entries.make_room` ensures.
 cdef uint32_t allocate_block(Region *region) noexcept nogil
 # Frees `count` blocks that are linked from `first` to `last`.
 cdef void free_blocks(Region *region, uint32_t first, uint32_t last, uint32_t count) noexcept nogil
-# The following functions advance `place` behind the bytes they process. The blocks for all of `length` have to exist.
+# The following functions advance `place` behind the `length` bytes that they process, for which blocks have to exist.
 cdef void write(Region *region, Place *place, const char *text, size_t length) noexcept nogil
 cdef void read(Region *region, Place *place, char *text, size_t length) noexcept nogil
 cdef void skip(Region *region, Place *place, size_t length) noexcept nogil
-# Whether exactly this text is at `place`. If not, the position of `place` afterwards is undefined.
+# Returns whether exactly this text is at `place`. If it is not, `place` is undefined afterwards.
 cdef bint is_there(Region *region, Place *place, const char *text, size_t length) noexcept nogil

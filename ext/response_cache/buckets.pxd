@@ -8,7 +8,7 @@ from rowcall.ext.response_cache.layout cimport Region
 cdef extern from "keyed_hash.h" nogil:
     void rowcall_keyed_hash(const uint64_t *key, const char *text, size_t length, uint64_t *out)
 
-# What a text is; part of the hash key, so that equal texts of different kinds have different hashes.
+# Kinds of hashed texts. The kind is a part of the hash key, so that equal texts of different kinds have other hashes.
 cdef enum:
     OF_KEY = 1
     OF_TAG = 2
@@ -16,6 +16,7 @@ cdef enum:
     OF_SHARD = 4
 
 
+# Writes the name of a text: its hash with the secret of the shard. what: kind of the text.
 cdef inline void name_of(Region *region, int what, bytes text, uint64_t *name) noexcept:
     cdef uint64_t[2] key
     key[0] = region.head.secret[0] ^ <uint64_t>what
@@ -23,9 +24,11 @@ cdef inline void name_of(Region *region, int what, bytes text, uint64_t *name) n
     rowcall_keyed_hash(key, PyBytes_AS_STRING(text), PyBytes_GET_SIZE(text), name)
 
 
-# The first block of a cached response or tag, or 0 if there is none.
+# Returns the first block of the cached response or tag (`kind`) with this name, or 0.
 cdef uint32_t find_block(Region *region, uint32_t kind, const uint64_t *name) noexcept nogil
-# The same for a cached response, if its key is exactly this one.
-cdef uint32_t find_answer(Region *region, const uint64_t *name, const char *key, size_t length) noexcept nogil
+# Returns the first block of the cached response with this name and exactly this key, or 0.
+cdef uint32_t find_response(Region *region, const uint64_t *name, const char *key, size_t length) noexcept nogil
+# Adds a cached response or tag to the bucket of its name.
 cdef void chain(Region *region, uint32_t index, const uint64_t *name) noexcept nogil
+# Removes a cached response or tag from its bucket.
 cdef void unchain(Region *region, uint32_t index) noexcept nogil

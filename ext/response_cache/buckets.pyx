@@ -21,7 +21,7 @@ cdef uint32_t find_block(Region *region, uint32_t kind, const uint64_t *name) no
     return 0
 
 
-cdef uint32_t find_answer(Region *region, const uint64_t *name, const char *key, size_t length) noexcept nogil:
+cdef uint32_t find_response(Region *region, const uint64_t *name, const char *key, size_t length) noexcept nogil:
     cdef uint32_t index = find_block(region, RESPONSE, name)
     cdef Place place
     if index == 0 or response_at(region, index).key != length:

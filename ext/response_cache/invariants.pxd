@@ -1,4 +1,4 @@
-"""Check the contents of a shard for contradictions, for tests."""
+"""Check the contents of a shard against its invariants, for tests."""
 
 from rowcall.ext.response_cache.layout cimport Region
 

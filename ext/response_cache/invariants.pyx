@@ -18,7 +18,7 @@ cdef list broken_invariants_of(Region *region):
 
 
 cdef class _Check:
-    """One pass over a shard. `owners` says for each block what has claimed it."""
+    """One pass over a shard. broken: a sentence for each broken invariant. owners: what uses each block."""
 
     cdef Region *region
     cdef list broken

@@ -1,11 +1,12 @@
 """Memory layout of a shard. The head is followed by
 
-    leases   which process computes a response: rows of eight places, by the hash of the key
-    wheel    responses with an end of lifetime, by that moment
-    buckets  responses and tags, by the hash of their key or name
+    leases   which process computes a response: rows of eight places, by the name of the response
+    wheel    responses that expire, by the moment of their end
+    buckets  responses and tags, by their name
     blocks   a response with its key, or a tag, or the nodes that tie responses to tags; free blocks are linked
 
-All blocks have the same size, so that every removed object makes room for every new one.
+A name is the hash of the key of a response or of the text of a tag. An index is the number of a block; 0 stands for no
+block. All blocks have the same size, so that every removed object makes room for every new one.
 
 Values read from this memory are not trusted. An index outside the blocks leads to the first block, which is unused, and
 marks the shard as damaged; loops that follow links have a limit. Therefore, if other code overwrites this memory, the
@@ -23,9 +24,9 @@ cdef enum:
     BLOCK = 256
     LINK = 4          # each block begins with the index of the next one
     PLACES = 8        # leases per row
-    SLOTS = 4096
+    SLOTS = 4096      # of the wheel
     NODES = 15        # per block
-    NODE_BITS = 4
+    NODE_BITS = 4     # the index of a node is that of its block, shifted by these bits, and its place in the block
 
 # Kind of a block, unless it continues a response.
 cdef enum:
@@ -47,16 +48,16 @@ cdef struct Head:
     uint32_t fresh         # blocks from this index on have never been used
     uint32_t free          # first block of the list of freed ones
     uint32_t room          # number of free blocks, including those never used
-    uint32_t oldest
+    uint32_t oldest        # ends of the list of responses in the order of insertion
     uint32_t newest
-    uint32_t first_mark
+    uint32_t first_mark    # ends of the list of tags with a mark, by its moment
     uint32_t last_mark
-    uint32_t marks
-    uint64_t count         # responses
+    uint32_t marks         # number of marks
+    uint64_t count         # number of responses
     uint64_t tick          # position of the wheel; earlier slots are empty
-    uint64_t taken         # leases acquired since the beginning
+    uint64_t taken         # number of leases acquired since the beginning
     double floor           # marks up to this moment may be lost: see `tags.drop_mark`
-    uint64_t secret[2]
+    uint64_t secret[2]     # key of the hashes
     uint32_t retired       # 1: nothing is stored any more
 
 # `CachedResponse` (a cached response) and `Tag` begin with the same fields.
@@ -67,19 +68,19 @@ cdef struct CachedResponse:
     uint32_t nodes         # first block of nodes
     uint64_t name[2]
     uint32_t last          # last block
-    uint32_t blocks
-    uint32_t older
+    uint32_t blocks        # number of blocks, without those of nodes
+    uint32_t older         # neighbours in the order of insertion
     uint32_t newer
-    uint32_t before        # in the slot of the wheel
+    uint32_t before        # neighbours in the slot of the wheel
     uint32_t behind
     uint32_t slot
     uint32_t is_null
     uint64_t rows
-    uint64_t body
-    double written
+    uint64_t body          # length of the body
+    double written         # moments: see `table.ResponseTable`
     double ends
     double fresh
-    uint32_t key
+    uint32_t key           # length of the key, of the head, and of the joined tags
     uint32_t head
     uint32_t tags
 
@@ -96,7 +97,7 @@ cdef struct Tag:
 # Ties a response to one of its tags.
 cdef struct Node:
     uint32_t tag
-    uint32_t before
+    uint32_t before        # neighbours in the list of the tag's nodes
     uint32_t behind
     uint32_t response
 
@@ -105,7 +106,7 @@ cdef struct Nodes:
     uint32_t count
     Node nodes[NODES]
 
-# Addresses of these parts in this process. Counts and sizes are private copies, not read from the shared memory.
+# Addresses of the parts of a shard in this process. Counts and sizes are private copies, not read from shared memory.
 cdef struct Region:
     Head *head
     Lease *leases
@@ -114,10 +115,11 @@ cdef struct Region:
     uint32_t *buckets
     uint32_t mask
     char *blocks
-    uint32_t count         # blocks; the first one is unused
-    bint damaged
+    uint32_t count         # number of blocks; the first one is unused
+    bint damaged           # a contradiction was found: the shard is cleared when the lock is released
 
 
+# Returns whether a moment has passed. ends: 0: never.
 cdef inline bint is_over(double ends, double now) noexcept nogil:
     return ends != 0 and now >= ends
 

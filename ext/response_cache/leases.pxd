@@ -1,4 +1,7 @@
-"""Leases: which process computes a response, and whether others wait for it. Removing a response keeps its lease."""
+"""Leases: which process computes a response, and whether others wait for it.
+
+A lease does not depend on a response: it stays when the response is removed.
+"""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
@@ -8,13 +11,14 @@ cdef enum:
     AWAITED_BIT = 1
     NO_LEASE = -1
 
-# The lease for a response, of any process, or NULL.
+# Returns the lease for a response, of any process, or NULL.
 cdef Lease *lease_of(Region *region, const uint64_t *name) noexcept nogil
-# The same, if it belongs to this process and has this number.
+# Returns the lease for a response if it belongs to this process and has this number, or NULL.
 cdef Lease *find_own_lease(Region *region, const uint64_t *name, int32_t process, uint64_t number) noexcept nogil
-# Releases a lease. Returns its flags, or NO_LEASE for NULL.
+# Releases a lease. Returns AWAITED_BIT if other processes wait for it, 0 if not, or NO_LEASE for NULL.
 cdef int release_lease(Lease *lease) noexcept nogil
-# Returns the number of the acquired lease, 0 if the lease is held already, or -1 if the row is full.
+# Acquires the lease for a response until `ends` (0: without end). Returns its number, 0 if the lease is held already,
+# or -1 if the row is full or the shard retired.
 cdef int64_t acquire_lease(
     Region *region, const uint64_t *name, int32_t process, double ends, double now
 ) noexcept nogil

@@ -44,6 +44,7 @@ static inline int rowcall_lock_take(rowcall_lock *lock)
     }
 }
 
+/* Declares the guarded data consistent again, after EOWNERDEAD. */
 static inline void rowcall_lock_mend(rowcall_lock *lock)
 {
     (void)lock;

@@ -14,7 +14,7 @@ cdef struct CopiedNumbers:
 
 
 cdef class Shard:
-    """See `table.ResponseTable` for the methods."""
+    """One shard. Methods without a comment are described at the method of `table.ResponseTable` with the same name."""
 
     cdef Py_buffer _view
     cdef Region region
@@ -28,11 +28,11 @@ cdef class Shard:
     cdef int _lock(self) except -1
     cdef int _unlock(self) except -1
     cdef int _clear(self) except -1
-    cdef uint32_t _found(self, const uint64_t *name, bytes key, double now) noexcept
+    cdef uint32_t _find_unexpired(self, const uint64_t *name, bytes key, double now) noexcept
     cdef int _copy(self, uint32_t index) except -1
-    cdef object _made(self)
+    cdef object _copied_entry(self)
     cdef bint _is_invalidated(self, list tags, double began) noexcept
-    cdef void _note(self, const uint64_t *name, double now) noexcept
+    cdef void _mark_invalidated(self, const uint64_t *name, double now) noexcept
 
     cdef object find(self, bytes key, double now)
     cdef object begin(self, bytes key, double ends, double now, bint fresh)

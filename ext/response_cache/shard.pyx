@@ -2,10 +2,10 @@
 
 An operation holds the lock while it searches or writes, for about a microsecond and the time to copy the body. Under
 the lock nothing waits, and no object is created that could start the cyclic garbage collector, whose finalizers may
-need the lock too. Therefore the next operation of any process sees all that another one has written or invalidated. The
-lock is robust: if a process dies while it holds the lock, the next process clears the shard; a process that finds the
-shard damaged clears it as well. Clearing loses responses and leases, and a response without its lease is not stored; an
-invalidated response never comes back.
+need the lock too. Therefore each operation sees everything that earlier operations of any process have written or
+invalidated. The lock is robust: if a process dies while it holds the lock, the next process clears the shard; a process
+that finds the shard damaged clears it as well. Clearing loses responses and leases, and a response without its lease is
+not stored, so that an invalidated response never comes back.
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from rowcall.ext.response_cache.blocks cimport Place, is_there, read, skip
-from rowcall.ext.response_cache.buckets cimport OF_KEY, OF_MARK, OF_TAG, find_answer, find_block, name_of
+from rowcall.ext.response_cache.buckets cimport OF_KEY, OF_MARK, OF_TAG, find_response, find_block, name_of
 from rowcall.ext.response_cache.entries cimport insert, is_whole, make_room, remove, remove_ended, tick_of
 from rowcall.ext.response_cache.invariants cimport broken_invariants_of
 from rowcall.ext.response_cache.layout cimport (
@@ -42,13 +42,14 @@ cdef enum:
     MOST_ROWS = 512
     BUCKETS_AT_ONCE = 4096
     READY = 0x326e7377  # has to change with the layout
-    FORGOTTEN_BIT = 2
+    INVALIDATED_BIT = 2
 
 GONE = NO_LEASE
-AWAITED, FORGOTTEN = AWAITED_BIT, FORGOTTEN_BIT
+AWAITED, INVALIDATED = AWAITED_BIT, INVALIDATED_BIT
 
 
 cdef uint64_t _rows_for(uint64_t size) noexcept:
+    """Return the number of rows of leases for a shard of this size in bytes."""
     cdef uint64_t rows = size >> 14
     return MOST_ROWS if rows > MOST_ROWS else (64 if rows < 64 else rows)
 
@@ -107,6 +108,7 @@ cdef class Shard:
         head.ready = READY
 
     cdef int _lock(self) except -1:
+        """Take the lock. If a process has died while it held the lock, clear the shard."""
         cdef int failure = rowcall_lock_take(&self.region.head.lock)
         if failure == EOWNERDEAD:
             # The process died within an operation, so the contents may be inconsistent.
@@ -117,12 +119,14 @@ cdef class Shard:
         return 0
 
     cdef int _unlock(self) except -1:
+        """Release the lock. If a contradiction was found, clear the shard before."""
         if self.region.damaged:
             self._clear()
         rowcall_lock_give(&self.region.head.lock)
         return 0
 
     cdef int _clear(self) except -1:
+        """Remove all responses, leases and marks. Called with the lock."""
         cdef Region *region = &self.region
         cdef Head *head = region.head
         memset(region.leases, 0, region.rows * PLACES * sizeof(Lease))
@@ -136,13 +140,14 @@ cdef class Shard:
         region.damaged = False
         return 0
 
-    cdef uint32_t _found(self, const uint64_t *name, bytes key, double now) noexcept:
-        """Return the block of a response whose lifetime has not ended, or 0."""
-        cdef uint32_t index = find_answer(&self.region, name, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+    cdef uint32_t _find_unexpired(self, const uint64_t *name, bytes key, double now) noexcept:
+        """Return the first block of a response whose lifetime has not ended, or 0."""
+        cdef uint32_t index = find_response(&self.region, name, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
         return 0 if index and is_over(response_at(&self.region, index).ends, now) else index
 
     cdef int _copy(self, uint32_t index) except -1:
-        """Copy a response from the shared memory to attributes, for `_made`, which runs without the lock."""
+        """Copy a response from the shared memory to attributes. `_copied_entry` makes the entry later, without the
+        lock."""
         cdef CachedResponse *item = response_at(&self.region, index)
         cdef Place place
         if self.region.damaged or not is_whole(&self.region, index):
@@ -165,7 +170,7 @@ cdef class Shard:
             self._body = None
         return 0
 
-    cdef object _made(self):
+    cdef object _copied_entry(self):
         """Return the copied response as an entry, or None if its memory was damaged."""
         cdef CopiedNumbers numbers = self._numbers
         cdef bytes body = self._body
@@ -187,8 +192,8 @@ cdef class Shard:
                 return True
         return len(tags) > 0 and began <= self.region.head.floor
 
-    cdef void _note(self, const uint64_t *name, double now) noexcept:
-        """Mark a name as invalidated; if there is no room for the mark, move `floor` to `now`."""
+    cdef void _mark_invalidated(self, const uint64_t *name, double now) noexcept:
+        """Mark a name as invalidated at `now`. If there is no room for the mark, move `floor` to `now`."""
         cdef uint32_t index = find_block(&self.region, TAG, name)
         if index == 0 and make_room(&self.region, 1, now):
             # `make_room` may have changed the buckets, but has not added this name.
@@ -204,12 +209,12 @@ cdef class Shard:
         name_of(&self.region, OF_KEY, key, name)
         self._lock()
         try:
-            index = self._found(name, key, now)
+            index = self._find_unexpired(name, key, now)
             if index:
                 self._copy(index)
         finally:
             self._unlock()
-        return self._made() if index else None
+        return self._copied_entry() if index else None
 
     cdef object begin(self, bytes key, double ends, double now, bint fresh):
         cdef uint64_t[2] name
@@ -218,7 +223,7 @@ cdef class Shard:
         name_of(&self.region, OF_KEY, key, name)
         self._lock()
         try:
-            index = self._found(name, key, now)
+            index = self._find_unexpired(name, key, now)
             if index and fresh and is_over(response_at(&self.region, index).fresh, now):
                 index = 0
             if index:
@@ -230,7 +235,7 @@ cdef class Shard:
                 number = acquire_lease(&self.region, name, self._process, ends, now)
         finally:
             self._unlock()
-        return self._made() if index else number
+        return self._copied_entry() if index else number
 
     cdef bint has(self, bytes key, uint64_t number) except -1:
         cdef uint64_t[2] name
@@ -254,7 +259,7 @@ cdef class Shard:
             if flags == NO_LEASE:
                 return flags
             if tags and self._is_invalidated(tags, began):
-                return flags | FORGOTTEN_BIT
+                return flags | INVALIDATED_BIT
             if values[4] == 0 or values[4] > values[3]:
                 insert(&self.region, name, key, values, texts, tags, now)
             return flags
@@ -297,13 +302,13 @@ cdef class Shard:
         name_of(&self.region, OF_KEY, key, name)
         name_of(&self.region, OF_MARK, key, mark_name)
         self._lock()
-        index = find_answer(&self.region, name, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
+        index = find_response(&self.region, name, PyBytes_AS_STRING(key), PyBytes_GET_SIZE(key))
         existed = index != 0 and not is_over(response_at(&self.region, index).ends, now)
         if index:
             remove(&self.region, index)
         flags = release_lease(lease_of(&self.region, name))
         if noted:
-            self._note(mark_name, now)
+            self._mark_invalidated(mark_name, now)
         self._unlock()
         return existed, flags != NO_LEASE and (flags & AWAITED_BIT) != 0
 
@@ -313,7 +318,7 @@ cdef class Shard:
         cdef int count = 0, _turn
         name_of(&self.region, OF_TAG, tag, name)
         self._lock()
-        self._note(name, now)
+        self._mark_invalidated(name, now)
         more[0] = False
         for _turn in range(most):
             index = find_block(&self.region, TAG, name)
@@ -342,6 +347,7 @@ cdef class Shard:
         return 0
 
     cdef void _invalidate_bucket(self, uint32_t bucket, bytes prefix) noexcept:
+        """Remove the responses of a bucket whose key begins with `prefix`."""
         cdef Region *region = &self.region
         cdef uint32_t index = region.buckets[bucket], behind, seen = 0
         cdef Place place

@@ -2,7 +2,7 @@ from typing import Any, Generic, TypeVar
 
 GONE: int
 AWAITED: int
-FORGOTTEN: int
+INVALIDATED: int
 HELD: int
 FULL: int
 LEAST: int

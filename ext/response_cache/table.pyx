@@ -1,4 +1,4 @@
-"""Cached responses and the leases for computing them, in memory that the processes of a host share.
+"""Cached responses, and the leases for computing responses, in memory that the processes of a host share.
 
 A table consists of shards (`shard.pyx`) without common data, so that processors rarely contend for one lock. The key
 selects the shard of a response and its lease. A tag is in every shard that has responses with it.
@@ -11,13 +11,13 @@ from rowcall.ext.response_cache.layout cimport BLOCK, HEAD
 from rowcall.ext.response_cache.shard cimport Shard
 
 # Exported for the users of the table.
-from rowcall.ext.response_cache.shard import AWAITED, FORGOTTEN, GONE  # no-cython-lint
+from rowcall.ext.response_cache.shard import AWAITED, INVALIDATED, GONE  # no-cython-lint
 
 cdef enum:
     SHARDS = 8
 
 HELD, FULL = 0, -1
-"""Results of `begin` instead of a number: another caller holds the lease; there is no place for a lease."""
+"""Results of `begin` instead of a number. HELD: another caller holds the lease. FULL: no place for a lease is free."""
 LEAST = 131_072
 """Smallest size of a table in bytes."""
 SPLIT = 8_388_608
@@ -29,8 +29,8 @@ cdef class ResponseTable:
 
     memory: LEAST bytes or more that all processes map. Zeroed memory is initialised; no other process may do so at the
     same time. process: id of the process that acquires leases here. entry: tuple class of a cached response: body,
-    number of rows, whether it is NULL, when it was written, when it ends and when it becomes stale (0: never), head,
-    tags. Times are seconds of the monotonic clock, which is past 0.
+    number of rows, whether it is NULL, when it was written, when it ends (0: never), when it becomes stale (0: never),
+    head, tags. Times are in seconds on the monotonic clock, and greater than 0.
     """
 
     cdef list _shards
@@ -58,54 +58,59 @@ cdef class ResponseTable:
         return <Shard>self._shards[name[0] % self._count]
 
     def find(self, bytes key not None, double now):
-        """Return the response, or None if there is none or its lifetime has ended."""
+        """Return the response; None: there is none, or its lifetime has ended."""
         return self._of(key).find(key, now)
 
     def begin(self, bytes key not None, double ends, double now, bint fresh=False):
-        """Return the response, or acquire the lease for computing it.
+        """Return the response; if there is none, acquire the lease for computing it.
 
-        Returns the number of the lease if there is no response, HELD if the lease is held already, FULL if there is no
-        place for a lease. ends: when the lease expires; 0: never. fresh: do not return a stale response.
+        Instead of a response, the result is the number of the acquired lease, HELD if the lease is held already, or
+        FULL if no place for a lease is free. ends: when the lease expires; 0: never. fresh: a stale response counts as
+        none.
         """
         return self._of(key).begin(key, ends, now, fresh)
 
     def has(self, bytes key not None, uint64_t number):
-        """Return whether this process still holds this lease."""
+        """Return whether this process still holds the lease with this number."""
         return self._of(key).has(key, number)
 
     def keep(self, bytes key not None, uint64_t number, double began, entry not None, double now):
-        """End the lease, and store the response if this process held it.
+        """End the lease with this number, and store the response if this process held the lease.
 
-        Returns GONE if the lease was not held by this process; nothing is stored then. Otherwise returns flags: AWAITED
-        if other processes wait for the response, FORGOTTEN if one of its tags was invalidated since `began`, so that it
-        was not stored.
+        Returns GONE if this process did not hold it; nothing is stored then. Otherwise, the result has the flag AWAITED
+        if other processes wait for the response, and the flag INVALIDATED if one of its tags was invalidated since
+        `began`, so that it was not stored. began: when the computation began.
         """
         return self._of(key).keep(key, number, began, entry, now)
 
     def put(self, bytes key not None, entry not None, double began, double now):
         """Store a response that was computed without a lease; return whether it was stored.
 
-        It is not stored if the key (`invalidate` with `noted`) or one of its tags was invalidated since `began`.
+        It is not stored if the key (`invalidate` with `noted`) or one of its tags was invalidated since `began`, or if
+        there is no room. began: when the computation began.
         """
         return self._of(key).put(key, entry, began, now)
 
     def drop(self, bytes key not None, uint64_t number):
-        """End the lease. Returns AWAITED if other processes wait, 0 if not, or GONE if this process did not hold it."""
+        """End the lease with this number, without a response.
+
+        Returns AWAITED if other processes wait, 0 if not, or GONE if this process did not hold the lease.
+        """
         return self._of(key).drop(key, number)
 
     def invalidate(self, bytes key not None, double now, bint noted):
-        """Invalidate one key: remove its response and end its lease. Returns two booleans: whether there was a
-        response, and whether other processes wait for the lease.
+        """Invalidate one key: remove its response, and end its lease of any process.
 
-        noted: record the time, so that `put` refuses a response whose computation began before.
+        Returns two booleans: whether there was a response, and whether other processes wait for the lease. noted:
+        record the time, so that `put` refuses a response whose computation began before.
         """
         return self._of(key).invalidate(key, now, noted)
 
     def invalidate_tag(self, bytes tag not None, double now, int most):
-        """Remove at most `most` responses with this tag from each shard, and mark the tag as invalidated.
+        """Mark the tag as invalidated, and remove at most `most` responses with it from each shard.
 
-        Returns how many of them had not ended, and whether there may be more. A response with this tag whose
-        computation began before is not stored.
+        Returns how many of the removed responses had not expired, and whether more may be left. From now on, a response
+        with this tag whose computation began before is not stored.
         """
         cdef Shard shard
         cdef int count = 0
@@ -122,7 +127,7 @@ cdef class ResponseTable:
             shard.invalidate_all(prefix)
 
     def prune(self, double now):
-        """Remove the responses whose lifetime has ended; return their number."""
+        """Remove the expired responses; return their number."""
         cdef Shard shard
         cdef int count = 0
         for shard in self._shards:
@@ -130,7 +135,7 @@ cdef class ResponseTable:
         return count
 
     def retire(self):
-        """Remove all responses and leases and store nothing from now on: `begin` returns FULL."""
+        """Remove all responses and leases, and store nothing from now on: `begin` returns FULL to all processes."""
         cdef Shard shard
         for shard in self._shards:
             shard.retire()
@@ -156,7 +161,7 @@ cdef class ResponseTable:
 
     @property
     def count(self):
-        """Number of responses, including ended ones that are not removed yet."""
+        """Number of responses, including expired ones that are not removed yet."""
         cdef Shard shard
         return sum([shard.region.head.count for shard in self._shards])
 

@@ -39,7 +39,7 @@ cdef void mark(Region *region, uint32_t index, double now) noexcept nogil:
     cdef Tag *tag = tag_at(region, index)
     if tag.mark != 0:
         _unlink_mark(region, tag)
-    # A process that read the clock earlier may come later; the later moment has to stay.
+    # Processes may come here in another order than that in which they have read the clock: the latest moment stays.
     if now > tag.mark:
         tag.mark = now
     tag.earlier, tag.later = head.last_mark, 0
@@ -49,7 +49,7 @@ cdef void mark(Region *region, uint32_t index, double now) noexcept nogil:
         head.first_mark = index
     head.last_mark = index
     head.marks += 1
-    # If a client invalidates ever new names, the marks must not displace the responses.
+    # The number of marks is limited: a client that invalidates ever new names must not displace the responses.
     while head.marks > 64 and not region.damaged:
         if head.marks <= region.count >> 4 and now - tag_at(region, head.first_mark).mark <= MARKED:
             break

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from rowcall.ext.driver.http1_client import PendingHttpResponse, stands
+from rowcall.ext.driver.http1_client import PendingHttpResponse, is_final_with_body
 from rowcall.service.http_client.messages import HttpResponse, OutgoingRequest, ResponseWaiter
 from rowcall.service.outgoing.pass_through import is_gathered
 from rowcall.service.request_context.client_liveness import WATCH_AFTER_SECONDS
@@ -90,7 +90,7 @@ class InFlightRequest(PendingHttpResponse):
             answer.close()
         else:
             self._answer = answer
-            if stands(answer.status) and not answer.ended and is_gathered(answer):
+            if is_final_with_body(answer.status) and not answer.ended and is_gathered(answer):
                 answer.on_end = self._ended
             else:
                 self.continue_in_task()

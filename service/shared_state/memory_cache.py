@@ -18,7 +18,7 @@ from rowcall.core.cache.entry import Entry
 from rowcall.core.endpoint.capabilities import Stale
 from rowcall.core.errors.problems import Problem
 from rowcall.ext.driver.cache_fast_path import CacheLookup, CacheWriter, Lease
-from rowcall.ext.response_cache.table import AWAITED, FORGOTTEN, FULL, GONE, HELD, ResponseTable
+from rowcall.ext.response_cache.table import AWAITED, FULL, GONE, HELD, INVALIDATED, ResponseTable
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.shared_state.message_bus import WORKER_GONE, MessageBus
 from rowcall.service.shared_state.single_flight import (
@@ -241,7 +241,7 @@ class MemoryCache:
         self._report_cached(lease, entry, flags)
 
     def _report_cached(self, lease: Lease, entry: Entry, flags: int) -> None:
-        self._report_outcome(lease.name, RETRY_LOOKUP if flags != GONE and flags & FORGOTTEN else entry, flags)
+        self._report_outcome(lease.name, RETRY_LOOKUP if flags != GONE and flags & INVALIDATED else entry, flags)
 
     def pass_on(self, lease: MemoryLease) -> None:
         if len(self._unshared) >= MOST_UNSHARED:

@@ -87,8 +87,8 @@ def test_characters_may_be_cut_anywhere(text: str, cuts: list[int], encoding: st
         (b"a\r\n\x81\n", "windows-1252", "line 2: byte 4 of the file (0x81) is not valid windows-1252"),
         ("a\n".encode("utf-16le") + b"\x00\xd8b\x00", "utf-16le", "line 2: byte 5 of the file (0x00) is not valid utf"),
         ("a\n".encode("utf-16") + b"b", "utf-16", "line 2: byte 7 of the file (0x62) is not valid utf-16"),
-        ("a\n".encode("utf-16le"), "utf-16", "line 1: it does not begin with a byte order mark"),
-        (b"\0\0\0\0\0\xd8\0\0", "utf-16", "line 1: it does not begin with a byte order mark"),
+        ("a\n".encode("utf-16le"), "utf-16", "line 1: the file does not begin with a byte order mark"),
+        (b"\0\0\0\0\0\xd8\0\0", "utf-16", "line 1: the file does not begin with a byte order mark"),
         (b"a\n\x81\xff", "cp932", "line 2: byte 3 of the file (0x81) is not valid cp932"),
     ],
 )

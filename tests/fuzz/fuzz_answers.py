@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from rowcall.core.cache.entry import Entry
-from rowcall.ext.response_cache.table import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, SPLIT, ResponseTable
+from rowcall.ext.response_cache.table import AWAITED, FULL, GONE, HELD, INVALIDATED, LEAST, SPLIT, ResponseTable
 from tests.fuzz.mutation import main
 
 SIZES = (LEAST,) * 4 + (LEAST + 4096 * 3 + 77, 1 << 18, 1 << 20, SPLIT)
@@ -256,7 +256,7 @@ class Trial:
             assert self.is_over(lease)
             return
         assert bool(message & AWAITED) == lease.awaited
-        if message & FORGOTTEN:
+        if message & INVALIDATED:
             # Marks that were removed apply to all tags.
             assert entry.tags
             assert self.judge.marks

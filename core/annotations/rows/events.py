@@ -28,7 +28,10 @@ def _level(word: str) -> NoticeLevel:
 
 
 def _events(**roles: bool) -> Apply:
-    """Return a function that applies `sse [path] [on level]` or one of its halves. The path is lower-cased."""
+    """Return a function that applies `sse [path] [on level]`, `sse_publish` or `sse_subscribe`.
+
+    The path is lower-cased. roles: the fields of `Events` that the annotation turns on.
+    """
 
     def apply(draft: Draft, line: Line) -> None:
         words = tuple(word.lower() for word in line.arguments)
@@ -56,7 +59,10 @@ def _set_path(draft: Draft, path: str | None) -> None:
 
 
 def _assigned_events(*roles: str) -> Assign:
-    """Return a function that applies `sse = true|false|<path>`. The case of the path is preserved."""
+    """Return a function that applies `sse = true|false|<path>`. The case of the path is preserved.
+
+    roles: the fields of `Events` that the annotation sets.
+    """
 
     def assign(draft: Draft, value: str) -> None:
         if " " in value:

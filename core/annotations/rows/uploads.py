@@ -19,7 +19,9 @@ HANDLERS = ("large_object", "file_system", "csv", "excel", "jsonl", "s3")
 """Default keys of the handlers."""
 
 _STORES = ("large_object", "file_system", "s3")
+"""Handlers that store files."""
 _SHEETS = ("csv", "excel", "jsonl")
+"""Handlers that read rows from files."""
 
 
 def _upload(draft: Draft, line: Line) -> None:
@@ -43,19 +45,19 @@ def _metadata(draft: Draft, line: Line, word: str) -> None:
         draft.warn(line, f"the routine has no parameter {word}, so it does not get the metadata of uploads")
 
 
-def _is_anything(value: str) -> str | None:
+def _any_fault(value: str) -> str | None:
     return None
 
 
-def _is_bool(value: str) -> str | None:
+def _bool_fault(value: str) -> str | None:
     return None if value.lower() in ("true", "false") else "neither true nor false"
 
 
-def _is_number(value: str) -> str | None:
+def _number_fault(value: str) -> str | None:
     return None if is_number(value) else f"no whole number up to {MOST}"
 
 
-def _is_encoding(value: str) -> str | None:
+def _encoding_fault(value: str) -> str | None:
     try:
         codec_name(value)
     except UnknownEncodingError:
@@ -63,12 +65,12 @@ def _is_encoding(value: str) -> str | None:
     return None
 
 
-def _is_image_check(value: str) -> str | None:
+def _image_check_fault(value: str) -> str | None:
     valid = any(word in _IMAGES for word in _image_words(value))
     return None if valid else f"neither true nor false nor a list of {', '.join(sorted(_IMAGES))}"
 
 
-def _is_error_handling(value: str) -> str | None:
+def _error_handling_fault(value: str) -> str | None:
     return None if error_handling(value) else f"none of abort, skip, collect, collect N with N up to {MOST_COLLECTED}"
 
 
@@ -87,27 +89,29 @@ def _report_unknown_images(draft: Draft, word: str, value: str) -> None:
 _IMAGES = frozenset(("true", "false", "jpg", "jpeg", "png", "gif", "bmp", "tif", "tiff", "webp"))
 
 _KINDS: dict[str, Callable[[str], str | None]] = {
-    "<true or false>": _is_bool,
-    "<number>": _is_number,
-    "<encoding>": _is_encoding,
-    "<true, false or image types>": _is_image_check,
-    "<abort, skip or collect>": _is_error_handling,
+    "<true or false>": _bool_fault,
+    "<number>": _number_fault,
+    "<encoding>": _encoding_fault,
+    "<true, false or image types>": _image_check_fault,
+    "<abort, skip or collect>": _error_handling_fault,
 }
 
 
 def keep_path(draft: Draft, word: str, value: str) -> None:
     """Apply `path = <folder>`: the folder of uploaded files, not the path of the endpoint (uploads-5)."""
-    _assign(_is_anything)(draft, word, value)
+    _assign(_any_fault)(draft, word, value)
 
 
 def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], None]:
+    """Return a function that applies `word = value`. check: returns what is wrong with a value, or None."""
+
     def assign(draft: Draft, word: str, value: str) -> None:
         wrong = None if "{" in value else check(value)
         if wrong is not None:
             raise BadValueError(f"'{value}' is {wrong}")
         others = tuple(pair for pair in draft.get("upload", Upload()).settings if pair[0] != word)
         draft.within("upload", Upload(), settings=(*others, (word, value)))
-        if check is _is_image_check:
+        if check is _image_check_fault:
             _report_unknown_images(draft, word, value)
 
     return assign
@@ -115,7 +119,7 @@ def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], N
 
 def _setting(name: str, value: str, handlers: tuple[str, ...], meaning: str, *, keyword: bool = False) -> Annotation:
     """Declare a setting. keyword: the form without `=` is also accepted, because the specification shows it."""
-    assign = _assign(_KINDS.get(value, _is_anything))
+    assign = _assign(_KINDS.get(value, _any_fault))
 
     def apply(draft: Draft, line: Line) -> None:
         assign(draft, line.keyword, line.rest)

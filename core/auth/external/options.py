@@ -15,7 +15,8 @@ TEMPLATE = (
 
 
 UNTYPED = {4: "", 5: "", 6: ""}
-"""Types of the command's parameters that json, jsonb and text accept alike (external-sign-in-6)."""
+"""Parameters of LoginCommand whose type PostgreSQL infers, so that they may be json, jsonb or text
+(external-sign-in-6)."""
 
 
 def _template(text: str | None) -> str:

@@ -56,7 +56,10 @@ def _half_hash(text: str, algorithm: str) -> str:
 
 
 class LogoutToken(NamedTuple):
-    """The sessions to end: those of one sign-in at the issuer, or without its id all sessions of a user."""
+    """A logout token: names the sessions to end.
+
+    session: id of one sign-in at the issuer; None: all sessions of `subject` end. subject: id of the user there.
+    """
 
     subject: str | None
     session: str | None

@@ -14,31 +14,33 @@ from rowcall.core.codegen.dart.names import DartNames, literal, snake_case
 from rowcall.core.codegen.dart.plumbing import Needs, imports, plumbing, status_classes
 from rowcall.core.codegen.options import DartOptions
 from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named
-from rowcall.core.codegen.selection import said as typescript_said
+from rowcall.core.codegen.selection import client_annotations as typescript_annotations
 from rowcall.core.codegen.shapes import ShapeReader
 from rowcall.core.endpoint.capabilities import ClientCode
 from rowcall.core.endpoint.endpoint import Endpoint
 
-_NOTHING_SAID = ClientCode()
+_NO_ANNOTATIONS = ClientCode()
 
 
-def said(endpoint: Endpoint) -> ClientCode:
-    """Return what the comment of an endpoint says about Dart clients. The module of TypeScript annotations applies if
-    there is none for Dart."""
-    requested = endpoint.options.dart_client_code or _NOTHING_SAID
-    module = requested.module or typescript_said(endpoint).module
+def client_annotations(endpoint: Endpoint) -> ClientCode:
+    """Return what the comment of an endpoint sets for Dart clients. Without a module for Dart, that for TypeScript
+    applies."""
+    requested = endpoint.options.dart_client_code or _NO_ANNOTATIONS
+    module = requested.module or typescript_annotations(endpoint).module
     return requested if module == requested.module else replace(requested, module=module)
 
 
 def dart_files(
     endpoints: Iterable[Endpoint], types_of: TypesOf, definitions: Definitions, options: DartOptions, now: str
 ) -> Iterator[Output]:
-    """Yield the files of a client. types_of: endpoint → types of its database. now: replaces `{0}` in header lines.
+    """Yield the files of a client.
+
+    types_of: returns the types of an endpoint's database. now: time that replaces `{0}` in header lines.
 
     Raises:
         NoPlaceError: there are several files, but the configured path has no `{0}`.
     """
-    for name, members in modules(endpoints, options, said, snake_case):
+    for name, members in modules(endpoints, options, client_annotations, snake_case):
         path = options.path.replace("{0}", name)
         if not members:
             yield Output(path, None, options.overwrite)
@@ -49,8 +51,8 @@ def dart_files(
 
 
 def dart_names(endpoints: Iterable[Endpoint], options: DartOptions) -> Iterator[tuple[Endpoint, str]]:
-    """Yield the endpoints that have a function, with its name. Raises `NoPlaceError`."""
-    for _, members in modules(endpoints, options, said, snake_case):
+    """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError`."""
+    for _, members in modules(endpoints, options, client_annotations, snake_case):
         yield from named(members, DartNames(options), options)
 
 
@@ -67,7 +69,7 @@ class _Module:
         self.functions: list[DartFunction] = []
         for endpoint, name in list(named(endpoints, names, options)):
             reader = ShapeReader(types_of(endpoint), options.camel)
-            call = call_of(endpoint, name, said(endpoint), reader, options)
+            call = call_of(endpoint, name, client_annotations(endpoint), reader, options)
             self.functions.append(DartFunction.of(call, self._models, names))
 
     def outputs(self, path: str, header: str) -> Iterator[Output]:

@@ -33,9 +33,11 @@ _NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class DartFunction:
+    """A function of a Dart client, with the names of what belongs to it. Empty names: there is no such function."""
+
     call: Call
     request: str | None
-    """Name of its request class."""
+    """Name of the class of its request; None: it has no arguments."""
     value: str
     """Result type without the status: `List<FindParcelsResponse>`, `void`."""
     url: str
@@ -45,6 +47,7 @@ class DartFunction:
 
     @classmethod
     def of(cls, call: Call, models: Models, names: Names) -> DartFunction:
+        """Return the function for a call. Adds the models of its request and response to `models`."""
         name = upper_first(call.name).rstrip("_")
         request = models.request(f"{name}Request", call.arguments) if call.arguments else None
         answer = call.answer
@@ -56,11 +59,12 @@ class DartFunction:
         return cls(call, request, value or _value_type(call, models), url, source)
 
     def returned(self, options: DartOptions) -> str:
+        """Return the type of the result, with the status if the function returns it."""
         return f"{options.result_name}<{self.value}>" if self.call.has_status else self.value
 
 
 def address(function: DartFunction, models: Models) -> str:
-    """Return the expression of the URL."""
+    """Return the Dart expression whose value is the URL of a call."""
     call = function.call
     path, last = "", 0
     for match in SEGMENT.finditer(call.endpoint.path):
@@ -85,11 +89,13 @@ def _value(value: Argument, models: Models) -> str:
 
 
 def url_text(function: DartFunction, models: Models) -> str:
+    """Return the function that returns the URL."""
     taken = f"{function.request} request" if function.call.address_needs_request else ""
     return f"String {function.url}({taken}) =>\n    {address(function, models)};"
 
 
 def source_text(function: DartFunction, options: DartOptions) -> str:
+    """Return the function that opens the event stream."""
     name = function.source if options.export_sources else f"_{function.source}"
     path = escaped(function.call.events or "")
     return f"""{SUBSCRIPTION} {name}(
@@ -100,6 +106,7 @@ def source_text(function: DartFunction, options: DartOptions) -> str:
 
 
 def function_text(function: DartFunction, models: Models, definitions: Definitions, options: DartOptions) -> str:
+    """Return the function with its comment."""
     positional, named = _arguments(function, options)
     names = [text.rpartition(" ")[2] for text in positional]
     names += [text.partition(" = ")[0].rpartition(" ")[2] for text in named]
@@ -319,7 +326,7 @@ def _from_text(shape: Shape, models: Models) -> str:
 
 
 def decodes(function: DartFunction) -> bool:
-    """Whether the function uses dart:convert."""
+    """Return whether the function uses dart:convert."""
     call = function.call
     if call.url_only:
         return False

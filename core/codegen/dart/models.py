@@ -36,6 +36,8 @@ UPLOADED = Row(
 
 @dataclass(slots=True)
 class Model:
+    """A class of a request, a response or a composite."""
+
     name: str
     fields: tuple[tuple[str, RowField], ...]
     """Pairs of the name in Dart and the field."""
@@ -45,7 +47,7 @@ class Model:
 
 @dataclass(slots=True)
 class Models:
-    """The models of one file: composites first, then requests and responses in order."""
+    """The models of one file: composites first, then requests and responses in order. Methods add what they name."""
 
     options: DartOptions
     composites: list[Model] = field(default_factory=list)
@@ -59,6 +61,7 @@ class Models:
         self._taken |= {self.options.error_name, self.options.result_name, SUBSCRIPTION, *WORDS}
 
     def request(self, name: str, values: Iterable[Argument]) -> str:
+        """Add the class of a request and return its name."""
         fields = tuple(
             RowField(item.key, item.shape, optional=item.optional, nullable=item.optional or item.nullable)
             for item in values
@@ -69,13 +72,14 @@ class Models:
         """Return the class name of a row: the same for one `Row` object, and for equal composites."""
         if row.composite:
             return self._composite(row)
-        # Two endpoints may have equal rows and a class each.
+        # Equal rows of two endpoints have separate classes.
         known = self._names.get(id(row))
         if known is None:
             known = self._names[id(row)] = self._add(row)
         return known
 
     def uploaded(self, name: str) -> str:
+        """Add the class for the metadata of an uploaded file and return its name."""
         result = self._free(name)
         self.models.append(Model(result, self._fields(UPLOADED), raw=True))
         return result
@@ -93,7 +97,7 @@ class Models:
         known = self._composite_names.get(row)
         if known is not None:
             return known
-        # What it is made of stands in front of it.
+        # The classes of its fields are added before the class itself.
         fields = self._fields(row)
         name = self._composite_names[row] = self._free(row.name)
         self.composites.append(Model(name, fields))
@@ -176,6 +180,7 @@ class Models:
     # --- text --------------------------------------------------------------------------------------------------
 
     def texts(self) -> Iterator[str]:
+        """Yield the text of each class."""
         return (self._text(item) for item in (*self.composites, *self.models))
 
     def _text(self, model: Model) -> str:

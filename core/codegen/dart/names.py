@@ -32,6 +32,8 @@ class DartNames(Names):
         super().__init__(options, _FUNCTIONS)
 
     def beside(self, name: str) -> str:
+        """Return the name, or a variant that is still free, for a further object of the file, without leading
+        underscores."""
         shown = name.lstrip("_")
         return super().beside(f"call{shown}" if not shown or shown[0].isdigit() else shown)
 
@@ -46,7 +48,7 @@ def escaped(text: str) -> str:
 
 
 def field_name(key: str) -> str:
-    """Return the field for a name in requests or responses: `bedId` for `bedId`, `at2` for `at 2`."""
+    """Return the name of the field for a name in requests or responses: `bedId` for `bedId`, `at2` for `at 2`."""
     if re.fullmatch(r"[A-Za-z_$][A-Za-z0-9_$]*", key) and not key.startswith("_"):
         name = key[:1].lower() + key[1:]
     else:

@@ -11,6 +11,8 @@ from rowcall.core.codegen.options import DartOptions
 
 @dataclass(frozen=True, slots=True)
 class Needs:
+    """Which helpers the functions of a file use."""
+
     query: bool = False
     segments: bool = False
     requests: bool = False
@@ -18,7 +20,7 @@ class Needs:
     status: bool = False
     events: bool = False
     json: bool = False
-    """The functions use dart:convert directly."""
+    """The functions themselves use dart:convert."""
 
 
 def imports(needs: Needs) -> Iterator[str]:

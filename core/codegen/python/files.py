@@ -13,7 +13,7 @@ from rowcall.core.codegen.python.functions import Method, method_text
 from rowcall.core.codegen.python.models import Models
 from rowcall.core.codegen.python.names import snake_case
 from rowcall.core.codegen.python.plumbing import HEAD, ONCE, ONCE_IMPORTS, SYNC, asynchronous
-from rowcall.core.codegen.selection import Output, TypesOf, header_text, modules, named, said
+from rowcall.core.codegen.selection import Output, TypesOf, client_annotations, header_text, modules, named
 from rowcall.core.codegen.sending import is_once
 from rowcall.core.codegen.shapes import ShapeReader
 from rowcall.core.endpoint.capabilities import ClientCode
@@ -26,14 +26,15 @@ _DOCSTRING = '"""Client of the service, made by rowcall from its endpoints."""'
 def python_files(
     endpoints: Iterable[Endpoint], types_of: TypesOf, definitions: Definitions, options: PythonOptions, now: str
 ) -> Iterator[Output]:
-    """Yield the modules of a client, and the marker `py.typed` (PEP 561) in each folder. The annotations `tsclient` and
-    `tsclient_module` apply here too.
+    """Yield the modules of a client, and the marker `py.typed` (PEP 561) in each folder.
+
+    The annotations `tsclient` and `tsclient_module` apply to this client too. types_of, now: as for `client_files`.
 
     Raises:
         NoPlaceError: there are several files, but the configured path has no `{0}`.
     """
     folders: dict[str, None] = {}
-    for name, members in modules(endpoints, options, said, snake_case):
+    for name, members in modules(endpoints, options, client_annotations, snake_case):
         path = options.path.replace("{0}", name)
         if not members:
             yield Output(path, None, options.overwrite)
@@ -47,8 +48,8 @@ def python_files(
 
 
 def python_names(endpoints: Iterable[Endpoint], options: PythonOptions) -> Iterator[tuple[Endpoint, str]]:
-    """Yield the endpoints that have a method, with its name. Raises `NoPlaceError`."""
-    for _, members in modules(endpoints, options, said, snake_case):
+    """Yield the endpoints that have a method in the client, with the name of the method. Raises `NoPlaceError`."""
+    for _, members in modules(endpoints, options, client_annotations, snake_case):
         yield from ((endpoint, method) for endpoint, _, method in _named(members, options, _taken()))
 
 
@@ -60,7 +61,7 @@ def _taken() -> set[str]:
 def _named(
     endpoints: Sequence[Endpoint], options: PythonOptions, taken: set[str]
 ) -> Iterator[tuple[Endpoint, str, str]]:
-    """Yield each endpoint with the name that its models are derived from and with the name of its method."""
+    """Yield each endpoint with the name from which the names of its models are derived, and the name of its method."""
     for endpoint, name in named(endpoints, Names(options, frozenset()), options):
         yield endpoint, name, free(snake_case(name), taken)
 

@@ -34,6 +34,8 @@ _FROM_TEXT = {"int": "int(response.text)", "float": "float(response.text)", "boo
 
 @dataclass(frozen=True, slots=True)
 class Method:
+    """A method of a Python client. arguments: name in Python and argument. returned: annotation of the result."""
+
     call: Call
     name: str
     arguments: tuple[tuple[str, Argument], ...]
@@ -41,11 +43,11 @@ class Method:
     empty: bool
     """A successful response may have no body."""
     stream: str
-    """Name of the method that yields its events."""
+    """Name of the method that yields its events; empty: there is none."""
 
     @classmethod
     def of(cls, call: Call, name: str, models: Models, methods: set[str]) -> Method:
-        """Return the method of a call. methods: names of all methods."""
+        """Return the method for a call, and add the models that it needs. methods: names that other methods have."""
         taken = {"self", "files", "path", "response", "result", "httpx", "json", "query"}
         arguments = tuple((free(snake_case(item.key), taken), item) for item in call.arguments)
         for _, item in arguments:
@@ -67,6 +69,7 @@ class Method:
         return cls(call, name, arguments, f"{kind} | None" if empty and kind != "Any" else kind, empty, stream)
 
     def argument(self, value: Argument) -> str:
+        """Return the name of an argument in Python."""
         return next(name for name, item in self.arguments if item is value)
 
 

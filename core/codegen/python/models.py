@@ -21,7 +21,7 @@ _TYPES = {
 
 @dataclass(slots=True)
 class Models:
-    """The models of one file, each after the models that it uses."""
+    """The models of one file. Each model follows the models that it uses. Methods add the models that they name."""
 
     _texts: list[str] = field(default_factory=list)
     _taken: set[str] = field(default_factory=lambda: {"Call"})
@@ -42,8 +42,11 @@ class Models:
         return _TYPES.get(shape.scalar, "str")
 
     def nullable(self, shape: Shape, *, within: bool = False) -> str:
-        """Return the type of a value that may be null. within: the value is an element of an array; rows there are
-        never null, as they are those of a result."""
+        """Return the type of a value that may be null.
+
+        within: the value is an element of an array; rows in an array are never null, because they are the rows of a
+        result.
+        """
         result = self.type_of(shape)
         return result if result == "Any" or (within and isinstance(shape, Row)) else f"{result} | None"
 

@@ -24,6 +24,8 @@ def class_name(name: str) -> str:
 
 
 def is_plain(name: str) -> bool:
-    """Whether the name can be a member in a class body. A name with two leading underscores would be mangled, and the
-    name of a type would hide that type."""
+    """Return whether the name can be a member in a class body.
+
+    A name with two leading underscores would be mangled, and the name of a type would hide that type.
+    """
     return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("__") and name not in _TYPES

@@ -210,4 +210,4 @@ ONCE = '''
             time.sleep(pause * (0.5 + random.random()))
         return self._send(method, path, headers=headers, **options)
 '''
-"""A method of the synchronous client, if an endpoint is idempotent."""
+"""A method of the synchronous client that repeats requests with an idempotency key, if an endpoint is idempotent."""

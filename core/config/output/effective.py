@@ -88,6 +88,7 @@ def explained(key: Key) -> str:
 
 
 def _plain(child: Child, node_of_key: KeyNode, variables: Mapping[str, str]) -> JsonValue:
+    """Return a user-defined node as plain data, with the names of declared keys in canonical spelling."""
     node = child.node
     if isinstance(node, Scalar):
         return _shown(child.name, node.text, node_of_key.key, variables)

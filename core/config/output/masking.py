@@ -54,7 +54,7 @@ def masked_whole(text: str) -> str:
 
 
 _WORD = r"(?:\"[^\"]*\"|'[^']*'|[^\s;&|\"']+)"
-_SAID = re.compile(
+_ASSIGNED = re.compile(
     rf"(?P<name>[\w-]*(?:{_SECRET_NAME.pattern})[\w-]*)(?P<equals>\s*[=:]\s*|\s+)(?P<value>(?:(?:bearer|basic)\s+)?{_WORD})",
     re.IGNORECASE,
 )
@@ -68,10 +68,10 @@ _IN_ADDRESS = re.compile(r"(?P<name>://[^:/?#@\s'\"]*)(?P<equals>:)(?P<value>[^@
 
 
 def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
-    """Resolve a shell command or SQL and mask the secrets in it.
+    """Resolve the placeholders of a shell command or SQL text, and mask the secrets in it.
 
     Masked are the word after each word that names a secret (`PGPASSWORD=…`, `--token …`, `password '…'`), and passwords
-    in addresses. If in question, a word is masked.
+    in addresses. In doubt, a word is masked.
     """
     masked_values: list[str] = []
 
@@ -80,15 +80,15 @@ def masked_in_text(text: str, variables: Mapping[str, str]) -> str:
         return f"{match['name']}{match['equals']}\x00{len(masked_values) - 1}\x00"
 
     resolved = resolve_what_is_set(
-        _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _SAID.sub(put_aside, text))), variables
+        _SWITCHES.sub(put_aside, _IN_ADDRESS.sub(put_aside, _ASSIGNED.sub(put_aside, text))), variables
     )
     return re.sub("\x00(\\d+)\x00", lambda match: masked_values[int(match[1])], resolved)
 
 
 def masked_in_parts(text: str, variables: Mapping[str, str]) -> str:
-    """Resolve a connection string of any form and mask its secret parts.
+    """Resolve the placeholders of a connection string of any form, and mask its secret parts.
 
-    Placeholders of secret parts are replaced by marks before resolution, so that their values cannot reach the result.
+    Before resolution, placeholders of secret parts are replaced by marks, so that their values cannot reach the result.
     """
     masked_values: list[str] = []
 

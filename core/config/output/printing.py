@@ -25,10 +25,11 @@ def printed(entries: Iterable[Entry]) -> str:
 
 
 def matching(entries: Iterable[Entry], word: str) -> tuple[Entry, ...]:
-    """Return the keys named `word`; if there are none, those with `word` in the name, the comment or the line.
+    """Return the keys named `word`. If there are none, return those with `word` in the name, the comment or the printed
+    line.
 
-    `word` is the name of a key, its path (`Service:UrlPathPrefix`) or the end of its path, in any case. The sections
-    that contain a key are included, and a section that matches itself is complete.
+    `word` is the name of a key, its path (`Service:UrlPathPrefix`) or the end of its path, in any case. The result
+    includes the sections that contain a key. A section that matches itself is complete.
     """
     entries = tuple(entries)
     return _named(entries, word.casefold()) or _mentioning(entries, word)

@@ -24,9 +24,10 @@ class SecretPlaceholders:
     """Replaces masks in entries, and collects the names of the needed environment variables."""
 
     names: dict[str, str] = field(default_factory=dict)
-    """Keys by the name of the environment variable that replaces their secret."""
+    """Name of the environment variable that replaces a secret → path of its key."""
 
     def entries(self, entries: Iterable[Entry], path: str = "") -> tuple[Entry, ...]:
+        """Return the entries with placeholders instead of masks. path: of the section that contains them."""
         return tuple(self._entry(entry, f"{path}:{entry.name}" if path else entry.name) for entry in entries)
 
     def _entry(self, entry: Entry, path: str) -> Entry:

@@ -15,7 +15,7 @@ _IN_PARTS = {"ConnectionStrings", "CacheOptions:RedisConfiguration"}
 
 
 def secret_values(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield path and resolved value of everything that `rowcall --config` masks."""
+    """Yield path and resolved value of each setting, or part of a setting, that `rowcall --config` masks."""
     for path, scalar in leaves(settings.root):
         if scalar.text:
             text = resolve_what_is_set(scalar.text, settings.variables)

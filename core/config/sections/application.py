@@ -7,6 +7,8 @@ from rowcall.core.sections.declaration import choice, flag, section, text
 
 @section("")
 class Application:
+    """Name and addresses of the application."""
+
     application_name = text(
         "ApplicationName",
         None,
@@ -29,6 +31,8 @@ class Application:
 
 @section("Config", "How configuration is loaded and checked.")
 class Loading:
+    """How the configuration is loaded."""
+
     add_environment_variables = flag(
         "AddEnvironmentVariables",
         False,

@@ -19,7 +19,7 @@ from rowcall.core.sections.declaration import (
 
 @section("HttpServer:Endpoints:<name>")
 class EndpointKeys:
-    """Keys of the HTTP server. Names follow the established system; each key explains the meaning in this service."""
+    """The keys of one listener."""
 
     url = text("Url", None, "Address with scheme, host and port.")
     protocols = choice(

@@ -34,8 +34,8 @@ def _is_exit(word: str) -> bool:
 class SqlFileOptions:
     """Options of SQL files.
 
-    whole: comments anywhere in a file are read. strict: a broken file prevents the start. hide: statements
-    without a result are left out of the response.
+    whole: comments anywhere in a file are read; otherwise only those before the first statement. strict: a broken file
+    prevents the start. hide: statements without a result are left out of the response.
     """
 
     enabled = flag("Enabled", False, "Serve SQL files.")
@@ -78,6 +78,7 @@ class SqlFileOptions:
 
     @property
     def folder(self) -> str:
+        """The folder that contains all files of the pattern."""
         return base_folder(self.pattern)
 
     def defaults(self, defaults: EndpointDefaults) -> EndpointDefaults:

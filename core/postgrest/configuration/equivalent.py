@@ -1,4 +1,4 @@
-"""Texts of PostgREST's configuration → the configuration of this service."""
+"""The configuration of this service that is equivalent to one of PostgREST."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _BOOLEANS = {"on": "true", "off": "false"}
 
 
 def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return paths and texts of keys. Ordinary endpoints are off, as the file describes all that is served."""
+    """Return pairs of a key's path in this service and its text.
+
+    texts: by key of PostgREST. Ordinary endpoints are switched off, because the file describes all that is served.
+    """
     return [
         ("ConnectionStrings:Default", texts.get("db-uri") or "postgresql://"),
         ("Service:RoutineOptions:Enabled", "false"),
@@ -22,7 +25,7 @@ def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
         ("Service:SqlFileSource:Enabled", "false"),
         ("Service:RequiresAuthorization", "false"),
         ("DataProtection:Enabled", "false"),
-        # It takes quotes and arrows in URLs as they are, which many clients of PostgREST send.
+        # This engine accepts unencoded quotes and arrows in URLs, which many clients of PostgREST send.
         ("HttpServer:Engine", "Auto"),
         *_listener(texts),
         *_pool(texts),
@@ -48,7 +51,7 @@ def _pool(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _log(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the levels of the log. PostgREST's level is that of requests; its start is always logged."""
+    """Yield the levels of the log. PostgREST's level is that of requests; messages of a start are always logged."""
     yield "Log:MinimalLevels:rowcall", "Information"
     yield "Log:MinimalLevels:rowcall.client", "Information"
     yield "Log:MinimalLevels:rowcall.http", _LEVELS.get(texts.get("log-level") or "error", "Error")

@@ -13,8 +13,11 @@ ENVIRONMENT_PREFIX = "PGRST_"
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationKey:
-    """One key. name: in the section `PostgRest`. default, meaning: for the manual. reloadable: the database may set
-    it, and `NOTIFY` reads it again. aliases: former names in PostgREST."""
+    """One key.
+
+    postgrest: its name in PostgREST. name: in the section `PostgRest`. default, meaning: for the manual. reloadable:
+    the database may set it, and `NOTIFY` reads it again. aliases: former names in PostgREST.
+    """
 
     postgrest: str
     name: str
@@ -34,7 +37,7 @@ class ConfigurationKey:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words that the value is one of; empty: any text."""
+        """The words of which the value is one; empty: any text."""
         return _CHOICES.get(self.postgrest, ())
 
 
@@ -160,7 +163,7 @@ SERVICE_KEYS = (
     "log-level",
     "log-query",
 )
-"""Keys that this service has elsewhere: connection, pool, listener, log."""
+"""Keys for which this service has keys in other sections: connection, pool, listener, log."""
 _ALIASES = {alias: key.postgrest for key in INTERFACE_KEYS for alias in key.aliases} | {
     "db-pool-timeout": "db-pool-max-idletime"
 }
@@ -168,7 +171,7 @@ _KNOWN = {key.postgrest for key in INTERFACE_KEYS} | set(SERVICE_KEYS)
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts of variables `PGRST_…` by key."""
+    """Return key → text for variables `PGRST_…`."""
     result: dict[str, str] = {}
     for name, text in environment.items():
         if not name.startswith(ENVIRONMENT_PREFIX):
@@ -182,7 +185,8 @@ def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def present_names(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return texts with former names of keys replaced; a present name wins."""
+    """Return the texts by the present names of their keys. If a key has texts under two names, that of the present one
+    counts."""
     former = {_ALIASES[key]: text for key, text in texts.items() if key in _ALIASES}
     return former | {key: text for key, text in texts.items() if key not in _ALIASES}
 

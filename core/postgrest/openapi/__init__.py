@@ -43,8 +43,10 @@ _PAGING = "Limiting and Pagination"
 def document_parts(
     schema: Schema, name: str, options: PostgRestOptions, accessible: Accessible, host: str
 ) -> Iterator[bytes]:
-    """Yield the document of one schema in parts, of one relation or function each. accessible: what it contains. host:
-    of the request."""
+    """Yield the document of one schema in parts, each about one relation or function.
+
+    accessible: what the document contains. host: that of the request.
+    """
     relations = [item for item in accessible.relations if (name, item) in schema.relations]
     title, description = _split(accessible.comment)
     content: dict[str, Any] = {
@@ -80,7 +82,7 @@ def document_parts(
 
 
 def _object(name: str, members: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """Yield a member that is an object, one part for each of the mappings that make up its own members."""
+    """Yield a member that is an object, in parts: one for each mapping with members of this object."""
     yield b',"%s":{' % name.encode()
     separator = b""
     for some in members:

@@ -28,7 +28,7 @@ _VISIBLE_FUNCTION = "pg_catalog.has_function_privilege(p.oid, 'EXECUTE')"
 
 @dataclass(frozen=True, slots=True)
 class Accessible:
-    """Names of relations and functions in order, and the comment of the schema."""
+    """What a role may access in a schema: names of relations and functions in order, and the comment of the schema."""
 
     relations: Sequence[str]
     functions: Sequence[str]
@@ -36,7 +36,7 @@ class Accessible:
 
 
 def privileges_statement(schema: str, *, all_visible: bool) -> Statement:
-    """Return the statement whose only value `read_privileges` reads. all_visible: privileges play no role."""
+    """Return the statement whose only value `read_privileges` reads. all_visible: whatever the privileges are."""
     tables = _TABLES.format(visible="true" if all_visible else _VISIBLE_TABLE)
     functions = _FUNCTIONS.format(visible="true" if all_visible else _VISIBLE_FUNCTION)
     return Statement(

@@ -25,7 +25,7 @@ def definition(schema: Schema, relation: Relation) -> dict[str, Any]:
 
 
 def _targets(schema: Schema, relation: Relation) -> dict[str, tuple[str, str]]:
-    """Return the columns that are foreign keys alone, with target and column there."""
+    """Return column → target relation and column, for columns that are foreign keys by themselves."""
     result: dict[str, tuple[str, str]] = {}
     for item in schema.relationships.get((relation.schema, relation.name), ()):
         to_one = item.cardinality in (Cardinality.MANY_TO_ONE, Cardinality.ONE_TO_ONE)
@@ -67,7 +67,7 @@ def _description(relation: Relation, column: Column, targets: dict[str, tuple[st
 
 
 def parameters_of(relation: Relation) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the parameters of a relation by name."""
+    """Yield name and definition of each parameter of a relation."""
     yield (
         f"body.{relation.name}",
         {

@@ -33,7 +33,7 @@ def reference(section: str, name: str) -> dict[str, str]:
 
 
 def swagger_type(name: str) -> str | None:
-    """Return the type; None for JSON, which has any."""
+    """Return the type of a value; None: a JSON value, which may have any type."""
     return "array" if name.endswith("[]") else _TYPES.get(name, "string")
 
 
@@ -54,7 +54,7 @@ def typed(name: str) -> dict[str, Any]:
 
 
 def default_of(name: str, expression: str | None) -> Any:
-    """Return the default of a column, if it is a constant that JSON can express."""
+    """Return the default of a column; None: it has none, or one that is not a constant of JSON."""
     if expression is None:
         return None
     if swagger_type(name) == "string":

@@ -30,7 +30,7 @@ SIMPLE = frozenset(("neq", "cs", "cd", "ov", "sl", "sr", "nxr", "nxl", "adj"))
 FULL_TEXT = frozenset(("fts", "plfts", "phfts", "wfts"))
 AGGREGATES = ("sum", "avg", "count", "min", "max")
 MAX_DEPTH = 100
-"""Levels of embeds or of logic groups in each other."""
+"""Maximum depth of nested embeds or logic groups."""
 
 _NAME_END = "field name (* or [a..z0..9_$])"
 _RUN = re.compile(r"[\w $]+(?:-(?!>)[\w $]+)*")
@@ -42,8 +42,9 @@ _SPACES = re.compile(r" *")
 
 
 class Cursor:
-    """A position in the text of one parameter, which parsers move forward. what, shown: name and text of the parameter
-    in error messages.
+    """A position in the text of one parameter. Parsers read at the position and move it forward.
+
+    what, shown: name and text of the parameter in error messages.
     """
 
     __slots__ = ("depth", "position", "shown", "text", "what")
@@ -56,18 +57,20 @@ class Cursor:
         self.depth = 0
 
     def refusal(self, expecting: str, position: int | None = None) -> errors.ApiError:
-        """Return the syntax error of what stands at the position."""
+        """Return the syntax error of the character at the position. expecting: what is valid there."""
         place = self.position if position is None else position
         actual = f'"{_shown(self.text[place])}"' if place < len(self.text) else "end of input"
         return errors.syntax_error(self.what, self.shown, place, actual, expecting)
 
     def surplus(self, expecting: str) -> errors.ApiError:
-        """Return the syntax error of what stands where the parameter may end."""
+        """Return the syntax error of a character behind the end of the parameter."""
         return errors.syntax_error(self.what, self.shown, self.position, f"'{self.text[self.position]}'", expecting)
 
     def mismatch(self, token: str, expecting: str, position: int) -> errors.ApiError:
-        """Return the syntax error of a word that begins at a position. Its first letter that differs from `token`, the
-        first of the words that are possible, is the unexpected one."""
+        """Return the syntax error of a word that begins at a position.
+
+        The unexpected character is the first one that differs from `token`, the first of the valid words.
+        """
         word = self.text[position:]
         wrong = next((character for character, right in zip(word, token, strict=False) if character != right), None)
         actual = "end of input" if wrong is None else f'"{_shown(wrong)}"'
@@ -78,20 +81,23 @@ class Cursor:
         return self.position >= len(self.text)
 
     def sees(self, token: str) -> bool:
+        """Return whether the token is next."""
         return self.text.startswith(token, self.position)
 
     def take(self, token: str) -> bool:
-        """Move behind the token if it comes next."""
+        """Return whether the token is next, and move behind it then."""
         if not self.text.startswith(token, self.position):
             return False
         self.position += len(token)
         return True
 
     def expect(self, token: str, expecting: str | None = None) -> None:
+        """Move behind the token. Raises the syntax error if it is not next."""
         if not self.take(token):
             raise self.refusal(expecting or f'"{token}"')
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
+        """Return the text that matches the pattern here, and move behind it; None: no match, and the position stays."""
         match = pattern.match(self.text, self.position)
         if match is None:
             return None
@@ -116,7 +122,7 @@ def _shown(character: str) -> str:
 
 
 def quoted(cursor: Cursor) -> str | None:
-    """Read a quoted text; None if there is none that is closed (the cursor does not move)."""
+    """Read a quoted text. None: no quoted text that is closed is next, and the position stays."""
     text, place = cursor.text, cursor.position
     if not text.startswith('"', place):
         return None
@@ -340,7 +346,7 @@ def _is_value(cursor: Cursor) -> str:
 
 
 def _list(cursor: Cursor) -> tuple[str, ...]:
-    """Read the elements of `in`. No elements: `()` or only blanks."""
+    """Read the elements of `in`. `()` and `( )` have no elements."""
     cursor.expect("(")
     cursor.skip_spaces()
     elements = [_element(cursor)]
@@ -351,7 +357,8 @@ def _list(cursor: Cursor) -> tuple[str, ...]:
 
 
 def _element(cursor: Cursor) -> str:
-    """Read an element of a list, or a value of a logic tree. Quotes count only if `,` or `)` follows them."""
+    """Read an element of a list, or a value of a logic tree. Quotes are only quotes if `,` or `)` follows the closing
+    one."""
     start = cursor.position
     result = quoted(cursor)
     if result is not None and cursor.text[cursor.position : cursor.position + 1] in (",", ")"):
@@ -368,9 +375,9 @@ def _element(cursor: Cursor) -> str:
 
 
 def logic_key(text: str) -> tuple[tuple[str, ...], bool, str] | None:
-    """Return path, negation and operator of the key of a logic tree; None if the key is none.
+    """Return path, negation and operator in the key of a logic tree; None: the key is not that of a logic tree.
 
-    `not.or`, `vessel.and` and `vessel.not.and` are keys of logic trees; a last part in quotes is a column.
+    `not.or`, `vessel.and` and `vessel.not.and` are keys of logic trees. If the last part is in quotes, it is a column.
     """
     if not (text in ("and", "or") or text.endswith((".and", ".or"))):
         return None

@@ -1,4 +1,4 @@
-"""The header `Accept`.
+"""The header `Accept` as media types.
 
 Source: PostgREST's documentation, Resource Representation; RFC 9110, 12.5.1.
 """
@@ -22,10 +22,11 @@ _WITH_CHARSET = frozenset((JSON, CSV, GEO_JSON, OPENAPI, "text/plain", "text/xml
 
 @dataclass(frozen=True, slots=True)
 class MediaType:
-    """One entry of `Accept`. name: in lower case, without `+json` for PostgREST's own types.
+    """One entry of `Accept`.
 
-    stripped: leave out null members. plan_*: format, wrapped type and options of an execution plan. shown: as in the
-    error of an unavailable type.
+    name: in lower case, without `+json` for PostgREST's own types. stripped: leave out null members. plan_format,
+    plan_for, plan_options: format, wrapped media type and options of an execution plan. shown: as in the error of an
+    unavailable type.
     """
 
     name: str
@@ -52,7 +53,7 @@ DEFAULT = MediaType(ANY, ANY)
 
 
 def parse_accept(headers: Iterable[str]) -> tuple[MediaType, ...]:
-    """Return the entries in the order of preference: quality, then how specific they are, then position."""
+    """Return the entries in the order of preference: quality, then specificity, then position."""
     entries: list[tuple[float, int, int, MediaType]] = []
     for header in headers:
         for text in _split(header, ","):

@@ -1,4 +1,4 @@
-"""Bodies of writes and calls → JSON that PostgreSQL reads, and its keys.
+"""Bodies of writes and calls as JSON that PostgreSQL reads, and the keys of its objects.
 
 Source: PostgREST's documentation, Tables and Views; Functions as RPC.
 """
@@ -23,6 +23,8 @@ _RAW = {"text/plain": "text", "text/xml": "xml", "application/octet-stream": "by
 
 
 class PayloadKind(Enum):
+    """The form of a body."""
+
     JSON = "json"
     FORM = "form"
     RAW = "raw"
@@ -30,11 +32,12 @@ class PayloadKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A body.
+    r"""A body.
 
-    text: the JSON as it arrived or as made of CSV; of a raw body its text, or `\\x…` for bytes. keys: in the order of
-    their first appearance. is_array: the JSON is an array. count: of its elements. fields: names and values of a form.
-    raw_type: PostgreSQL's type of a raw body. unchecked: `columns` gives the keys, and the JSON was not read.
+    text: the JSON as it arrived or as made from CSV; of a raw body its text, or `\x…` for bytes. keys: of its objects,
+    in the order of their first appearance. is_array: the JSON is an array. count: number of its elements. fields: names
+    and values of a form. raw_type: type of PostgreSQL for a raw body. unchecked: `columns` sets the keys, and the JSON
+    was not parsed.
     """
 
     kind: PayloadKind
@@ -55,7 +58,10 @@ def media_type_of(content_type: str | None) -> str:
 def parse_payload(
     body: bytes, content_type: str | None, columns: Sequence[str] | None, *, function: bool = False
 ) -> Payload:
-    """Parse a body. columns: of the parameter `columns`. function: for a call. Raises `ApiError` (`PGRST102`)."""
+    """Parse a body. Raises `ApiError` (`PGRST102`).
+
+    columns: value of the parameter `columns`; None: the request has none. function: the body is for a call.
+    """
     media_type = media_type_of(content_type)
     if media_type == JSON:
         return _json(body, columns, function)

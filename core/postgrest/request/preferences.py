@@ -1,4 +1,4 @@
-"""The header `Prefer`.
+"""The header `Prefer` as preferences.
 
 Source: PostgREST's documentation, Prefer Header; RFC 7240.
 """
@@ -22,7 +22,7 @@ _CHOICES = {
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """Recognised preferences; None where the client sent none. unknown: tokens that nothing recognises."""
+    """Recognised preferences; None: the client has sent none of this kind. unknown: tokens that are not recognised."""
 
     resolution: str | None = None
     missing: str | None = None
@@ -39,13 +39,13 @@ class Preferences:
         return self.handling == "strict"
 
     def check(self) -> None:
-        """Raise `ApiError` if unknown preferences are not allowed."""
+        """Raise `ApiError` if `handling=strict` was sent with unknown preferences."""
         if self.strict and self.unknown:
             raise errors.invalid_preferences(self.unknown)
 
 
 def parse_preferences(headers: Iterable[str]) -> Preferences:
-    """Merge the values of all `Prefer` headers. Of a preference sent twice, the first one counts."""
+    """Merge the values of all `Prefer` headers. If a preference is sent twice, the first value counts."""
     values: dict[str, str] = {}
     unknown: list[str] = []
     for header in headers:
@@ -79,7 +79,7 @@ def applied(
     resolution: bool = False,
     function: bool = False,
 ) -> str | None:
-    """Return the value of `Preference-Applied`; None if nothing applied.
+    """Return the value of `Preference-Applied`; None: no preference was applied.
 
     method: of the request. transaction: `tx` may be overridden. resolution: a conflict target exists.
     """

@@ -1,4 +1,4 @@
-"""A raw query string → `Query`.
+"""A raw query string as a `Query`.
 
 Source: PostgREST's documentation, URL Grammar.
 """
@@ -109,7 +109,7 @@ def parse_query(raw: bytes, *, function_arguments: bool = False) -> Query:
 
 
 LONGEST = 256
-"""Characters of a part beyond which it is not remembered."""
+"""Maximum number of characters of a part whose parsed form is remembered."""
 # Clients combine the same parts in many ways, and select lists are the longest ones.
 _select, _order, _logic_key, _key_path = (
     lru_cache(maxsize=512)(grammar.select),
@@ -125,7 +125,7 @@ def _part_of(text: str, remembered: Callable[[str], Part], parse: Callable[[str]
 
 
 def is_operation(value: str) -> bool:
-    """Whether a value is a filter on the result of a function, and not an argument.
+    """Return whether a value is a filter on the result of a function, and not an argument.
 
     `is.` followed by an unknown word is an operation, and its syntax error is reported.
     """

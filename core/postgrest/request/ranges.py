@@ -14,7 +14,8 @@ _HEADER = re.compile(r"(\d+)-(\d*)", re.ASCII)
 
 
 def top_level(query: Range | None, header: str | None) -> Range:
-    """Intersect the range of the query string with the header `Range`. Raises `ApiError` (`PGRST103`)."""
+    """Return the intersection of the range of the query string with the header `Range`. Raises `ApiError`
+    (`PGRST103`)."""
     result = query or Range()
     if result.limit == 0:
         return result
@@ -35,7 +36,7 @@ def top_level(query: Range | None, header: str | None) -> Range:
 
 
 def content_range(offset: int, rows: int, total: int | None) -> str:
-    """Return the value of `Content-Range`. rows: in the response. total None: not counted."""
+    """Return the value of `Content-Range`. rows: number in the response. total: None: the rows were not counted."""
     count = "*" if total is None else str(total)
     if rows == 0 or total == 0:
         return f"*/{count}"
@@ -43,7 +44,7 @@ def content_range(offset: int, rows: int, total: int | None) -> str:
 
 
 def status(offset: int, rows: int, total: int | None) -> int:
-    """Return 200, 206 or 416 for a read."""
+    """Return the status of a read: 200, 206 (not all rows) or 416 (the range begins behind the last row)."""
     if total is None:
         return 200
     if offset > total:

@@ -1,8 +1,8 @@
-"""Shapes of query strings: the same query with other values has the same shape, and is planned once.
+"""Shapes of query strings: queries that differ only in values have the same shape, which is planned once.
 
 A shape is a query string in which the values of simple comparisons are replaced by marks. It is parsed and planned like
-any other query string; the marks arrive among the parameters of the statement, where the values of a request take their
-places. A mark contains a NUL, which no text of PostgreSQL contains.
+any other query string. The marks become parameters of the statement, where they are replaced by the values of a
+request. A mark contains a NUL, which no text of PostgreSQL contains.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _ARGUMENT = re.compile(_NAME)
 _MARK = "\0{}\0"
 _IS_MARK = re.compile("\0[0-9]+\0").fullmatch
 LONGEST = 2048
-"""Bytes of a query string beyond which no shape is made."""
+"""Maximum number of bytes of a query string for which a shape is made."""
 _ENCODED_MARK = re.compile("%00([0-9]+)%00")
 _ENCODED_MARKS = [b"%%00%d%%00" % place for place in range(LONGEST)]
 
 
 def shape_of(raw: bytes, *, arguments: bool = False) -> tuple[bytes, list[str]] | None:
-    """Return the shape of a query string and its values; None: it is planned as it is.
+    """Return the shape of a query string, and the values behind its marks; None: the query string is planned as it is.
 
     arguments: parameters whose value is not an operation are arguments of a function.
     """
@@ -50,7 +50,7 @@ def shape_of(raw: bytes, *, arguments: bool = False) -> tuple[bytes, list[str]] 
 
 
 PAYLOAD_MARK = "\0payload\0"
-"""Stands for the text of a body."""
+"""Mark in place of the text of a body."""
 
 
 class Template:
@@ -77,7 +77,7 @@ class Template:
 
 
 def uses_each_mark(statement: Statement, count: int) -> bool:
-    """Whether each mark is a whole parameter, so that a `Template` replaces all of them."""
+    """Return whether each mark is a whole parameter, so that a `Template` replaces all of them. count: number of marks."""
     present = {parameter for parameter in statement.parameters if parameter is not None and "\0" in parameter}
     return present - {PAYLOAD_MARK} == {_MARK.format(place) for place in range(count)}
 

@@ -25,8 +25,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class SelectColumn:
-    """`alias:field::cast.aggregate()::aggregate_cast`. Name `*` without path means all columns; an empty name with
-    the aggregate `count` counts rows."""
+    """`alias:field::cast.aggregate()::aggregate_cast`: a column of the result.
+
+    The name `*` without a path stands for all columns. An empty name with the aggregate `count` counts rows.
+    """
 
     field: Field
     alias: str | None = None
@@ -99,7 +101,10 @@ LogicNode: TypeAlias = Condition | Group
 
 @dataclass(frozen=True, slots=True)
 class OrderTerm:
-    """One term of `order`. relation: the embed whose column it is, or None. Directions and null rules are SQL words."""
+    """One term of `order`. relation: the embed to which the column belongs; None: the level itself.
+
+    direction, nulls: words of SQL; None: not set.
+    """
 
     field: Field
     relation: str | None = None
@@ -108,11 +113,12 @@ class OrderTerm:
 
 
 Path: TypeAlias = tuple[str, ...]
+"""Names of embeds that lead from the top level to an embed; `()` is the top level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Rows of a level. limit None: all."""
+    """The rows of a level that are returned. limit: None: all."""
 
     offset: int = 0
     limit: int | None = None
@@ -120,10 +126,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """All of a query string.
+    """A whole query string.
 
-    Paths lead from the top level to an embed: `()` is the top level. arguments: parameters without an operator, for
-    functions; empty where filters are obligatory. canonical: sorted and encoded again, for `Content-Location`.
+    arguments: parameters without an operator, for functions; empty where filters are obligatory. filter_keys: keys of
+    the filters. canonical: the parameters sorted and encoded again, for `Content-Location`.
     """
 
     select: tuple[SelectItem, ...] = (SelectColumn(Field("*")),)

@@ -1,1 +1,1 @@
-"""Plans → SQL. Values are parameters; identifiers come from the catalogue or are quoted."""
+"""SQL of plans. Values are parameters; identifiers come from the catalogue or are quoted."""

@@ -22,11 +22,11 @@ _WITHOUT_LENGTH = {
     "character": "character varying",
     "character[]": "character varying[]",
 }
-"""Types whose default length is 1, and the ones that take any length."""
+"""Types whose default length is 1 → types that accept any length."""
 
 
 def argument_type(argument: Argument) -> str:
-    """Return the type that a text is cast to."""
+    """Return the type to which the text of an argument is cast."""
     return _WITHOUT_LENGTH.get(argument.type, argument.type)
 
 
@@ -42,8 +42,8 @@ def call_statement(
 ) -> Statement:
     """Return the statement of a call.
 
-    plan: of the result; its top level has the name of the function. arguments: texts of a GET, in their order. payload:
-    of a POST, else None. count: also count all rows without range.
+    plan: of the result; its top level has the name of the function. arguments: names and texts of a GET, in their
+    order. payload: of a POST, else None. count: also count all rows, regardless of the range.
     """
     parameters = Parameters()
     called = _call(function, arguments, payload, parameters)
@@ -63,8 +63,10 @@ def call_statement(
 
 
 def is_scalar(function: Function) -> bool:
-    """Whether a result is a value without a column name. A record without columns is one too: its names are only known
-    when it runs."""
+    """Return whether a result is a value without a column name.
+
+    A record without declared columns is one too: its names are only known when the function runs.
+    """
     return not function.returns_composite
 
 
@@ -94,7 +96,8 @@ def _selected(function: Function, arguments: str) -> str:
 
 
 def _from_texts(function: Function, fields: Sequence[tuple[str, str]], parameters: Parameters) -> str:
-    """Return arguments from texts: of a repeated name the last one, or all of them for a variadic parameter."""
+    """Return the arguments as SQL. If a name is repeated, its last text is used, or all texts for a variadic
+    parameter."""
     parts: list[str] = []
     for argument in function.arguments:
         values = [value for name, value in fields if name == argument.name]

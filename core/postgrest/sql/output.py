@@ -17,12 +17,15 @@ from rowcall.core.text.naming import quote_qualified
 SOURCE = "pgrst_source"
 ROW = "_postgrest_t"
 SCALAR = "pgrst_scalar"
-"""The column of the source that holds the result of a function that returns a scalar."""
+"""The column of the source with the result of a function that returns a scalar."""
 
 COLUMNS = ("total", "rows", "body", "headers", "status", "inserted", "keys")
-"""Texts of the result row. total: rows without range, NULL if not counted. rows: of the body. headers, status: settings
-`response.headers` and `response.status`, NULL if unset. inserted: rows that an upsert inserted. keys: a JSON object of
-the primary key of the only written row, for `Location`."""
+"""Texts of the result row.
+
+total: number of rows regardless of the range, NULL if not counted. rows: number of rows in the body. headers, status:
+settings `response.headers` and `response.status`, NULL if unset. inserted: number of rows that an upsert inserted.
+keys: a JSON object with the primary key of the only written row, for `Location`.
+"""
 
 
 class Statement(NamedTuple):
@@ -33,7 +36,7 @@ class Statement(NamedTuple):
 
 
 class Parameters:
-    """Collects values; each gets the next `$n`."""
+    """Collects the values of a statement."""
 
     __slots__ = ("values",)
 
@@ -41,18 +44,18 @@ class Parameters:
         self.values: list[str | None] = []
 
     def add(self, value: str | None) -> str:
-        """Return the placeholder of a value."""
+        """Add a value, and return its placeholder `$n`."""
         self.values.append(value)
         return f"${len(self.values)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How rows become the body.
+    r"""How rows become the body.
 
     kind: `json` (array), `object` (the first row), `csv`, `geojson`, `none`, `handler` (aggregate of a media type), or
-    `value` (the scalar itself, as text). scalar: rows are those of `SCALAR`. stripped: JSON without members that are
-    null. binary: the body is bytea and its text is decoded (`\\x…`).
+    `value` (the scalar itself, as text). scalar: rows are the values of the column `SCALAR`. stripped: JSON without
+    members that are null. binary: the body is bytea, whose text (`\x…`) is decoded.
     """
 
     kind: str = "json"
@@ -77,7 +80,7 @@ _GEOJSON = (
 
 
 def body(output: Output) -> str:
-    """Return the aggregate over the rows named `ROW` that makes the body, as text."""
+    """Return the SQL aggregate over the rows named `ROW` whose result is the body, as text."""
     row = f"{ROW}.{SCALAR}" if output.scalar else ROW
     match output.kind:
         case "none":

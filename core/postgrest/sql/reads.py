@@ -1,4 +1,4 @@
-"""A plan → SQL whose text depends on the shape of the query only.
+"""SQL of reads. The text depends only on the shape of the query.
 
 Source: PostgREST's documentation, Tables and Views; Resource Embedding.
 
@@ -51,14 +51,14 @@ _FULL_TEXT = {
     "wfts": "websearch_to_tsquery",
 }
 MOST_OF_A_PAGE = 1000
-"""Limit up to which it is part of the text of a statement."""
+"""Largest limit that is written into the text of a statement; larger ones are parameters."""
 _IS = {"null": "NULL", "not_null": "NOT NULL", "true": "TRUE", "false": "FALSE", "unknown": "UNKNOWN"}
 _AGGREGATES = {"sum": "sum", "avg": "avg", "count": "count", "min": "min", "max": "max"}
 _JSON_TYPES = frozenset(("json", "jsonb"))
 
 
 class Renderer:
-    """Renders the levels of one plan. source: the relation that stands for the top level, such as a CTE, or None."""
+    """Renders the levels of one plan as SQL, and adds their values to the parameters."""
 
     def __init__(self, schema: Schema, parameters: Parameters) -> None:
         self._schema = schema
@@ -67,7 +67,8 @@ class Renderer:
     # --- values -----------------------------------------------------------------------------------------------------
 
     def field(self, table: str, field: Field, relation: Relation | None) -> str:
-        """Return the SQL of a column and its JSON path. table: quoted."""
+        """Return the SQL of a column and its JSON path. table: its quoted name. relation: None: columns have no
+        representations."""
         text = f"{table}.{quote_identifier(field.name)}"
         if not field.path:
             return text
@@ -88,7 +89,8 @@ class Renderer:
     # --- conditions -------------------------------------------------------------------------------------------------
 
     def condition(self, table: str, relation: Relation | None, node: LogicNode, level: Node | None) -> str:
-        """Return the SQL of a condition or of a logic tree. level: whose embeds a condition may name."""
+        """Return the SQL of a condition or of a logic tree. level: the level whose embeds a condition may name; None:
+        it may not."""
         if isinstance(node, Group):
             joined = f" {node.operator.upper()} ".join(
                 self.condition(table, relation, member, level) for member in node.members
@@ -143,9 +145,9 @@ class Renderer:
     # --- levels -----------------------------------------------------------------------------------------------------
 
     def level(self, node: Node, parent: str | None = None, source: str | None = None) -> str:
-        """Return the SELECT of a level and of those below it.
+        """Return the SELECT of a level and of the levels below.
 
-        parent: quoted name of the level above, in its scope. source: a CTE that replaces the relation.
+        parent: quoted name of the level above, in the scope of the join. source: a CTE that replaces the relation.
         """
         relation = self._schema.relations.get(node.relation)
         table = quote_identifier(node.alias)
@@ -179,7 +181,7 @@ class Renderer:
         )
 
     def tail(self, node: Node, table: str, relation: Relation | None) -> Iterator[str]:
-        """Yield ORDER BY, LIMIT and OFFSET."""
+        """Yield the clauses ORDER BY, LIMIT and OFFSET."""
         if node.order:
             yield f"ORDER BY {', '.join(self._order_term(node, table, relation, term) for term in node.order)}"
         if node.range.limit is not None:
@@ -188,8 +190,10 @@ class Renderer:
             yield f"OFFSET {self._parameters.add(str(node.range.offset))}::bigint"
 
     def _limit(self, limit: int) -> str:
-        """Return a limit as SQL. That of a page is a number in the text: with a parameter, PostgreSQL expects a tenth
-        of all rows, and plans each execution anew because it finds that plan too expensive.
+        """Return a limit as SQL. The limit of a page is a number in the text.
+
+        With a parameter, PostgreSQL expects a tenth of all rows, and plans each execution anew because it considers
+        that plan too expensive.
         """
         return str(limit) if 0 <= limit <= MOST_OF_A_PAGE else f"{self._parameters.add(str(limit))}::bigint"
 
@@ -234,7 +238,7 @@ class Renderer:
         return f"{word} JOIN LATERAL ({array}) AS {alias} ON TRUE"
 
     def output_names(self, node: Node) -> list[str]:
-        """Return the keys that a level gives to a spread."""
+        """Return the keys that a level adds to the level above if it is a spread."""
         relation = self._schema.relations.get(node.relation)
         names: list[str] = []
         for column in node.columns:
@@ -269,7 +273,7 @@ class Renderer:
         return items, [self._group_term(text, table, relation) for text in plain] if aggregated else []
 
     def _expanded(self, columns: Sequence[SelectColumn], relation: Relation | None) -> Iterator[SelectColumn]:
-        """Yield the columns; all names instead of `*` if one of them has a representation."""
+        """Yield the columns, with the names of all columns in place of `*` if one of them has a representation."""
         for column in columns:
             every = column.field.name == "*" and not column.field.path and relation is not None
             if every and relation is not None and any(self._output_function(item) for item in relation.columns):
@@ -332,7 +336,7 @@ class Renderer:
         return text, column.output_name
 
     def _embedded(self, child: Node, *, raw: bool) -> Iterator[tuple[str, str, bool]]:
-        """Yield SQL, name, and whether it is an aggregate, of what an embed adds to the level above.
+        """Yield what an embed adds to the level above: SQL, name, and whether it is an aggregate.
 
         raw: arguments of aggregates instead of the aggregates, because a level further above computes them.
         """
@@ -367,7 +371,7 @@ def _array(elements: Sequence[str]) -> str:
 
 
 def _type_name(name: str | None) -> str:
-    """Return the name of a type as SQL: words of the grammar of casts, which has neither quotes nor signs."""
+    """Return the name of a type as SQL. The grammar of casts admits neither quotes nor signs in it."""
     words = (name or "").split()
     return (
         " ".join(words)
@@ -384,7 +388,10 @@ def read_statement(
     count: bool = False,
     count_limit: int | None = None,
 ) -> Statement:
-    """Return the statement of a read. count: also count all rows without range; count_limit: at most so many."""
+    """Return the statement of a read.
+
+    count: also count all rows, regardless of the range. count_limit: count at most this number.
+    """
     parameters = Parameters()
     renderer = Renderer(schema, parameters)
     source = renderer.level(plan.root)
@@ -400,14 +407,15 @@ def read_statement(
 
 
 def estimate_statement(schema: Schema, plan: Plan) -> Statement:
-    """Return the statement whose plan has the number of rows that the planner expects without range."""
+    """Return a statement for EXPLAIN: its plan has the number of rows that the planner expects regardless of the
+    range."""
     parameters = Parameters()
     counted = count_query(Renderer(schema, parameters), plan.root, None)
     return Statement(f"EXPLAIN (FORMAT JSON) {counted}", tuple(parameters.values))
 
 
 def count_query(renderer: Renderer, root: Node, limit: int | None, source: str | None = None) -> str:
-    """Return the query whose rows are counted: filters and joins that drop rows, without range and order."""
+    """Return the query whose rows are counted: with filters and joins that drop rows, without range and order."""
     bare = Node(
         root.relation,
         [SelectColumn(Field("1"))],

@@ -20,14 +20,15 @@ from rowcall.core.text.naming import quote_identifier, quote_qualified
 WRITTEN = "pgrst_written"
 BODY = "pgrst_body"
 _COUNTER = "coalesce(nullif(current_setting('pgrst.inserted', true), '')::int, 0)"
-"""Rows that the statement has inserted so far. A setting counts them, as views have no xmax."""
+"""Number of rows that the statement has inserted so far. It is a setting, because views have no xmax."""
 _ONE_MORE = f"set_config('pgrst.inserted', ({_COUNTER} + 1)::text, true) <> '0'"
 _ONE_LESS = f"set_config('pgrst.inserted', ({_COUNTER} - 1)::text, true) <> '-1'"
 
 
 @dataclass(frozen=True, slots=True)
 class Returning:
-    """What a write returns. representation: rows, rendered by the plan. keys: the key of a single row."""
+    """What a write returns. representation: the written rows, rendered by the plan. keys: the key of the only written
+    row."""
 
     plan: Plan
     output: Output = NO_BODY
@@ -37,7 +38,8 @@ class Returning:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """What an insert does with rows that exist already. columns: of the unique constraint. merge: update them."""
+    """What an insert does with rows that exist already. columns: of the unique constraint. merge: the rows are
+    updated."""
 
     columns: tuple[str, ...]
     merge: bool
@@ -145,7 +147,7 @@ def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameter
 
 
 def _with_defaults(document: str, columns: Iterable[Column], parameters: Parameters, is_array: bool) -> str:
-    """Return the document as an array whose objects have the default of each column that they lack."""
+    """Return the JSON document as an array in which absent members have the defaults of their columns."""
     pairs = ", ".join(f"{parameters.add(column.name)}::text, {column.default}" for column in columns)
     plain = document.removesuffix("::json")
     elements = f"{plain}::jsonb" if is_array else f"jsonb_build_array({plain}::jsonb)"
@@ -180,7 +182,7 @@ def _statement(
     parameters: Parameters,
     inserted: str = "NULL",
 ) -> Statement:
-    """Return the statement around a write. written None: nothing is written and no row returned."""
+    """Return the statement around a write. written: None: nothing is written, and no row returned."""
     returned = _returned(relation, returning)
     table = quote_qualified(relation.schema, relation.name)
     source = f"SELECT {returned} FROM {table} WHERE false" if written is None else f"{written} RETURNING {returned}"
@@ -197,7 +199,8 @@ def _statement(
 
 
 def _returned(relation: Relation, returning: Returning) -> str:
-    """Return the output list of RETURNING: what the representation needs, so that the role needs no other privilege."""
+    """Return the output list of RETURNING: only what the representation needs, so that the role needs no other
+    privilege."""
     if not returning.representation and not returning.keys:
         return "1"
     root = returning.plan.root
@@ -213,7 +216,7 @@ def _returned(relation: Relation, returning: Returning) -> str:
 
 
 def _needed(root: Node) -> Iterable[str]:
-    """Yield the columns that a level reads of its relation; `*` for all."""
+    """Yield the columns of its relation that a level reads; `*` for all."""
     for column in root.columns:
         if column.field.name:
             yield column.field.name

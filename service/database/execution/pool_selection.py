@@ -67,9 +67,9 @@ class PoolSelection:
         if self._pooler or self.trusts(call):
             return (pool, call.statement(mask)) if pool.connections else None
         statement = call.guarded[pool.number].get(mask)
-        if statement is None or statement.armed < len(pool.connections):
+        if statement is None or statement.admissions < len(pool.connections):
             self.install_guards(call, mask, pool)
-            if statement is None or statement.armed == 0:
+            if statement is None or statement.admissions == 0:
                 return None
         return pool, statement
 

@@ -219,7 +219,7 @@ class PipelinedPool:
             since, execution = self._waiting.popleft()
             if execution.failure is not None:
                 continue  # its request no longer waits for it
-            if execution.statement.guarded and execution.statement.armed == 0:
+            if execution.statement.guarded and execution.statement.admissions == 0:
                 execution.give_back()  # the connections that could run it are gone
                 continue
             try:

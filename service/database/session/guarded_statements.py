@@ -65,7 +65,7 @@ class GuardedStatements:
             # A table that is being altered must not block the other executions on this connection.
             ((settings_statement(2), [b"DateStyle", order, b"lock_timeout", b"100ms"]),),
         )
-        execution.arms = statement
+        execution.guarded_to_prepare = statement
         execution.label = call.label
         execution.timeout = seconds
         execution.waiter = waiter = asyncio.get_running_loop().create_future()
@@ -77,7 +77,7 @@ class GuardedStatements:
     def _judge(
         self, call: Call, mask: int, pool: int, connection: Connection, execution: Execution, dependencies: Dependencies
     ) -> bool:
-        statement = execution.arms
+        statement = execution.guarded_to_prepare
         if execution.error is not None:
             if execution.error.sqlstate[:2] in ("0A", "22", "42"):
                 # Something in it cannot be named on this connection.

@@ -8,7 +8,7 @@ from urllib.parse import unquote_plus
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
-from rowcall.core.formats.exports import FORMATS, ExportOptions, chosen, export_tables, exported
+from rowcall.core.formats.exports import FORMATS, ExportOptions, export_tables, exported, preferred_format
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.changed_query import ChangedQuery, take_parameter
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -37,7 +37,7 @@ class Exports:
             accept = scope.headers.get("accept")
             if accept is None or accept == "*/*":
                 return
-            requested = chosen(accept, self._formats)
+            requested = preferred_format(accept, self._formats)
         if requested is not None:
             context.follow(self._steps_of(*requested))
 

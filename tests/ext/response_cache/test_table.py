@@ -14,7 +14,7 @@ import time
 import pytest
 
 from rowcall.core.cache.entry import Entry
-from rowcall.ext.response_cache.table import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, SPLIT, ResponseTable
+from rowcall.ext.response_cache.table import AWAITED, FULL, GONE, HELD, INVALIDATED, LEAST, SPLIT, ResponseTable
 
 
 def tables(size: int = 1 << 20) -> tuple[mmap.mmap, ResponseTable[Entry], ResponseTable[Entry]]:
@@ -89,7 +89,7 @@ def test_an_invalidated_tag_ends_its_responses_and_those_being_computed() -> Non
     assert yours.invalidate_tag(b"even", 101.0, 15) == (15, True)
     assert yours.invalidate_tag(b"even", 101.0, 15) == (5, False)
     assert [mine.find(b"%d" % number, 101.0) is None for number in range(4)] == [True, False, True, False]
-    assert mine.keep(b"way", on_its_way, 100.5, Entry(b"", 1, tags=("odd", "even")), 102.0) == FORGOTTEN
+    assert mine.keep(b"way", on_its_way, 100.5, Entry(b"", 1, tags=("odd", "even")), 102.0) == INVALIDATED
     assert mine.find(b"way", 102.0) is None
     assert mine.keep(b"way", taken(mine, b"way", 102.0), 102.0, Entry(b"", 1, tags=("even",)), 103.0) == 0
     assert yours.invalidate_tag(b"all", 104.0, 100) == (20, False)
@@ -102,7 +102,7 @@ def test_beyond_the_limit_of_tag_marks_earlier_responses_are_not_stored() -> Non
     numbers = [taken(mine, b"%d" % number) for number in range(2)]
     for number in range(1_000):
         mine.invalidate_tag(b"tag %d" % number, 101.0 + number, 10)
-    assert mine.keep(b"0", numbers[0], 100.0, Entry(b"", 1, tags=("tag 0",)), 2000.0) == FORGOTTEN
+    assert mine.keep(b"0", numbers[0], 100.0, Entry(b"", 1, tags=("tag 0",)), 2000.0) == INVALIDATED
     assert mine.keep(b"1", numbers[1], 100.0, Entry(b"", 1), 2000.0) == 0, "it has no tags"
     assert kept(mine, b"2", Entry(b"", 1, tags=("tag 0",)), 2000.0) == 0
     assert mine.used < LEAST // 4
@@ -130,7 +130,7 @@ def test_an_earlier_reading_of_the_clock_does_not_undo_an_invalidation() -> None
     for table, at in ((mine, 100.0), (yours, 101.0), (mine, 100.0)):
         table.invalidate_tag(b"all", at, 256)
     old = Entry(b"old", 1, tags=("all",))
-    assert mine.keep(b"one", number, 100.5, old, 102.0) == FORGOTTEN
+    assert mine.keep(b"one", number, 100.5, old, 102.0) == INVALIDATED
     assert mine.find(b"one", 102.0) is None
     yours.invalidate(b"two", 101.0, True)
     mine.invalidate(b"two", 100.0, True)
@@ -278,7 +278,7 @@ def test_the_shards_of_a_large_table_act_as_one_table() -> None:
     assert [key for key in keys if mine.find(key, 104.0)] == [key for key in keys if key[-1] % 2]
     for number, lease in enumerate(late):
         message = mine.keep(b"late %d" % number, lease, 101.0, Entry(b"", 0, tags=("even",)), 104.0)
-        assert message == AWAITED | FORGOTTEN
+        assert message == AWAITED | INVALIDATED
     result, more = yours.invalidate_tag(b"all", 105.0, 1)
     assert more
     while more:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from rowcall.core.cache.entry import Entry
-from rowcall.ext.response_cache.table import AWAITED, FORGOTTEN, FULL, GONE, HELD, LEAST, ResponseTable
+from rowcall.ext.response_cache.table import AWAITED, FULL, GONE, HELD, INVALIDATED, LEAST, ResponseTable
 from tests.harness.effort import examples
 
 KEYS = [b"a", b"b", b"c" * 300, b"d"]
@@ -130,8 +130,8 @@ class TableModel(RuleBasedStateMachine):
             assert result == GONE
             return
         self._release(lease.key)
-        assert result & ~FORGOTTEN == (AWAITED if lease.awaited else 0)
-        if result & FORGOTTEN:
+        assert result & ~INVALIDATED == (AWAITED if lease.awaited else 0)
+        if result & INVALIDATED:
             assert self._may_be_invalidated(tags, lease.began)
         else:
             assert not self._is_invalidated(tags, lease.began)

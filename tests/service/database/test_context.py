@@ -126,7 +126,7 @@ async def until_shared(database: Database, one: Call) -> None:
     for _ in range(2000):
         await ask(database, one)
         statement = one.guarded[1].get(0)
-        if one.shared and one.generic and statement is not None and statement.armed:
+        if one.shared and one.generic and statement is not None and statement.admissions:
             return
         await asyncio.sleep(0)
     raise AssertionError("the call never came to the pipelined pool")

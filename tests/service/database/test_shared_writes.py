@@ -91,7 +91,9 @@ class Calls:
     async def shared(self, call: Call) -> Call:
         """Once it shares connections."""
         number = -1
-        while not (call.shared and (guarded := call.guarded[2 if call.volatile else 0].get(1)) and guarded.armed == 1):
+        while not (
+            call.shared and (guarded := call.guarded[2 if call.volatile else 0].get(1)) and guarded.admissions == 1
+        ):
             await self.ask(call, number)
             number -= 1
             await asyncio.sleep(0)
@@ -195,7 +197,7 @@ def test_a_deadlock_reaches_the_request_that_lost_it(own_database: harness.Datab
     async def work() -> None:
         async with opened(own_database, write_connections=2) as calls:
             touch = calls.call("touch")
-            while not (touch.shared and (guarded := touch.guarded[2].get(1)) and guarded.armed == 2):
+            while not (touch.shared and (guarded := touch.guarded[2].get(1)) and guarded.admissions == 2):
                 await calls.ask(touch, 2)
             before = own_database.value("select sum(n) from pair")
             with own_database.locked(8):
@@ -221,7 +223,7 @@ def test_a_large_answer_of_a_write_is_given_and_not_asked_for_again(own_database
             calls.database._writes.open_missing()
             await until(lambda: calls.database._writes.connections)
             calls.database._placement.install_guards(call, 1, calls.database._writes)
-            await until(lambda: (guarded := call.guarded[2].get(1)) is not None and guarded.armed)
+            await until(lambda: (guarded := call.guarded[2].get(1)) is not None and guarded.admissions)
             assert len(await calls.ask(call, 1)) == 3_000_000
             assert call.large
             assert not call.shared
