@@ -30,7 +30,10 @@ class FinalError(Exception):
 
 class MailTransport(Protocol):
     async def send(self, sender: str, recipients: Sequence[str], message: EmailMessage, number: str) -> None:
-        """Send a mail. Raises `TransientError` and `FinalError`, whose texts contain no texts of the mail."""
+        """Send a mail. Raises `TransientError` and `FinalError`, whose texts contain no texts of the mail.
+
+        number: id of the mail, for log and file name.
+        """
 
     async def close(self) -> None:
         """Close the connections."""

@@ -109,8 +109,10 @@ class _Basic:
         fingerprint: bytes,
         check: Callable[[], Awaitable[None]],
     ) -> None:
-        """Run a check. It counts as an attempt to sign in, unless the same credentials were accepted before. Raises
-        `Problem`."""
+        """Run a check. It counts as an attempt to sign in, unless the same credentials were accepted before.
+
+        Raises `Problem`, also that of the check.
+        """
         attempt = None
         if self._accepted.pop(fingerprint, True):
             attempt = await guard.begin(context, normalized(credentials.user), self._endpoint.name)
@@ -166,7 +168,7 @@ class _Basic:
         context.user = self._identity.sessions.user(row.claims, SCHEME)
 
     async def _known_validity(self, credentials: Credentials) -> str | None:
-        """Return "true" or "false", or None for a user who is not configured.
+        """Return whether the password is right: "true" or "false"; None for a user who is not configured.
 
         The check of an unknown user takes as long as that of a wrong password, so the time reveals nothing.
         """

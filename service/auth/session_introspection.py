@@ -1,4 +1,8 @@
-"""Connect the commands of API keys and introspected sessions (`service.identity.introspected_sessions`)."""
+"""Let introspected sessions run the configured commands for API keys and session checks.
+
+The commands find the owner of an API key, and whether a session is still valid
+(`service.identity.introspected_sessions`).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,9 @@ log = logging.getLogger("rowcall")
 
 
 def connect_sessions(services: Services) -> None:
-    """Set the functions by which `IntrospectedSessions` finds keys and checks sessions, if these are configured."""
+    """Set the functions by which `IntrospectedSessions` finds keys and checks sessions, if their commands are
+    configured.
+    """
     sessions, options = services.auth.sessions, services.options.auth
     if not isinstance(sessions, IntrospectedSessions):
         return

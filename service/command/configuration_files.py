@@ -44,6 +44,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
+    """The loaded configuration, with unknown keys and with messages to log."""
+
     settings: Settings
     unknown: tuple[UnknownKey, ...]
     notes: tuple[Note, ...]
@@ -156,8 +158,9 @@ def _come_too_late(overrides: Iterable[tuple[str, str]]) -> Iterator[Note]:
 
 
 def _second_names(sources: Sequence[SourceText]) -> list[Note]:
-    """Return notes about sections with the names of the established system; both names are valid, so this is only
-    logged once."""
+    """Return a note for each of the section names NpgsqlRest and Kestrel that the sources use instead of Service and
+    HttpServer. Both names are valid.
+    """
     names_in_use = {match.casefold() for source in sources for match in _SECOND_NAME.findall(source.text)}
     return [
         Note(logging.INFO, f"The section {spelling} is read as {ALIASES[name]}")

@@ -121,6 +121,7 @@ def _descriptions(settings: Settings, options: WorkerOptions) -> Descriptions:
 
 
 async def _read_once(settings: Settings, options: WorkerOptions, opened: Connections, rehearsal: DryRun) -> None:
+    """Read the database and the key ring once, and add the results to `rehearsal`."""
     reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
     rehearsal.run(reader.watcher)
     try:
@@ -142,7 +143,7 @@ async def _read_once(settings: Settings, options: WorkerOptions, opened: Connect
 
 @contextmanager
 def _listening_to(channel: str, messages: list[str]) -> Iterator[None]:
-    """Redirect warnings and errors of a logger to the list `messages`."""
+    """Append warnings and errors of a logger to the list `messages`, instead of logging them."""
     logger = logging.getLogger(channel)
     handler = _MessageCollector(messages)
     before = (logger.level, logger.propagate, logger.handlers)

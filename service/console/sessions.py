@@ -31,13 +31,15 @@ class Session:
 
     id: str
     operator: str
-    """Who has signed in: the name of a user, or by what."""
+    """Who has signed in: the name of a user of the service, or the way of the sign-in (link, token)."""
     address: str
-    """From where; empty for a Unix socket."""
+    """Client address at the sign-in; empty for a Unix socket."""
     began: float
     expires: float
     credentials: Headers = field(default=(), repr=False)
-    """Request headers with the session of a user of the service, who is authenticated by them again and again."""
+    """Request headers with which a user of the service has authenticated; they are checked again and again. Empty for
+    sessions by link or token.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ Stored = TypeVar("Stored", bound=_Expiring)
 
 
 class Sessions:
-    """Links and sessions. Thread-safe; all workers are served by this one object, because the supervisor has it."""
+    """Links and sessions of operators. Thread-safe; there is one object, in the supervisor, for all requests."""
 
     def __init__(
         self, link_seconds: float, session_seconds: float, clock: Callable[[], float] = time.monotonic
@@ -118,6 +120,9 @@ class Sessions:
         return bool(found)
 
     def _add(self, known: dict[bytes, Stored], item: Stored) -> str:
+        """Store an item under a new secret, and return the secret. If there are too many items, the oldest one is
+        removed.
+        """
         secret = secrets.token_urlsafe(_BYTES)
         with self._lock:
             if len(known) >= _MOST:

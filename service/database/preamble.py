@@ -59,6 +59,8 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Preamble:
+    """The settings and commands of the requests of one endpoint. An empty one is false."""
+
     settings: tuple[Source, ...] = ()
     commands: tuple[Command, ...] = ()
 
@@ -94,6 +96,7 @@ class Preamble:
         return ahead_of(settings) + self.commands_ahead(context) if self.commands else ahead_of(settings)
 
     def _behind(self, others: Values, context: RequestContext) -> Values:
+        """Return `others`, followed by names and values of all sources."""
         for source in self.settings:
             result = source(context)
             others = [*others, *result] if others else list(result)

@@ -117,6 +117,11 @@ async def _rows(cursor: AsyncCursor[TupleRow], query: str, names: NameFilter, mo
 
 
 def _why_no_routine(row: TupleRow, names: RoutineFilter, *, served: bool) -> str | None:
+    """Return the message why a routine is left out, with the remedy; None if it is left out for no reason of this
+    module.
+
+    served: whether routines are served at all.
+    """
     _, _, _, kind, signature, schema, return_schema, role, prokind, trigger, language, *allowed, _ = row
     if prokind not in _SERVED:
         return f"left out, as it is {_OTHER_KINDS.get(prokind, 'no function')}: functions and procedures are served"

@@ -46,7 +46,7 @@ Opener = Callable[[bytes], bytes]
 def with_decrypted_columns(
     writer: BodyWriter | None, endpoint: Endpoint, shape: ResultShape, services: Services
 ) -> BodyWriter | None:
-    """Return a writer that decrypts columns, or the writer itself if the comment decrypts none."""
+    """Return a writer that decrypts columns, or `writer` itself if the comment decrypts none."""
     encryption = endpoint.options.encryption
     if writer is None or encryption is None or not services.options.encrypts:
         return writer
@@ -59,7 +59,7 @@ def with_decrypted_columns(
 
 
 class DecryptedColumns:
-    """Decrypts single texts."""
+    """Decrypts single texts with the keys of the service."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
@@ -73,7 +73,9 @@ class DecryptedColumns:
         return partial(self.text, start=prefix(binding) if binding else MARK)
 
     def text(self, sealed: str, start: str = MARK) -> str:
-        """Return the decrypted text, or the text itself. start: required begin of bound texts."""
+        """Return the decrypted text, or `sealed` itself if it cannot be decrypted. start: how bound texts have to
+        begin; those with another binding are not decrypted.
+        """
         if len(sealed) < _SHORTEST or not sealed.startswith(("A", start)):
             return sealed
         try:
@@ -87,8 +89,9 @@ class DecryptedColumns:
         return sealed
 
     def _ask_for_keys(self) -> None:
-        """Request a reading of the key ring: another host may have created the key a moment ago, and the next request
-        has it."""
+        """Request another reading of the key ring, at most each `_ASK_AGAIN` seconds: another host may have created the
+        key a moment ago. Later requests use the result.
+        """
         now = time.monotonic()
         if self._keys.on_unknown is not None and now - self._asked >= _ASK_AGAIN:
             self._asked = now
@@ -188,6 +191,8 @@ def _composite(parts: list[Open | None]) -> Open:
 
 
 def _in_bytes(opener: Open) -> Opener:
+    """Return the function for bytes instead of texts."""
+
     def open_value(value: bytes) -> bytes:
         text = value.decode()
         opened = opener(text)

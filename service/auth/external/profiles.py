@@ -93,7 +93,9 @@ class Profiles:
             await self._provider_client.form(addresses.revoke, fields, self._basic(addresses))
 
     def _who_asks(self, addresses: Addresses) -> dict[str, str]:
-        """Return the client's credentials for the form."""
+        """Return the form fields that identify the client to the provider: id and secret, unless a header contains
+        them.
+        """
         provider = self._provider
         if not provider.client_secret:
             return {"client_id": provider.client_id}
@@ -102,6 +104,7 @@ class Profiles:
         return {"client_id": provider.client_id, "client_secret": provider.client_secret}
 
     def _basic(self, addresses: Addresses) -> tuple[str, str] | None:
+        """Return client id and secret for the header Authorization; None if they are sent in the form."""
         provider = self._provider
         return (provider.client_id, provider.client_secret) if addresses.basic and provider.client_secret else None
 

@@ -316,7 +316,9 @@ class CompletionEndpoints:
         return challenge
 
     def _verified(self, code: str, status: int, verify: Callable[[], T], unknown: Problem | None = None) -> T:
-        """Run a verification. Raises `Problem` with its reason, or `unknown` instead if set."""
+        """Call `verify` and return its result. If the verification fails, raise `unknown` or, if that is None, a
+        `Problem` with the reason.
+        """
         try:
             return verify()
         except RefusedError as error:
@@ -335,7 +337,9 @@ def _failed(status: int) -> Problem:
 
 
 def _handle(user_context: Any) -> bytes | None:
-    """Return the user handle as `bytea` text. A handle that is not base64url is used as it is."""
+    """Return the user handle of a user context as `bytea` text, or None if it has none. A handle that is not base64url
+    is encoded as text.
+    """
     value = user_context.get("userHandle") if isinstance(user_context, dict) else None
     if not isinstance(value, str):
         return None

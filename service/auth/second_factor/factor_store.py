@@ -127,7 +127,9 @@ class FactorStore:
         return orjson.loads(await self._run(context, self._devices, [subject.encode()]))
 
     async def revoke_devices(self, context: RequestContext, subject: str, device_id: str | None) -> int:
-        """Stop remembering a device, or all. Returns how many there were."""
+        """Stop remembering a device, or all devices of the user if `device_id` is None. Return how
+        many were removed.
+        """
         values = [subject.encode(), None if device_id is None else device_id.encode()]
         return int(await self._run(context, self._revoke, values))
 
@@ -140,7 +142,8 @@ class FactorStore:
         return execution.body or b""
 
     async def _verify_code(self, transaction: Transaction, subject: str, text: object, *, confirmed: bool) -> None:
-        """Verify a code within a transaction that `commit` has to end. A failure is committed here, as it counts.
+        """Verify a code within a transaction, which the caller has to commit. If the code is wrong, the transaction is
+        committed here, so that the failure counts.
 
         Raises:
             Problem: 400 if the text is no code, 401 if it is wrong or used, 409 without an authenticator app in this
@@ -169,7 +172,7 @@ class FactorStore:
             raise wrong_code()
 
     async def _opened(self, sealed: bytes, subject: str) -> bytes:
-        """Return a secret. Raises `Problem` 500 if its key is lost."""
+        """Return the decrypted secret of an authenticator app. Raises `Problem` 500 if its key is lost."""
         text = sealed.decode()
         try:
             try:

@@ -31,10 +31,13 @@ class PendingSignIn(NamedTuple):
 
     @property
     def row(self) -> LoginRow:
+        """The login row of the sign-in, as the first factor would have completed it."""
         return LoginRow(claims=self.claims, scheme=self.scheme)
 
 
 class PendingSignIns:
+    """Writes and reads the tokens of sign-ins that wait for the second factor."""
+
     def __init__(self, options: SecondFactorOptions, services: Services) -> None:
         self._seconds = options.pending
         self._keys = services.auth.keys

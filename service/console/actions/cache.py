@@ -32,6 +32,9 @@ def cache_actions(sources: Sources) -> Iterator[Action]:
         return result_of(sources.run(sources.invalidate_entry(values["endpoint"], _arguments(values["arguments"]))))
 
     def result_of(answer: Invalidation | None) -> Result:
+        """Return the members of the response. Raises `Problem` 503 if no worker has answered or the invalidation is not
+        confirmed.
+        """
         if answer is None:
             raise unavailable("no worker has answered in time; it is not known whether the responses are invalidated")
         if answer.error is not None:

@@ -26,12 +26,14 @@ _TARGET = re.compile(r"/[!-~]*")
 _HEADER = re.compile(r"[ -~]*")
 _UNIX = "http://unix:"
 _WITHIN = 10.0
-"""Seconds for the response; what has arrived of a longer one, such as of a stream of events, is shown."""
+"""Seconds within which the response must arrive. If it takes longer, as a stream of events does, the part that has
+arrived is shown.
+"""
 _LARGEST = 262_144
 """Bytes of a body that are shown."""
 _PIECE = 16_384
 _LONGEST = 15_000_000
-"""Characters of a parameter; a body in base64 has the largest ones."""
+"""Longest parameter, in characters: a body in base64."""
 _IDLE = 1.0
 """Seconds after which a stream without data notices a client that is gone."""
 
@@ -137,8 +139,8 @@ def _open_stream(sources: Sources, values: Values) -> Results:
 
 
 def _parts(request: _Request) -> Results:
-    """Yield the head of the response, then the text that arrives, and an empty result for each second without any. The
-    last result of a stream that cannot be opened has its reason in `error`.
+    """Yield the head of the response, then text as it arrives, and an empty result for each second without any. If the
+    stream cannot be opened, the last result has the reason in `error`.
     """
     arrived: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
     connection = _connection(request.url)
@@ -217,8 +219,9 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _read(response: http.client.HTTPResponse, connection: Any, until: float) -> tuple[bytes, bool]:
-    """Return the body that arrives in time, and whether it is complete. connection: None if the server has closed
-    it.
+    """Return the part of the body that arrives before `until`, and whether it is complete.
+
+    connection: None if the server has closed it. until: in seconds of the monotonic clock.
     """
     parts: list[bytes] = []
     length = 0

@@ -85,6 +85,7 @@ class SharedSession:
             execution = await self.attempt(call, context)
 
     async def _run_once(self, call: Call, context: RequestContext) -> Execution:
+        """Run the call once on the connection of the session, and return the finished execution."""
         execution = self._request_of(call, context)
         self._watchdog.watch(execution, context.protocol.client_disconnect)
         try:
@@ -116,6 +117,7 @@ class SharedSession:
         return connection
 
     def _let_go(self) -> None:
+        """Return the connection to the pool."""
         connection, self._connection = self._connection, None
         if connection is not None:
             self._pool.let_go(connection, resets=self._resets)

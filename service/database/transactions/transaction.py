@@ -40,6 +40,8 @@ StatementOn = Callable[[Connection, Call, int], Awaitable[tuple[Statement, list[
 
 
 class Transaction:
+    """One transaction of a request, on a dedicated connection that it holds until the end of the `async with` block."""
+
     def __init__(
         self,
         pool: DedicatedPool,
@@ -144,7 +146,8 @@ class Transaction:
         return self._connection
 
     def send(self, call: Call, values: Values, before: Sequence[Values] = ()) -> Execution:
-        """Submit a run of `call` behind those with the values of `before`, all in one segment. `finished` follows.
+        """Submit `call` with each of the values of `before` and then with `values`, all in one segment, and return the
+        last execution; `finished` follows.
 
         Raises: Problem: the connection is lost.
         """
@@ -231,6 +234,7 @@ class Transaction:
         connection.owned = False
 
     def _place(self, execution: Execution) -> Execution:
+        """Submit the execution to the connection of the transaction. Raises `Problem` if the connection is lost."""
         connection = self._connection
         execution.waiter = asyncio.get_running_loop().create_future()
         execution.connection = connection
@@ -245,7 +249,10 @@ class Transaction:
     async def _finished(
         self, call: Call, execution: Execution, *, ahead: bool = False, quiet: bool = False
     ) -> Execution:
-        """ahead: the execution contains nothing of the call itself. quiet: a failure is not logged."""
+        """Wait for the execution. Raises `Problem` if it failed.
+
+        ahead: the execution contains nothing of the call itself. quiet: a failure is not logged.
+        """
         waiter = execution.waiter
         if waiter is not None:
             await waiter
@@ -278,7 +285,7 @@ class Transaction:
         return problem
 
     def _values(self, execution: Execution) -> Iterator[bytes | None]:
-        """Iterate over the values that a message may repeat: those of the client, and those just sent to the server."""
+        """Yield the values that a message may repeat: those of the client, and those just sent to the server."""
         yield from self._context.arguments
         for _, values in execution.ahead or ():
             yield from values
