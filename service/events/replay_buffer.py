@@ -19,6 +19,8 @@ from rowcall.service.events.batches import Batch
 
 
 class ReplayEntry(NamedTuple):
+    """A stored event. number: its place among the events of `origin`."""
+
     origin: str
     number: int
     event: Event
@@ -73,10 +75,12 @@ class ReplayBuffer:
     # --- a copy for a worker ---------------------------------------------------------------------------------------
 
     def pack(self) -> bytes:
+        """Return the content as bytes for `restore` in a worker."""
         events = [(stored.origin, stored.number, tuple(stored.event)) for stored in self._events]
         return orjson.dumps((self.position, self._removed, events))
 
     def restore(self, packed: bytes) -> None:
+        """Replace the content by that of the supervisor. packed: from `pack`."""
         position, removed, events = orjson.loads(packed)
         self._events = deque(ReplayEntry(origin, number, Event(*row)) for origin, number, row in events)
         self._held = sum(len(stored.event.message) for stored in self._events)

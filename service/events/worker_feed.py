@@ -76,6 +76,7 @@ class WorkerFeed:
             joined()
 
     def arrive(self, packed: bytes) -> None:
+        """Pass events of the supervisor on to the streams."""
         self._deliver(unpack(packed))
 
 

@@ -1,8 +1,8 @@
 """Reading from replicas: which calls may use them, and how a client reads its own writes.
 
-The response of an endpoint that may write contains the position of the write-ahead log behind it, in a cookie and in a
-header. The next requests of the client send it back, and are read from a replica that has replayed that position, or
-from the primary.
+The response of an endpoint that may write has, in a cookie and in a header, a position of the write-ahead log which
+includes the write. The client sends it back with its next requests. They are read from a replica that has replayed this
+position, or from the primary.
 """
 
 from __future__ import annotations

@@ -150,6 +150,9 @@ def is_sign(endpoint: Endpoint) -> bool:
 
 
 def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
+    """Return the steps that run the call in the way that the endpoint needs: with uploads or tokens, on a replica, in a
+    job or a batch, once for an idempotency key, or simply on a pool.
+    """
     database = services.database
     logged = log_command(call, endpoint, services.options)
     if endpoint.options.upload is not None and (
@@ -181,6 +184,9 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
 def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
+    """Return the steps that run the routine and, with a plan, those of the cache around them. writer: renders the
+    result.
+    """
     writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server_timing
     measured = timed or _is_measured(services.options)

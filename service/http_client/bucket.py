@@ -48,6 +48,8 @@ class StoreError(Exception):
 
 
 class Bucket:
+    """One bucket of an object store, with the HTTP client of a worker."""
+
     def __init__(self, client: Client, options: ObjectStore, name: str, *, named: bool) -> None:
         """named: whether the operator has configured the name. Raises `Problem` for an invalid bucket name."""
         if not _NAME.fullmatch(name) or ".." in name:
@@ -79,6 +81,7 @@ class Bucket:
         return headers.get("etag", "")
 
     async def complete(self, key: str, upload: str, tags: Sequence[str]) -> None:
+        """Complete a multipart upload. tags: entity tags of its parts, in order."""
         parts = "".join(
             f"<Part><PartNumber>{number}</PartNumber><ETag>{_escaped(tag)}</ETag></Part>"
             for number, tag in enumerate(tags, 1)

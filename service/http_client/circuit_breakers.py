@@ -1,7 +1,8 @@
 """Circuit breakers: to a server that keeps failing, no worker of the host sends requests for a time.
 
-The shared state has a record for each server: consecutive failures, and the time until which it gets no requests. After
-that time, requests are sent again; one more failure opens the circuit again, one success deletes the record.
+The shared state has a record for each failing server: consecutive failures, and the time until which it gets no
+requests. After that time, requests are sent again; one more failure opens the circuit again, one success deletes the
+record.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class CircuitBreakers:
         return 0.0 if data is None else float(_RECORD.unpack(data)[1]) - time.monotonic()
 
     def succeeded(self, origin: Origin) -> None:
+        """Delete the record of failures, if there is one."""
         key = _key(origin)
         if self._environment.get(key) is not None:
             with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:

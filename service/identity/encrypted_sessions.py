@@ -21,7 +21,7 @@ class EncryptedSession(NamedTuple):
     issued: float
     expires: float
     mark: str | None = None
-    """Of a refresh token that can be used once (`core.auth.token_families`)."""
+    """Mark of a refresh token that can be used once (`core.auth.token_families`); None: of another token."""
 
     @property
     def begins(self) -> float:

@@ -29,13 +29,13 @@ Caller = Callable[[RequestContext], str]
 
 
 def limit_all_callers(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step of a policy that does not depend on the user."""
+    """Return the step of a policy that does not depend on the user, or None if the endpoint has no such policy."""
     policy = _policy_of(endpoint, services)
     return None if policy is None or policy.asks_who_calls else limit(policy, services)
 
 
 def limit_callers(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step of a policy that depends on the user."""
+    """Return the step of a policy that depends on the user, or None if the endpoint has no such policy."""
     policy = _policy_of(endpoint, services)
     return None if policy is None or not policy.asks_who_calls else limit(policy, services)
 
@@ -184,7 +184,7 @@ def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Ste
 
 
 async def _stays(seconds: float, context: RequestContext) -> bool:
-    """Wait until the permit may be used; return whether the client is still connected."""
+    """Wait until the permit may be used. Return whether the client is still connected."""
     gone = asyncio.ensure_future(context.protocol.client_disconnect())
     try:
         done, _ = await asyncio.wait({gone}, timeout=seconds)

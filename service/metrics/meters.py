@@ -90,7 +90,7 @@ def upstream_meters(options: WorkerOptions, host: HostState) -> Callable[[str], 
 
 
 def counting(does: Callable[[Something], None], options: WorkerOptions, host: HostState) -> Callable[[Something], None]:
-    """Wrap a function so that each call counts as a published event."""
+    """Return a function that calls `does` and counts each call as a published event. Without metrics, `does` itself."""
     segment = segment_of(options, host)
     if segment is None:
         return does
@@ -104,7 +104,7 @@ def counting(does: Callable[[Something], None], options: WorkerOptions, host: Ho
 
 
 def event_counter(outcome: str, options: WorkerOptions, host: HostState) -> Callable[[int], None]:
-    """Return a function to call with a number of events that were `delivered` to streams, or `dropped`."""
+    """Return a function to call with a number of events that have the outcome `delivered` (to streams) or `dropped`."""
     segment = segment_of(options, host)
     if segment is None:
         return lambda _count: None

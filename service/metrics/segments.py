@@ -81,7 +81,7 @@ class Segment:
         return meter
 
     def _adopt(self, number: int) -> Meter:
-        """Create the meter of an existing row."""
+        """Create the meter of a row that a previous worker has left, or that was just written."""
         start = _HEADER + number * _ROW + _LABEL
         label = _label(self._memory, number)
         # Requests in flight ended when the previous worker exited.
@@ -147,6 +147,7 @@ def read(folder: Path) -> list[Row]:
 
 
 def _rows(folder: Path) -> Iterator[tuple[Label, tuple[float, ...]]]:
+    """Yield label and numbers of each row of all segments."""
     for path in folder.glob("*"):
         if path.stat().st_size < _HEADER:
             continue  # being created

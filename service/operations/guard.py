@@ -28,6 +28,8 @@ from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheLease, L
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """A response of a health check or a report."""
+
     status: int
     headers: Headers
     body: bytes
@@ -41,7 +43,9 @@ Form = Callable[[RequestContext], str]
 
 
 def guarded(what: str, options: Guarded, services: Services, answer: Step) -> tuple[Step, ...]:
-    """Return the steps of a path, of which `answer` is the last. what: name in refusals, such as `/stats/tables`."""
+    """Return the steps of a path: authentication, rate limit, access, and then `answer`. what: name in refusals, such
+    as `/stats/tables`.
+    """
     steps: list[Step] = []
     if services.options.auth.schemes:
         steps.append(services.auth.sessions.authenticate)
@@ -54,6 +58,8 @@ def guarded(what: str, options: Guarded, services: Services, answer: Step) -> tu
 
 
 def make_answer(make: Make) -> Step:
+    """Return the step that responds with what `make` returns, without a cache."""
+
     async def answer(context: RequestContext) -> None:
         _send(context, await make(context))
 
@@ -70,10 +76,12 @@ def _wants_new(context: RequestContext) -> bool:
 
 
 def _place(scope: Any) -> tuple[str, str]:
+    """Return the parts of the requested URL on which responses may depend: scheme and host."""
     return scope.scheme, str(scope.authority or scope.headers.get("host") or "")
 
 
 def _aged(answer: Answer, seconds: float) -> Answer:
+    """Return the response with the header `Age`."""
     return Answer(answer.status, [*answer.headers, ("age", str(int(seconds)))], answer.body)
 
 
@@ -183,6 +191,7 @@ class CachedPage:
         _send(context, await asyncio.shield(making))
 
     def _keep(self, key: tuple[str, ...], done: asyncio.Task[Answer]) -> None:
+        """Cache a response with status 200; if there are too many, drop all others."""
         self._making.pop(key, None)
         if done.cancelled() or done.exception() is not None or done.result().status != 200:
             return

@@ -30,6 +30,7 @@ class ConnectionInfo:
     command_timeout: float | None = None
     """Default timeout of routines in seconds; 0: no limit, None: the configuration decides."""
     maximum_pool_size: int | None = None
+    """Largest number of connections in a pool; None: the configuration decides."""
 
     def conninfo(self) -> str:
         return conninfo.make_conninfo("", **self.parameters)

@@ -62,6 +62,8 @@ class _Result(CapturedResponse):
 
 
 class _Sender:
+    """Sends the results of one endpoint to the other service."""
+
     def __init__(self, endpoint: Endpoint, wish: Forwarding, services: Services) -> None:
         self._options = services.options.outbound.proxy
         self._client = services.client
@@ -99,6 +101,7 @@ class _Sender:
 
 
 async def _streamed(result: HttpResponse, deadline: asyncio.Timeout, seconds: float) -> AsyncIterator[bytes]:
+    """Yield the result as the routine makes it. The time limit of the request is extended with each chunk."""
     loop = asyncio.get_running_loop()
     while piece := await result.chunk():
         if deadline.when() is not None:

@@ -122,6 +122,7 @@ class KeyRotation:
         self._wanted.set()
 
     async def _read(self) -> None:
+        """Read the ring from the storage and publish it."""
         start = time.monotonic() if self._storage.shared else math.inf
         keys = [key for text in await self._storage.elements() if (key := self._opened(text)) is not None]
         self._report_lost({key.id for key in keys})
@@ -176,6 +177,7 @@ class KeyRotation:
         self._set(self.ring.joined([key]))
 
     def _set(self, ring: KeyRing) -> None:
+        """Set the ring of this process and publish it to the workers."""
         self.ring = ring
         self._publish(ring)
 

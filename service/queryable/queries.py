@@ -95,7 +95,9 @@ class Queries:
         return (counted, tuple(shape)), values
 
     def _planned(self, shape: Shape) -> tuple[CompiledQuery | None, Values]:
-        """Return the query of a new shape. Raises `BindingError`."""
+        """Return the query of a new shape and its values; None: it changes nothing. The shape is remembered unless it
+        has a cursor. Raises `BindingError`.
+        """
         counted, pairs = shape
         request = read_request(self._language, pairs, self._open, counted=counted)
         query: CompiledQuery | None = None
@@ -107,6 +109,7 @@ class Queries:
         return query, values
 
     def _compiled(self, request: ResultRequest) -> tuple[CompiledQuery, Values]:
+        """Return the compiled query and its values. It is compiled if its SQL is new."""
         query = Query(self._language, request, self._positioned)
         rendered = query.rendered()
         columns = query.shape.columns
@@ -122,7 +125,7 @@ class Queries:
 
 
 def _bound_to(items: dict[Key, Item], most: int) -> dict[Key, Item]:
-    """Return the dictionary with room for one more item."""
+    """Remove the oldest items until there is room for one more, and return the dictionary."""
     while len(items) >= most:
         del items[next(iter(items))]
     return items

@@ -15,6 +15,8 @@ MOST_BYTES = 67_108_864
 
 
 class Outbox:
+    """A queue of batches. If it is full, the oldest batches are dropped, and the log reports it."""
+
     def __init__(self) -> None:
         """Construct it in the running event loop."""
         self._packed: deque[bytes] = deque()

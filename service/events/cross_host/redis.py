@@ -115,6 +115,7 @@ class RedisTransport:
                 attempt += 1
 
     def _measure(self, entry_id: bytes, size: int) -> None:
+        """Record id and size of an entry that was read."""
         self._sizes.append((entry_id, size, time.monotonic()))
         self._size += size
         if len(self._sizes) > 2 * self._kept:
@@ -136,6 +137,7 @@ class RedisTransport:
         return await open_client(self._address, "rowcall-events", time_limit or self._address.timeout)
 
     def _report(self, error: BaseException) -> None:
+        """Log that Redis is gone, once for each interruption."""
         if not self._gone:
             self._gone = True
             reason = str(error).strip() or "no answer"
@@ -150,6 +152,7 @@ async def _close(client: Client) -> None:
 
 
 def _hand_over(entry: dict[bytes, bytes], receive: Callable[[Batch], None]) -> None:
+    """Pass the batches of an entry of the stream to `receive`."""
     try:
         batches = unpack(entry[_FIELD])
     except (LookupError, ValueError, TypeError, AttributeError):

@@ -88,6 +88,7 @@ def _response_table(settings: Settings) -> ResponseTable:
 
 
 def _named_steps(value: JsonValue) -> dict[str, PreparationStep | None]:
+    """Return the steps of `Steps` by case-folded name; None for disabled ones."""
     steps: dict[str, PreparationStep | None] = {}
     for name, body in value.items() if isinstance(value, Mapping) else ():
         is_step, step = _step(name, body)

@@ -1,5 +1,4 @@
-"""Read `Cors` and `SecurityHeaders`: response headers for browsers (browsers-1, browsers-2, browsers-1 to
-browsers-5)."""
+"""Read `Cors` and `SecurityHeaders`: response headers for browsers (browsers-1 to browsers-5)."""
 
 from __future__ import annotations
 
