@@ -51,6 +51,8 @@ class Authenticated:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
+    """One key of `jwt-secret`: the key of the library, the algorithms that it may verify, and its id."""
+
     key: Any
     algorithms: tuple[str, ...]
     id: str | None = None
@@ -79,12 +81,14 @@ class Authentication:
         return Authenticated(role, claims)
 
     def _role(self, claims: Mapping[str, Any]) -> str | None:
+        """Return the role that the claims name, else the anonymous role, or None if there is none."""
         value = self._role_path.first(claims)
         if value is None:
             return self._options.anonymous_role
         return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
     def _claims(self, token: str) -> Mapping[str, Any]:
+        """Return the claims of a token that is valid now. Raises `TokenError`."""
         claims = self._verified.get(token)
         if claims is None:
             claims = self._verify(token)
@@ -100,6 +104,7 @@ class Authentication:
             self._verified[token] = claims
 
     def _verify(self, token: str) -> dict[str, Any]:
+        """Verify the signature of a token and return its claims, unchecked. Raises `TokenError`."""
         if not token:
             raise TokenError("PGRST301", "Empty JWT is sent in Authorization header")
         if self._keys is None:
@@ -169,6 +174,7 @@ def bearer_token(authorization: str | None) -> str | None:
 
 
 def role_path(options: PostgRestOptions) -> ClaimPath:
+    """Return the path of the role in the claims. Raises `InvalidOptionError`."""
     try:
         return parse_claim_path(options.jwt_role_claim_key)
     except ClaimPathError as error:

@@ -23,6 +23,8 @@ WRITE_METHODS = ("POST", "PUT", "PATCH", "DELETE")
 
 
 class Resource(Enum):
+    """The kinds of targets below the mount."""
+
     ROOT = "root"
     RELATION = "relation"
     FUNCTION = "function"
@@ -49,6 +51,7 @@ class ApiRequest:
 
     @property
     def reads(self) -> bool:
+        """Whether the method only reads."""
         return self.method in READ_METHODS
 
     @property
@@ -121,6 +124,7 @@ def _accepted(headers: tuple[str, ...]) -> tuple[MediaType, ...]:
 
 
 def _check_method(resource: Resource, method: str) -> None:
+    """Raise `ApiError` for a method that the kind of target does not have."""
     if method in READ_METHODS or method == "OPTIONS":
         return
     if resource is Resource.FUNCTION:

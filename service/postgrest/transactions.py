@@ -152,12 +152,14 @@ class Transactions:
         return level if level in LEVELS and level != DEFAULT_LEVEL else None
 
     def _rolls_back(self, request: ApiRequest) -> bool:
+        """Return whether the transaction ends with ROLLBACK, as options and request say."""
         options, requested = self._options, request.preferences.transaction
         if options.end_may_be_overridden and requested is not None:
             return requested == "rollback"
         return options.rolls_back
 
     def _result(self, request: ApiRequest, work: Work, execution: Execution) -> Result:
+        """Return the result of the execution. Raises `ApiError` and `Problem`."""
         self._raise_if_failed(request, execution)
         if not work.raw:
             return read_result(execution.body)

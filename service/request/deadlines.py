@@ -14,6 +14,7 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def may_have_deadline(endpoint: Endpoint, services: Services) -> bool:
+    """Return whether requests of the endpoint may have a deadline."""
     return bool(services.options.deadlines.headers or _own(endpoint, services.options.deadlines))
 
 

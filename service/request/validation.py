@@ -28,8 +28,9 @@ TextOf = Callable[[RequestContext], str | None]
 
 
 def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that stores the body for the steps behind binding: arrays are checked in the form in which they
-    were sent, requests with an `Idempotency-Key` are compared, and webhooks are verified.
+    """Return the step that stores the body for the steps behind binding; None: none of them needs it. Arrays are
+    checked in the form in which they were sent, requests with an `Idempotency-Key` are compared, and webhooks are
+    verified.
     """
     raw = endpoint.raw_body is not None
     if endpoint.transport is not Transport.BODY and not raw:

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ChangedQuery:
-    """Has everything else of the scope that it stands for."""
+    """A scope with another query string, and everything else of `scope`."""
 
     def __init__(self, scope: Any, query_string: str) -> None:
         self._scope = scope

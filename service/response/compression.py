@@ -1,8 +1,8 @@
 """Compression of responses, between the application and the HTTP server, if configured.
 
-Complete bodies are compressed at once, on the event loop: sets are smaller than the size from which they are streamed;
-one large value blocks the worker during its compression. A streamed body is compressed part by part, each flushed, so
-that rows that have been read are not held back.
+A complete body is compressed at once, on the event loop. Results of many rows are not: they are streamed from a certain
+size on. A single large value blocks the worker during its compression. A streamed body is compressed part by part, each
+flushed, so that rows that have been read are not held back.
 """
 
 from __future__ import annotations
@@ -103,9 +103,11 @@ class CompressedProtocol(ObservedProtocol):
         return None if coding is None else _CODERS[coding](self._options.level(coding))
 
     def _choose(self) -> str | None:
+        """Return the coding for this client, or None."""
         return self._options.choose(self._accepted)
 
     def _fits(self, headers: Headers) -> bool:
+        """Return whether a response with these headers may be compressed."""
         names = {name.lower(): value for name, value in headers}
         if not _ABOUT_BYTES.isdisjoint(names):
             return False

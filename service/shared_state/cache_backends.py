@@ -131,11 +131,13 @@ class CacheBackends:
                     task.add_done_callback(self._invalidating.discard)
 
     def _made(self, place: Place) -> CacheBackend:
+        """Create the backend for a `Type`."""
         if place is Place.MEMORY or (place is Place.HYBRID and not self.options.hybrid.uses_redis):
             return self._memory_answers()
         return _Later(self._behind_redis(place), self._absent)
 
     async def _behind_redis(self, place: Place) -> CacheBackend:
+        """Return the backend for a `Type` with Redis, when it is known whether Redis is reachable."""
         redis = await self._connect()
         if redis is None:
             return self._memory_answers()
@@ -186,6 +188,7 @@ class CacheBackends:
         return self._redis_answers(link)
 
     def _redis_answers(self, link: RedisLink) -> RedisCache:
+        """Return the Redis backend, which releases leases of workers that exit."""
         from rowcall.service.shared_state.redis_cache import RedisCache
 
         cache = RedisCache(link, self._host.name, os.getpid())
@@ -198,6 +201,7 @@ class CacheBackends:
         return min(most, self.options.hybrid.largest_answer + 1) if place is Place.HYBRID else most
 
     def _memory_answers(self) -> MemoryCache:
+        """Return the memory backend, which is created once."""
         if self._memory is None:
             self._memory = MemoryCache(
                 self._host.cached_responses("answers", self.options.memory), self._host.message_bus

@@ -86,9 +86,11 @@ class HybridCache:
         return self._copied(key) or self._begin_stale(key, time_limit, stale)
 
     def _copied(self, key: bytes) -> Entry | None:
+        """Return the copy of a response; None: there is none, or copies may not be used now."""
         return self._memory.get(_copy_name(key)) if self._hears() else None
 
     def _hears(self) -> bool:
+        """Return whether this worker certainly receives invalidations."""
         return time.monotonic() - self._last_reply < SILENT
 
     async def _begin(self, key: bytes, time_limit: float) -> LookupResult:
@@ -158,6 +160,11 @@ class HybridCache:
         return count
 
     async def _publish(self, word: bytes) -> None:
+        """Send an invalidation to the workers with copies, and wait until all have confirmed it or cannot use copies
+        any more.
+
+        word: kind and name of what is invalidated. Raises `Problem` if Redis does not answer.
+        """
         link = self._redis.link
         reply = b"rowcall:reply:" + secrets.token_hex(8).encode()
         try:
@@ -175,6 +182,7 @@ class HybridCache:
             await asyncio.sleep(max(0.0, until - time.monotonic()))
 
     async def _next_reply(self, reply: bytes, seconds: float) -> bytes:
+        """Wait for a confirmation. Return the name of the worker; empty if none arrives within `seconds`."""
         began = time.monotonic()
         with contextlib.suppress(*FAILURES, *MALFORMED):
             async with asyncio.timeout(seconds):
@@ -198,6 +206,7 @@ class HybridCache:
             await asyncio.sleep(PING)
 
     def _began(self) -> None:
+        """Discard all copies, because listening begins again."""
         # Invalidations during the interruption were not received.
         self._invalidations += 1
         self._since = time.monotonic()
@@ -212,6 +221,7 @@ class HybridCache:
             self._last_reply = requested_at
 
     async def _hear(self, data: bytes) -> None:
+        """Remove the copies that an invalidation names, and confirm this to the worker that has sent it."""
         reply, kind, rest = data[:30], data[30:31], data[31:]
         self._invalidations += 1
         if kind == b"t":

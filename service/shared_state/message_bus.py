@@ -44,6 +44,8 @@ def _key(number: int) -> bytes:
 
 
 class MessageBus:
+    """The message bus as one process uses it."""
+
     def __init__(self, folder: Path) -> None:
         self._environment = Environment(folder / "bus", SIZE)
         self._pipe_folder = folder / "bells"
@@ -103,6 +105,7 @@ class MessageBus:
     # --- listening -------------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
+        """Create the wake-up pipe of this process, unless it has one."""
         if self._wakeup_pipe is not None:
             return
         self._wakeup_pipe = WakeupPipe(self._pipe_folder / self._name, self._read)
@@ -112,6 +115,7 @@ class MessageBus:
             self._next = int.from_bytes(last[1:], "big") + 1 if last else 1
 
     def _read(self) -> None:
+        """Pass new messages to the subscribers."""
         with self._environment.begin() as transaction:
             values = list(between(transaction, _key(self._next), _AFTER))
         if not values:
@@ -129,6 +133,7 @@ class MessageBus:
                     log.exception("a listener of the message bus failed")
 
     def _report_missed(self) -> None:
+        """Call the functions `missed` of all subscribers."""
         for takers in tuple(self._takers.values()):
             for _take, missed in tuple(takers):
                 if missed is not None:

@@ -149,6 +149,7 @@ def _foreign_keys(
     numbers: Numbers,
     uniques: Mapping[int, set[frozenset[int]]],
 ) -> list[ForeignKey]:
+    """Return the foreign keys whose target is among the relations of `names`."""
     result: list[ForeignKey] = []
     for _, name, kind, relation, columns, target, target_columns in constraints:
         if kind != "f" or target not in names:
@@ -169,6 +170,7 @@ def _foreign_keys(
 def _view_columns(
     shown: Sequence[tuple[int, int, tuple[int, int]]], names: Mapping[int, Name], numbers: Numbers
 ) -> list[ViewColumn]:
+    """Return for each column of a view the column of a relation that it shows."""
     result: list[ViewColumn] = []
     for view, number, (base, base_number) in shown:
         column = numbers.get(view, {}).get(number)

@@ -140,6 +140,7 @@ def _plan(schema: Schema, options: PostgRestOptions, function: Function, query: 
 
 
 def _shape(function: Function) -> Shape:
+    """Return the shape of the function's result, by which its media type is chosen."""
     return Shape(
         function.relation or (function.schema, function.name),
         scalar=is_scalar(function),
