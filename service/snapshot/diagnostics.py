@@ -19,7 +19,7 @@ _BASIC = "Service:AuthenticationOptions:BasicAuth:"
 
 
 class UnresolvedReferences:
-    """A proxy without a host, and requests to this service without a matching endpoint."""
+    """Finds proxies without a host, and requests to this service without a matching endpoint."""
 
     def __init__(self, settings: Settings) -> None:
         self._proxies = settings.flag("Service:ProxyOptions:Enabled")
@@ -65,7 +65,7 @@ def _answers(router: Router, method: str, path: str) -> bool:
 
 
 class BasicUsers:
-    """Endpoints that require HTTP Basic and that no caller can use."""
+    """Finds endpoints that require HTTP Basic and that no caller can use."""
 
     def __init__(self, settings: Settings) -> None:
         self._hashed = settings.flag(_BASIC + "UseDefaultPasswordHasher")
@@ -74,6 +74,7 @@ class BasicUsers:
         self._refused = plain and settings.choice(_BASIC + "SslRequirement") == "Required"
 
     def unusable(self, endpoints: Iterable[Endpoint]) -> Iterator[Diagnostic]:
+        """Yield a diagnostic for each of these endpoints and each of their unusable users."""
         for endpoint in endpoints:
             basic_auth = endpoint.options.basic_auth
             if basic_auth is None or not basic_auth.enabled or endpoint.options.invalidates:

@@ -112,6 +112,7 @@ def _by_name(builds: Iterable[_RoutineBuild]) -> defaultdict[tuple[int, str], li
 
 
 def _made(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> _RoutineBuild:
+    """Build the endpoint of a routine, and the endpoint that invalidates its cached responses."""
     built = _build(routine, catalog, defaults)
     endpoint = built.endpoint
     endpoints = () if endpoint is None else (endpoint, *invalidations(endpoint, defaults.cache))
@@ -119,6 +120,8 @@ def _made(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> _Ro
 
 
 class EndpointBuilder:
+    """Builds the endpoints of one service, over all readings of the catalogues."""
+
     def __init__(self, settings: Settings) -> None:
         self._logs_endpoints = settings.flag("Service:DebugLogEndpointCreateEvents")
         self._logs_annotations = settings.flag("Service:DebugLogCommentAnnotationEvents")
@@ -135,6 +138,8 @@ class EndpointBuilder:
     def build(self, routines: Iterable[tuple[Catalog, Exposed]], *, first: bool = True) -> BuiltEndpoints:
         """Return the endpoints of each catalogue, built with the defaults of their sources. Endpoints that cannot be
         served are left out with a diagnostic.
+
+        first: whether this is the reading of the start.
 
         Raises:
             StartupError: at the first reading, for all fatal diagnostics together.

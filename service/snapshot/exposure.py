@@ -41,6 +41,8 @@ _PATTERN_KEYS: Mapping[Variant, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
+    """Which objects may become endpoints, and the defaults of their endpoints."""
+
     discovery: ObjectSelection = field(default_factory=ObjectSelection)
     routines: EndpointDefaults = field(default_factory=EndpointDefaults)
     tables: EndpointDefaults = field(default_factory=EndpointDefaults)

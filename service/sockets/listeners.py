@@ -185,6 +185,7 @@ class Listeners:
             raise StartupError("Urls: there is nothing to listen on")
 
     def _open(self, plan: ListenerPlan, workers: int) -> None:
+        """Open or take over the sockets of an address, and give each worker its listeners."""
         address = plan.address
         tls = self._tls(plan) if address.secure else None
         groups = self._taken(address, workers) or self._opened(address, workers)
@@ -209,6 +210,7 @@ class Listeners:
         return [self._with_others(first, address, port, workers) for first in firsts]
 
     def _with_others(self, first: socket.socket, address: Address, port: int, workers: int) -> list[socket.socket]:
+        """Listen on a bound socket, and on one more for each further worker where sockets can share a port."""
         host = first.getsockname()[0]
         sockets = [first, *(_bound(address, host, port) for _ in range(1, workers) if SPREADS)]
         _listen(sockets)
@@ -256,6 +258,7 @@ class Listeners:
         return sockets
 
     def _tls(self, plan: ListenerPlan) -> Tls:
+        """Write the certificate into files in memory for the workers. Raises StartupError."""
         from rowcall.service.sockets.certificates import PemFile
 
         certificate = certificate_of(plan)

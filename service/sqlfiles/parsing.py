@@ -13,6 +13,8 @@ from rowcall.service.discovery.files import FileText
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
+    """A file that could be parsed."""
+
     path: str
     file: SqlFile
 

@@ -56,6 +56,7 @@ class CataloguePolling:
         self._wished.set()
 
     async def run(self) -> None:
+        """Run the requested checks without end."""
         while True:
             await self._wished.wait()
             self._wished.clear()
@@ -68,6 +69,7 @@ class CataloguePolling:
             await asyncio.sleep(BETWEEN)
 
     async def _look(self, reason: str | None) -> None:
+        """Compare the fingerprints, and read the catalogue if one has changed. reason: as for `request_check`."""
         if await self._catalogues.has_changed():
             self._pause = BETWEEN
             if reason is not None:

@@ -159,10 +159,10 @@ class PublishedEvents:
 class EventSubscription:
     """Worker → supervisor: send events to this worker, or stop doing so.
 
-    wanted: whether the worker has open event streams.
+    subscribed: whether the worker has open event streams.
     """
 
-    wanted: bool
+    subscribed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +193,13 @@ class UnpublishedNotice:
 class Leave:
     """Supervisor → worker: a phase of the graceful shutdown. Requests are still answered.
 
-    unready: report in health checks that the service is not ready. closing: send `Connection: close`. deaf: accept no
-    new connections. succeeded: the successor serves already.
+    unready: report in health checks that the service is not ready. closing: send `Connection: close`. stop_accepting:
+    accept no new connections. succeeded: a successor serves already.
     """
 
     unready: bool = False
     closing: bool = False
-    deaf: bool = False
+    stop_accepting: bool = False
     succeeded: bool = False
 
 

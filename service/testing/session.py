@@ -159,6 +159,7 @@ class Session:
         self._kept |= {name: str(value or "") for name, value in zip(unknown, row or (), strict=False)}
 
     async def _put_back(self, *, local: bool) -> None:
+        """Restore the settings that requests have changed. local: for the transaction."""
         if not self._kept:
             return
         calls = (
@@ -170,6 +171,7 @@ class Session:
 
     @contextlib.asynccontextmanager
     async def _paused(self) -> AsyncIterator[None]:
+        """Give the connection back to psycopg for the block, during a request."""
         self._leave()
         try:
             yield

@@ -17,6 +17,8 @@ from rowcall.service.request_context.trace import Trace
 
 
 class StubbedClient(Client):
+    """A client whose responses come from `stubs`, which the test sets."""
+
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options)
         self.stubs: Sequence[Stub] = ()

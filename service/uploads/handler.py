@@ -112,8 +112,10 @@ def stored_file_checks(
 
 
 async def judge(file: File, checks: Checks) -> Status:
+    """Return the status of a file by its type and its beginning."""
     return checks.judge(file.content_type, await file.sample(checks.sample))
 
 
 def plain_refusal(key: str, file: File, status: Status) -> dict[str, object]:
+    """Return the entry of a file that is not taken, for handlers without further members."""
     return {**described(key, file.name, file.content_type, file.size), **judged(status)}

@@ -234,7 +234,7 @@ class Application:
             gc.freeze()
 
     def _end_streams_of_before(self) -> None:
-        """End the event streams that the new schema snapshot does not have, or has with other access rules."""
+        """End the event streams that the active schema snapshot does not have, or has with other access rules."""
         self.events.offers = self._table.still_offers
         self.events.end_streams(lambda stream: not self._table.still_offers(stream))
 
@@ -257,7 +257,7 @@ class Application:
         endpoints = [endpoint for endpoint in self.snapshot.endpoints if endpoint.name == name]
         return await invalidate_entry(endpoints, arguments, self._for_all)
 
-    def retire_answers(self) -> None:
+    def retire_cache(self) -> None:
         """Stop using cached responses in memory: a successor serves, and its invalidations do not arrive here."""
         self._answers.retire()
 

@@ -164,6 +164,7 @@ class RouteTable:
         return path
 
     def _options_headers_of(self, path: str) -> Headers:
+        """Return the headers of the response to OPTIONS of a path."""
         result = (self.router.find(method, path) for method in ("POST", "PATCH"))
         return next(
             (
@@ -182,6 +183,7 @@ def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
 
 
 def _stream_first(streams: Mapping[str, Match], router: Router, method: str, path: str) -> Match | None:
+    """Return the event stream at this path, else the route."""
     return streams.get(path) or router.find(method, path)
 
 

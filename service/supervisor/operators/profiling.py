@@ -46,6 +46,8 @@ class ProfileTarget:
 
 
 class Profiler:
+    """Makes profiles of the workers, one at a time."""
+
     def __init__(self, options: ProfilingOptions, workers: Callable[[], Mapping[int, ProfileTarget]]) -> None:
         """workers: the running ones, by number."""
         self._options = options
@@ -78,6 +80,7 @@ class Profiler:
         return values
 
     async def profile_on_signal(self, only: int | None = None) -> None:
+        """Profile all workers, or one, after a signal. Errors are logged."""
         try:
             await self.profile(only=only)
         except Problem as problem:
@@ -92,6 +95,7 @@ class Profiler:
         return folder
 
     async def _of(self, number: int, worker: ProfileTarget, seconds: float, folder: Path) -> Profile | None:
+        """Make the profile of one worker and return it; None if the worker returned none."""
         file = folder / f"{time.strftime('%Y%m%dT%H%M%S')}-worker{number}-{worker.pid}.collapsed"
         py_spy = find_py_spy() if self._options.py_spy else None
         if py_spy is not None and await asyncio.to_thread(_run_py_spy, py_spy, worker.pid, seconds, file):

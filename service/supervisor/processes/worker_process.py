@@ -185,6 +185,7 @@ class WorkerProcess:
         return result
 
     async def _reply_to(self, question: _Question, seconds: float) -> Any:
+        """Send a question and return the reply; None without a reply within `seconds`."""
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
         self.channel.send(question)
         try:
@@ -195,6 +196,7 @@ class WorkerProcess:
             del self._questions[question.number]
 
     def _remember_error(self, entries: Iterable[Entry | RequestRecord]) -> None:
+        """Store the last error among these entries, as the likely cause if the worker exits."""
         for entry in entries:
             if isinstance(entry, Entry) and entry.level >= logging.ERROR:
                 self.last_error = entry.message

@@ -52,10 +52,11 @@ async def aside(work: Callable[[], Result]) -> Result:
     try:
         return await ended(asyncio.get_running_loop().run_in_executor(None, work))
     except OSError as error:
-        raise _kept_from(error) from None
+        raise _disk_problem(error) from None
 
 
-def _kept_from(error: OSError) -> Problem:
+def _disk_problem(error: OSError) -> Problem:
+    """Return the problem for an error of the disk, which is logged here."""
     problem = not_stored(error, "the unfinished upload cannot be stored")
     log.error("the folder of resumable uploads cannot be used: %s", error)
     problem.logged = True
@@ -85,6 +86,7 @@ class Part:
         return self.about.offset(self.size)
 
     def save(self, **changes: Any) -> None:
+        """Change the state and write it."""
         self.about = replace(self.about, **changes)
         _write_about(self._base, self.id, self.about)
 
@@ -108,6 +110,7 @@ class Part:
         self._unfinished.end(self.id)
 
     def remove(self) -> None:
+        """Remove the upload."""
         for suffix in (_BYTES, _ABOUT):
             (self._base / f"{self.id}{suffix}").unlink(missing_ok=True)
         self._unfinished.end(self.id)
@@ -137,6 +140,7 @@ class Part:
         raise Problem(409, "another request continues this upload", headers=(("connection", "close"),))
 
     def let_go(self) -> None:
+        """Release the upload soon, because another request continues it."""
         self._wanted.set()
         if self._waiting is not None:
             self._waiting.cancel()
@@ -244,13 +248,14 @@ class Parts:
         source = aiter(pieces)
         self._held[part.id] = part
         try:
-            await write_pieces(_until_wanted(part, source, checked), part.file)
+            await write_pieces(_until_release(part, source, checked), part.file)
         except OSError as error:
-            raise _kept_from(error) from None
+            raise _disk_problem(error) from None
         finally:
             self._held.pop(part.id, None)
 
     def _let_go(self, id: bytes) -> None:
+        """Receive the request of another process to release an upload."""
         part = self._held.get(id.decode())
         if part is not None:
             part.let_go()
@@ -307,11 +312,11 @@ def default_folder() -> str:
     return os.path.join(tempfile.gettempdir(), f"rowcall-uploads-{os.getuid()}")
 
 
-async def _until_wanted(
+async def _until_release(
     part: Part, source: AsyncIterator[bytes], checked: Callable[[bytes], None] | None
 ) -> AsyncIterator[bytes]:
-    """Yield chunks until the release is requested. Waiting for the client ends at once then; writing is completed
-    first.
+    """Yield chunks until the release is requested. A wait for the client ends at once then; writing
+    is completed first.
     """
     while True:
         piece = await part.next_of(source)

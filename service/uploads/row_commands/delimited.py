@@ -18,6 +18,8 @@ from rowcall.service.uploads.row_commands.tolerant import ImportRows
 
 
 class Delimited(TextFile):
+    """Runs the rows of CSV files of one request."""
+
     def __init__(
         self, key: str, options: Csv, common: Common, settings: HandlerSettings, turn: Turn, running: RowCalls
     ) -> None:

@@ -36,6 +36,8 @@ EXHAUSTED = frozenset({-signal.SIGABRT, -signal.SIGKILL, -signal.SIGXCPU})
 
 
 class Spreadsheet:
+    """Runs the rows of workbooks of one request."""
+
     def __init__(
         self,
         key: str,
@@ -128,6 +130,8 @@ class Spreadsheet:
 
 
 class _Sheet:
+    """Runs the rows of one sheet."""
+
     def __init__(
         self,
         rows: Rows | ImportRows,
