@@ -151,8 +151,10 @@ class _Basic:
         return await self._identity.hasher.verify(credentials.password, stored)
 
     async def _ask(self, context: RequestContext, credentials: Credentials, command: Command) -> None:
-        """Authenticate by the command alone; its `$3` is the validity of the password (access-6 to access-11
-        step 4)."""
+        """Authenticate by the command alone; its `$3` is the validity of the password (access-6 to access-11 step 4).
+
+        Sets `context.user`. Raises `Problem`.
+        """
         valid = await self._known_validity(credentials) if VALID in command.takes else None
         values = (credentials.user, credentials.password, valid, self._realm, self._endpoint.path)
         rows = await command.run(context, values)

@@ -67,7 +67,10 @@ def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def refuse_foreign_sessions(services: Services) -> Step | None:
-    """Return the cross-site step for routes that change something and have no routine. It follows `authenticate`."""
+    """Return the cross-site step for routes that change something and have no routine. It follows `authenticate`.
+
+    None: there is no session by cookie, or the check is off.
+    """
     options = services.options.auth
     if options.cross_site is None or not options.schemes.cookies:
         return None

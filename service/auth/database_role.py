@@ -54,7 +54,9 @@ def database_role(endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def role_of(user: User | None, roles: DatabaseRoles) -> str | None:
-    """Return the first role of the user's claims that the configuration allows, or the role of anonymous callers."""
+    """Return the first role of the user's claims that the configuration allows, or None; for an anonymous caller the
+    role that is configured for them, or None.
+    """
     if user is None:
         return roles.anonymous
     claimed_roles = (value for kind, value in user.claims if kind == roles.claim)

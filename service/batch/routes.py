@@ -83,7 +83,7 @@ class _Batches:
 
     async def _run_in_one_transaction(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes | None:
         """Run all requests in one transaction, and return the JSON of their responses. None: a request has failed, the
-        transaction is rolled back, and the failed response was sent.
+        transaction is rolled back, and the failed response was sent. Raises `Problem`.
         """
         responses = _Responses(self._options.most_bytes)
         async with self._database.joint_transaction(context) as transaction:

@@ -197,8 +197,9 @@ def _decoded(data: bytes) -> str:
 def _with_env_file(
     settings: Settings, environment: Mapping[str, str], directory: Path
 ) -> tuple[Mapping[str, str], list[Note]]:
-    """Add missing variables to `environment` from `Config:EnvFile`; existing ones keep their values
-    (configuration-9).
+    """Return `environment` with the variables of `Config:EnvFile` that it lacks (configuration-9), and messages to log.
+
+    Raises ConfigError for a file that is not UTF-8.
     """
     name = settings.text_or_none("Config:EnvFile")
     used = settings.flag("Config:AddEnvironmentVariables") or settings.flag("Config:ParseEnvironmentVariables")

@@ -175,7 +175,9 @@ def _counted(numbers: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _pools(reported: Mapping[str, Any], options: WorkerOptions, workers: int) -> list[dict[str, Any]]:
-    """Return the load of each pool of all workers. most: executions that can be in flight; further ones wait."""
+    """Return the load of each pool, summed over the workers. Its member `most` is the number of executions that can be
+    in flight; further ones wait.
+    """
     pools: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
     for name, member in (
         ("rowcall_database_connections", "connections"),

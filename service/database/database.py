@@ -229,8 +229,9 @@ class Database:
         return self._alone.begin(call, context)
 
     def begin_by_deadline(self, call: Call, context: RequestContext) -> Running:
-        """`begin` for a call whose requests may have a deadline. The remaining time is sent to the server
-        as the limit.
+        """`begin` for a call whose requests may have a deadline. The remaining time is sent to the server as the limit.
+
+        Raises `DeadlineError` if the deadline has passed, and `Problem` as `begin` does.
         """
         if not context.deadline:
             return (self.begin if call.preamble is None else self.begin_with_preamble)(call, context)

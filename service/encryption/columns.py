@@ -135,7 +135,9 @@ def _openers(endpoint: Endpoint, shape: ResultShape, choice: _Choice, codecs: Co
 
 
 def _spread(columns: tuple[ResultColumn, ...], choice: _Choice, codecs: Codecs) -> Opener | None:
-    """Return the function for a composite column whose attributes are rendered as columns."""
+    """Return the function for a composite column whose attributes are rendered as columns; None: none of them is
+    decrypted.
+    """
     parts = [
         _of_type(column.column.type_oid, codecs, choice.of(column)) if choice.includes(column) else None
         for column in columns

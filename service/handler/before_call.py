@@ -45,8 +45,8 @@ def request_log(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return a step that refuses requests of an endpoint with an unknown connection. The endpoint exists, so that
-    callers get the reason (execution-15).
+    """Return a step that refuses requests of an endpoint with an unknown connection; None: the connection is known. The
+    endpoint exists, so that callers get the reason (execution-15).
     """
     name = endpoint.options.connection
     if services.known(name):
@@ -85,7 +85,9 @@ def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step after which error responses have the comment's headers too (execution-4)."""
+    """Return the step after which error responses have the comment's headers too (execution-4); None: the comment has
+    no headers.
+    """
     return CommentHeaders(endpoint) if response_header_lines(endpoint) else None
 
 
@@ -144,7 +146,7 @@ def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tup
 
 
 def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that encrypts parameters. For cached endpoints it comes later: cache keys are made of the values
-    sent, and the encrypted value is different each time.
+    """Return the step that encrypts parameters; None: there is nothing to encrypt, or the endpoint is cached. Then this
+    is done later: cache keys are made of the values sent, and the encrypted value is different each time.
     """
     return encrypt_parameters(endpoint, services) if plan_of(endpoint, services) is None else None

@@ -50,7 +50,7 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: st
 
 
 def log_cached_forward(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
-    """Return a step that logs the use of a cached proxy response (caching-22)."""
+    """Return a step that logs the use of a cached proxy response (caching-22); None: it is not logged."""
     report = _note_logger(endpoint, options)
     return None if report is None else lambda context: report(context, "/* proxy response from cache */")
 

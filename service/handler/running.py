@@ -106,7 +106,9 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
 
 
 def say_where_it_wrote(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that sends the WAL position to the client, so that it reads its own writes from replicas."""
+    """Return the step that sends the WAL position to the client, so that it reads its own writes from replicas; None:
+    the endpoint does not write, or there are no replicas.
+    """
     if services.replicas is None:
         return None
     routine = endpoint.routine
@@ -115,7 +117,7 @@ def say_where_it_wrote(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Return the steps of a routine that signs in or out, including its response."""
+    """Return the steps of a routine that signs in or out, including its response; None for other endpoints."""
     if not is_sign(endpoint):
         return None
     writer = None if endpoint.shape.path is ResultPath.VOID else CellRows(services.codecs, True)
@@ -125,7 +127,7 @@ def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
 
 
 def download(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Return the steps of a routine whose row is a file, including its response."""
+    """Return the steps of a routine whose row is a file, including its response; None for other endpoints."""
     if endpoint.options.download is None:
         return None
     call = call_of(endpoint, services, CellRows(services.codecs, True))
@@ -133,7 +135,9 @@ def download(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
 
 
 def account(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Return the steps of a routine whose rows get tokens or become mail, including its response."""
+    """Return the steps of a routine whose rows get tokens or become mail, including its response; None for other
+    endpoints.
+    """
     if not gives_rows_to_account_steps(endpoint):
         return None
     call = call_of(endpoint, services, CellRows(services.codecs, True))
@@ -226,7 +230,7 @@ def chooses(endpoint: Endpoint, services: Services) -> bool:
 
 
 def respond(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that makes the response of the result."""
+    """Return the step that makes the response of the result; None: other steps respond."""
     if _responds_itself(endpoint) or endpoint.options.invalidates:
         return None
     if endpoint.options.job is not None and not services.job_runs:

@@ -71,7 +71,9 @@ def choose_export(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def apply_query(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that continues with the steps of the request's query over the result (`queryable`)."""
+    """Return the step that continues with the steps of the request's query over the result; None: the endpoint is not
+    `queryable`.
+    """
     language = None if endpoint.query is not None else language_of(endpoint)
     if language is None:
         return None

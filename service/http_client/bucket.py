@@ -81,7 +81,7 @@ class Bucket:
         return headers.get("etag", "")
 
     async def complete(self, key: str, upload: str, tags: Sequence[str]) -> None:
-        """Complete a multipart upload. tags: entity tags of its parts, in order."""
+        """Complete a multipart upload. tags: entity tags of its parts, in order. Raises `StoreError`."""
         parts = "".join(
             f"<Part><PartNumber>{number}</PartNumber><ETag>{_escaped(tag)}</ETag></Part>"
             for number, tag in enumerate(tags, 1)

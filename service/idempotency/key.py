@@ -44,8 +44,8 @@ def key_of(context: RequestContext) -> str | None:
 
 
 def check_key(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step that refuses a request with an invalid key, or without a required one, before its body is
-    read.
+    """Return the step that refuses a request with an invalid key, or without a required one, before its body is read;
+    None: the endpoint takes no keys.
     """
     idempotency = endpoint.options.idempotency
     if idempotency is None or endpoint.options.webhook is not None:

@@ -42,8 +42,9 @@ class IntrospectionCache(Generic[Result]):
         self._asking.clear()
 
     async def ask(self, key: str, question: Callable[[], Awaitable[Result | None]]) -> Result | None:
-        """Return the result of the question, or of the one that is running for the same key. Raises what the question
-        raises."""
+        """Return the result of the question (None is a negative one), or of the question that is running for the same
+        key. Raises what the question raises.
+        """
         while (asking := self._asking.get(key)) is not None:
             try:
                 return await asyncio.shield(asking)

@@ -120,7 +120,8 @@ class Sessions:
 
     def scheme_of(self, scope: Any) -> Scheme | None:
         """Return the scheme by which the credentials in these headers are authenticated, valid or not: that of the
-        bearer token, of a cookie, else the default one. A sign-out without names ends the session of this scheme.
+        bearer token, of a cookie, else the default one; None: there is no default. A sign-out without names ends the
+        session of this scheme.
         """
         header = scope.headers.get("authorization")
         if header is not None and is_bearer(header) and (kinds := self._kinds(header[len(BEARER) :])):

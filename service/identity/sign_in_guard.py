@@ -110,7 +110,7 @@ class SignInGuard:
         return result
 
     def attempt_of(self, context: RequestContext) -> SignInAttempt | None:
-        """Return the attempt that this request has begun."""
+        """Return the attempt that this request has begun, or None."""
         return self._attempts.get(context)
 
     async def _counters(self, context: RequestContext, account: str | None, network: str | None) -> list[_Counter]:

@@ -55,7 +55,8 @@ def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
 
 
 def limit_named(services: Services, name: str | None) -> Step | None:
-    """Return the step for a path without an endpoint, to which the default policy does not apply.
+    """Return the step for a path without an endpoint, to which the default policy does not apply. None: the path names
+    no policy.
 
     An unknown policy is reported at the start, when the options are read.
     """

@@ -125,7 +125,7 @@ def configure_logging(settings: Settings, stream: TextIO | None = None) -> loggi
 
 
 def current_log() -> Log:
-    """Return the log that `configure_logging` has created."""
+    """Return the log that `configure_logging` has created. Raises `RuntimeError` before that."""
     if _current is None:
         raise RuntimeError("logging has not been configured")
     return _current

@@ -134,7 +134,9 @@ class _Server:
         return origin.lower() == base.lower() and (self._knows_hosts or is_address(base.partition("://")[2]))
 
     async def answer(self, context: RequestContext) -> None:
-        """Respond to a JSON-RPC request or notification."""
+        """Respond to a JSON-RPC request or notification. Raises `Problem` for methods other than POST, and for the
+        body.
+        """
         if self._must_authenticate(context):
             self._challenge(context, 401)
             return

@@ -45,7 +45,7 @@ def meter_of(endpoint: Endpoint, services: Services) -> Meter | None:
 
 
 def count_requests(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that counts requests, before everything that may refuse them."""
+    """Return the step that counts requests, before everything that may refuse them; None: metrics are off."""
     return meter_of(endpoint, services)
 
 
@@ -58,7 +58,9 @@ def counted(
 
 
 def count_path(method: str, path: str, services: Services) -> Step | None:
-    """Return the step that counts requests that no endpoint serves. path: a template without values."""
+    """Return the step that counts requests that no endpoint serves; None: metrics are off. path: a template without
+    values.
+    """
     segment = segment_of(services.options, services.host)
     return None if segment is None else segment.meter("endpoint", method, path, "")
 

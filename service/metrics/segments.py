@@ -118,7 +118,9 @@ def _parts(text: bytes) -> Label:
 
 
 def _own_file(folder: Path) -> int:
-    """Open and lock the first segment that no process uses."""
+    """Open and lock the first segment that no process uses, and return its descriptor. Raises `RuntimeError` if all are
+    in use.
+    """
     folder.mkdir(mode=0o700, exist_ok=True)
     for number in range(_MOST_WORKERS):
         descriptor = os.open(folder / str(number), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

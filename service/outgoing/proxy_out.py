@@ -110,7 +110,7 @@ async def _streamed(result: HttpResponse, deadline: asyncio.Timeout, seconds: fl
 
 
 def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step before the routine that captures its response."""
+    """Return the step before the routine that captures its response; None: the endpoint has no `proxy_out`."""
     wish = endpoint.options.proxy_out
     if wish is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
@@ -128,7 +128,9 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def send_result(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step after the routine that sends its result and passes the response through."""
+    """Return the step after the routine that sends its result and passes the response through; None: the endpoint has
+    no `proxy_out`.
+    """
     if endpoint.options.proxy_out is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
     options = services.options.outbound.proxy

@@ -46,7 +46,7 @@ LONGEST_PAUSE = 30.0
 
 def ignore_nulls_of_types(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step behind binding that ignores missing fields of HTTP types: a STRICT routine is called although
-    they have no values yet.
+    they have no values yet. None: the routine is not STRICT, or has no HTTP types.
     """
     if not endpoint.routine.strict or not endpoint.outgoing.filled:
         return None

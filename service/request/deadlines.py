@@ -19,8 +19,8 @@ def may_have_deadline(endpoint: Endpoint, services: Services) -> bool:
 
 
 def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that sets the deadline. A client may shorten the deadline of the endpoint, but not
-    lengthen it.
+    """Return the step that sets the deadline; None: there is none. A client may shorten the deadline of the endpoint,
+    but not lengthen it.
     """
     options = services.options.deadlines
     own = _own(endpoint, options)

@@ -82,7 +82,7 @@ def counts_rows(endpoint: Endpoint) -> bool:
 
 
 def tag_with_version(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step after which responses with one row have its version as `ETag`."""
+    """Return the step after which responses with one row have its version as `ETag`; None: rows have no version."""
     key = version_key(endpoint)
     if key is None or endpoint.options.invalidates:
         return None

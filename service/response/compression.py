@@ -98,7 +98,7 @@ class CompressedProtocol(ObservedProtocol):
         self.inner.response_file(status, headers, file)
 
     def stream_coder(self, headers: Headers) -> Coder | None:
-        """Return the compressor for the body that `response_file` is about to begin."""
+        """Return the compressor for the body that `response_file` is about to begin; None: it is not compressed."""
         self._streaming = coding = self._choose() if self._fits(headers) else None
         return None if coding is None else _CODERS[coding](self._options.level(coding))
 

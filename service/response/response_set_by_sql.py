@@ -96,7 +96,9 @@ def _parts(whole: bytes, tail: bytes) -> tuple[bytes, str, str]:
 
 
 def _usual(endpoint: Endpoint, execution: Execution, body: bytes) -> tuple[int, str | None, bytes]:
-    """Return status, content type and body as they are if SQL sets nothing."""
+    """Return status, content type and body as they are if SQL sets nothing. Raises `Problem` without a row, or for
+    NULL.
+    """
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:
         return endpoint.success_status, None, b""

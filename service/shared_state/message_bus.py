@@ -57,9 +57,10 @@ class MessageBus:
         self._next = 0
 
     def subscribe(self, topic: str, take: Take, missed: Missed | None = None) -> Callable[[], None]:
-        """Call `take` in the event loop for every message of the topic that is published from now on.
+        """Call `take` in the event loop for every message of the topic that is published from now on. Return a function
+        that ends the subscription.
 
-        missed: called when messages are lost for this process. Returns a function that ends the subscription.
+        missed: called when messages are lost for this process.
         """
         self._listen()
         entry = (take, missed)

@@ -154,7 +154,7 @@ def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
 
 
 def _switched_on(settings: Settings) -> Iterator[tuple[str | None, str]]:
-    """Yield method and key of each enabled path."""
+    """Yield method (None: any) and key of each enabled path."""
     for switches, method, keys in _AT:
         if all(settings.flag(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):
             yield from ((method, key) for key in keys)

@@ -181,8 +181,10 @@ class SnapshotReader:
         return SchemaSnapshot(number, analysed, main, types, built.left_out, looked_at, postgrest=postgrest)
 
     async def _read_postgrest(self) -> PostgRestCatalogue | None:
-        """Read what PostgREST's interface needs, if it is served. Its module is imported here, as most services do not
-        need it."""
+        """Read what PostgREST's interface needs; None: it is not served. Raises `psycopg.Error` and `StartupError`.
+
+        Its module is imported here, as most services do not need it.
+        """
         options = self._options.postgrest
         if options is None:
             return None

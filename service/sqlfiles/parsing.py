@@ -20,7 +20,9 @@ class ParsedFile:
 
     @property
     def connection(self) -> str | None:
-        """Return the connection named by the annotation `connection`: the file is described and run there."""
+        """The connection named by the annotation `connection`, on which the file is described and run; None: the
+        default one.
+        """
         if "connection" not in self.file.comment.lower():
             return None
         draft = Draft(self.path, self.file.method, parameters=frozenset(self.file.parameters.names))

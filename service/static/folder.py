@@ -59,7 +59,9 @@ class Folder:
         self._bytes = 0
 
     def find(self, path: str) -> StaticFile | str | None:
-        """Return the file at a request path; for a folder without a slash at its end, the path to redirect to."""
+        """Return the file at a request path; for a folder without a slash at its end, the path to redirect to; None:
+        there is neither.
+        """
         cached = self._files.get(path)
         if cached is not None:
             if _state(cached.path) == cached.state:

@@ -29,7 +29,7 @@ class Reply:
     """Requests to other services without a matching stub."""
 
     def header(self, lowered: str) -> str | None:
-        """Return the first value of a header. lowered: its lower-case name."""
+        """Return the first value of a header, or None. lowered: its lower-case name."""
         return next((value for name, value in self.headers if name.lower() == lowered), None)
 
 

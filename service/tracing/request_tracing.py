@@ -28,7 +28,7 @@ def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def trace_streams(endpoint: Endpoint, path: str, services: Services) -> Step | None:
-    """Return the tracing step of the event stream of an endpoint.
+    """Return the tracing step of the event stream of an endpoint; None: tracing is off.
 
     Its span ends when the stream has begun: a span of many hours would only be exported at its end.
     """
@@ -36,7 +36,9 @@ def trace_streams(endpoint: Endpoint, path: str, services: Services) -> Step | N
 
 
 def trace_path(method: str, path: str, services: Services) -> Step | None:
-    """Return the tracing step of requests that no endpoint serves. path: a template without values."""
+    """Return the tracing step of requests that no endpoint serves; None: tracing is off. path: a template without
+    values.
+    """
     return _step(f"{method} {path}", {"http.request.method": method, "http.route": path}, services)
 
 

@@ -87,8 +87,8 @@ class Folders:
             return _HiddenFolder(folder)
 
     def _check(self, folder: str) -> None:
-        """Check that the folder is not protected: values of the request, and symbolic links made since the start, may
-        lead to a folder of the service.
+        """Raise `ProtectedFolderError` if the folder is protected: values of the request, and symbolic links made since
+        the start, may lead to a folder of the service.
         """
         reason = self._protected.conflict(os.path.realpath(folder))
         if reason is not None:

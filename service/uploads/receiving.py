@@ -212,8 +212,8 @@ class UploadStep:
         return entries
 
     def _command(self, name: str) -> tuple[str, ...]:
-        """Return the check command of this name. Commands are defined by the operator; comments, and requests even
-        less, only choose among them.
+        """Return the check command of this name. Raises `Problem` 500 for an unknown name. Commands are defined by the
+        operator; comments, and requests even less, only choose among them.
         """
         command = self._options.checks.get(name.strip())
         if command is None:

@@ -46,7 +46,9 @@ class SpooledFile:
 
 
 async def set_aside(file: File) -> SpooledFile:
-    """Read the whole file and spool it. Use the result as a context manager, which removes the file."""
+    """Read the whole file and spool it. Use the result as a context manager, which removes the file. Raises `Problem`
+    for errors of the disk.
+    """
     stored: BinaryIO | None = None
     try:
         stored = tempfile.TemporaryFile(buffering=0, prefix="rowcall-")  # noqa: SIM115 (the result closes it)

@@ -233,8 +233,8 @@ class Worker:
         self._channel.send(StreamsReply(message.number, streams))
 
     def _take(self, part: Part) -> SchemaSnapshot | None:
-        """Store a part of a schema snapshot, and return the snapshot with its last part. An error is reported with
-        that.
+        """Store a part of a schema snapshot. Return the snapshot with its last part, and None before. An error is
+        reported with the last part.
         """
         if not part.index:
             self._parts, self._unreadable = SnapshotParts(), None

@@ -136,7 +136,7 @@ class LoginStates:
 
 
 def digest_of(user: User | None) -> str | None:
-    """Return a digest that identifies the user without revealing the identity."""
+    """Return a digest that identifies the user without revealing the identity; None for an anonymous caller."""
     return None if user is None else hashlib.sha256(orjson.dumps(user.subject)).hexdigest()
 
 

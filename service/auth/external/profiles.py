@@ -117,7 +117,7 @@ class Profiles:
     async def _profile(
         self, addresses: Addresses, tokens: Mapping[str, Any], nonce: str | None, *, again: bool = False
     ) -> Profile:
-        """Return the profile from the ID token and the user info.
+        """Return the profile from the ID token and the user info. Raises `ProviderError`.
 
         again: for a refresh; the issuer need not send another ID token (OpenID Connect Core, 12.2).
         """
@@ -154,7 +154,9 @@ class Profiles:
         )
 
     async def _user_info(self, url: str | None, access: str) -> tuple[dict[str, Any], str]:
-        """Request the user info; return it as a dictionary and as text."""
+        """Request the user info; return it as a dictionary and as text, both empty without a URL. Raises
+        `ProviderError`.
+        """
         if url is None:
             return {}, "{}"
         body = await self._provider_client.get(url, access)

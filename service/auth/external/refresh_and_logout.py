@@ -52,7 +52,10 @@ class RefreshAndLogout:
         self._shared = SharedRefreshes(services.host, keys, provider.key)
 
     async def refresh(self, context: RequestContext) -> None:
-        """Read the profile from the provider again, and sign in with the row of the operator's command for it."""
+        """Read the profile from the provider again, and sign in with the row of the operator's command for it.
+
+        Raises `Problem` 401 if the session has no token of the provider, or the provider refuses it.
+        """
         scope = context.scope
         self._outcome.refuse_foreign(scope)
         user = await caller(context, self._identity)

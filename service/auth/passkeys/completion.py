@@ -164,7 +164,7 @@ class CompletionEndpoints:
     # --- logins --------------------------------------------------------------------------------------------------
 
     async def login(self, context: RequestContext) -> None:
-        """Verify the assertion and sign the user in."""
+        """Verify the assertion and sign the user in. Raises `Problem`."""
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "authenticatorData", "clientDataJSON", "signature")
         number = challenge_id(content)
@@ -224,9 +224,9 @@ class CompletionEndpoints:
             raise broken("Invalid row") from None
 
     def _sign_in(self, context: RequestContext, login_row: Row | None, pending: PendingSignIn | None) -> None:
-        """Sign in with the row, which is a login row without a hash (sign-in-23).
+        """Sign in with the row, which is a login row without a hash (sign-in-23). Raises `Problem`.
 
-        pending: the sign-in of which the passkey is the second factor.
+        pending: the sign-in of which the passkey is the second factor; None: the passkey is the first factor.
         """
         if login_row is None or all(cell.text is None for cell in login_row.cells):
             raise _failed(401)

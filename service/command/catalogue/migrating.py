@@ -103,7 +103,7 @@ def read_migrations(folder: Path) -> list[Migration]:
 
 
 def _transaction_control(sql: str) -> str | None:
-    """Return the first command that begins or ends a transaction."""
+    """Return the first command that begins or ends a transaction; None: there is none."""
     words = (statement.words[0] for statement in split(sql).statements if statement.words)
     return next((word for word in words if word in _CONTROL), None)
 

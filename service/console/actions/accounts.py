@@ -23,6 +23,8 @@ _DEVICES = "select id::text, description, created, expires from rowcall.list_dev
 def sign_ins(sessions: Sessions, ring: KeyRing, database: Database, query: Mapping[str, str]) -> dict[str, Any]:
     """Return the sessions of operators and the keys of the key ring; with `subject` also one-time tokens and remembered
     devices of this user. None of it is secret. If a part cannot be read, the reason is in `unavailable`.
+
+    Raises `Problem`: 400 for an invalid subject, 503 if the database cannot be reached.
     """
     report: dict[str, Any] = {
         "operators": [

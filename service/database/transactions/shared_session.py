@@ -104,7 +104,9 @@ class SharedSession:
         return execution
 
     async def _acquired(self, execution: Execution) -> Connection:
-        """Return the connection of the session; before the first successful call, any connection will do."""
+        """Return the connection of the session. Until a call has succeeded, a lost connection is replaced; after that,
+        `Problem` is raised.
+        """
         connection = self._connection
         if connection is not None and connection.state == ConnectionState.READY:
             return connection

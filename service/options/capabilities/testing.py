@@ -116,7 +116,10 @@ def _warnings(settings: Settings) -> Iterator[str]:
 
 
 def _steps(value: JsonValue, named: Mapping[str, PreparationStep | None], key: str) -> tuple[PreparationStep, ...]:
-    """Return the steps of a list, whose items are names of steps or steps themselves; disabled ones are left out."""
+    """Return the steps of a list, whose items are names of steps or steps themselves; disabled ones are left out.
+
+    named: the steps of `Steps`. key: of the list, for messages. Raises StartupError for an unknown name.
+    """
     result: list[PreparationStep] = []
     for number, item in enumerate(value if isinstance(value, tuple | list) else (), 1):
         if isinstance(item, Mapping):

@@ -27,7 +27,7 @@ _FIELD_VALUE = re.compile(r"[\x20-\x7e\t]*")
 
 
 def security_headers(settings: Settings) -> tuple[tuple[str, str], ...]:
-    """Return names and values of the configured security headers.
+    """Return names and values of the configured security headers. Raises StartupError.
 
     X-Frame-Options is left out if `Antiforgery` is enabled, which sends it itself with the pages that need it.
     """

@@ -194,7 +194,7 @@ def _statement(
 
 
 def _check(request: ApiRequest, negotiated: Negotiated) -> partial[None] | None:
-    """Return the check that decides whether the transaction commits."""
+    """Return the check that decides whether the transaction commits; None: it always does."""
     preferences = request.preferences
     limited = preferences.strict and request.method in ("PATCH", "DELETE")
     most = preferences.max_affected if limited else None

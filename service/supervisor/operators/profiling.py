@@ -110,7 +110,9 @@ class Profiler:
 
 
 def find_py_spy() -> str | None:
-    """Return py-spy on the path, or beside the interpreter, as in a virtual environment that is not activated."""
+    """Return the path of py-spy, found on the path or beside the interpreter, as in a virtual environment that is not
+    activated; None: it is not installed.
+    """
     return shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
 
 

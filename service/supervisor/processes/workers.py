@@ -235,8 +235,8 @@ class Workers:
 
 
 async def _send_all(snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
-    """Send the whole snapshot to workers, and return their answers. They read a part while the next one is pickled
-    here.
+    """Send the whole snapshot to workers, and return their error texts (None: the snapshot is prepared). They read a
+    part while the next one is pickled here.
     """
     index, last = 0, b""
     for index, part in enumerate(parts_of(snapshot)):

@@ -261,7 +261,7 @@ class Parts:
             part.let_go()
 
     def _check_folder(self) -> None:
-        """Create the folder, and check that it belongs to this user, as it holds files of clients."""
+        """Create the folder, and check that it belongs to this user, as it holds files of clients. Raises `OSError`."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = self._folder.lstat()
         if self.options.folder is None and status.st_uid != os.getuid():

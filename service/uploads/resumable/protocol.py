@@ -191,7 +191,7 @@ class _ResumableUploadStep:
         _answered(context, 200, response_headers)
 
     async def _go_on(self, context: RequestContext, id: str) -> None:
-        """Append a chunk (PATCH)."""
+        """Append a chunk (PATCH). Raises `Problem` and `HeaderError`."""
         headers = context.scope.headers
         if headers.get("content-type") != CONTENT_TYPE:
             raise Problem(415, f"a chunk of an upload must have the Content-Type {CONTENT_TYPE}")
@@ -220,7 +220,7 @@ class _ResumableUploadStep:
     async def _join(
         self, context: RequestContext, ids: tuple[str, ...], metadata: str | None, file: tuple[str, str]
     ) -> None:
-        """Concatenate uploads, whose file continues to the handlers."""
+        """Concatenate uploads, whose file continues to the handlers. Raises `Problem`."""
         length = 0
         for id in ids:
             part = await aside(partial(self._parts.look, id))
@@ -319,7 +319,7 @@ def _check(actual: bytes | None, expected: bytes) -> None:
 
 
 async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) -> None:
-    """Store the files of a request: those of a complete upload, or of a form."""
+    """Store the files of a request: those of a complete upload, or of a form. Raises `Problem`."""
     ready = completed(context.protocol)
     if ready is None:
         await receiving.receive(context)
