@@ -48,9 +48,10 @@ def needs_identity(endpoint: Endpoint) -> bool:
 
 
 def authorize(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses callers who may not call the endpoint, or None if it is open.
+    """Return the step that refuses callers who may not call the endpoint, or None if all may.
 
-    The step raises `Problem` 401 for anonymous callers and 403 for users whom the endpoint does not admit.
+    The step raises `Problem` 401 for anonymous callers and 403 for users whom the endpoint does not admit. The step of
+    an open endpoint refuses only users who act as another one.
     """
     if endpoint.access.anonymous:
         return _refusing_impersonation(endpoint)

@@ -42,7 +42,7 @@ def around_answer(
 ) -> tuple[Step, ...]:
     """Return `forward` with the lookup in front. `forward` sends the response; no step follows.
 
-    log_hit: logs a cached response. count: called with `hit` or `miss`.
+    log_hit: logs a cached response. count: called with `hit`, `miss` or `bypass`.
     """
     store = services.caches.of(plan.place)
     time_limit = services.options.outbound.proxy.timeout

@@ -63,7 +63,10 @@ class Configuration:
 
 
 def load(arguments: Arguments) -> Configuration:
-    """Load the configuration from the command line, the environment and the files in the working directory."""
+    """Load the configuration from the command line, the environment and the files in the working directory.
+
+    Raises ConfigError.
+    """
     overrides = arguments.overrides
     if arguments.has("--demo"):
         from rowcall.service.embedded.demo import SETTINGS

@@ -45,7 +45,11 @@ class Gate:
         self.cookie = "rowcall_console"
 
     def sign_in(self, request: MountRequest) -> tuple[bytes, Headers]:
-        """Begin a session, and return the body and headers of the response. Raises `Problem` 401 and 403."""
+        """Begin a session, and return the body and headers of the response.
+
+        Raises `Problem`: 401 for an invalid token, 403 without one of the roles, 503 if no worker can identify the
+        caller.
+        """
         token = _bearer(request)
         if self._is_admin_token(token):
             secret: str | None = self._sessions.new_session(BY_TOKEN, request.address)

@@ -249,7 +249,8 @@ class Database:
         return self._alone.run(call, context)
 
     def settle(self, call: Call, context: RequestContext) -> Running:
-        """Evaluate the finished execution: it succeeded, streams, or runs again on a dedicated connection.
+        """Evaluate the finished execution. None: it has succeeded, or streams. Otherwise the result has to be awaited:
+        the call runs again on a dedicated connection.
 
         Raises: Problem: it failed.
         """

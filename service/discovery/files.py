@@ -48,7 +48,9 @@ def _walk(pattern: str) -> Iterator[str]:
 
 
 def read_text(path: str, folder: str) -> FileText | None:
-    """Return the text of a file, or None if the file does not exist or is not a plain file."""
+    """Return the text of a file, with the reason if it cannot be read; None if it does not exist or is not a plain
+    file.
+    """
     try:
         if _leads_out(path, folder):
             return FileText(path, "", f"a link that leads out of the folder {folder} is not followed")

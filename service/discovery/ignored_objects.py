@@ -80,8 +80,8 @@ async def ignored_routines(
 ) -> dict[int, Diagnostic]:
     """Return diagnostics of ignored routines by oid.
 
-    routines: the filter, and whether routines are served at all. oids: only these. Objects of untrusted owners are
-    reported elsewhere.
+    routines: the filter, and whether routines are served at all; None: nothing is reported. oids: only these. Objects
+    of untrusted owners are reported elsewhere.
     """
     if routines is None:
         return {}
@@ -99,7 +99,9 @@ async def ignored_routines(
 async def ignored_tables_of(
     cursor: AsyncCursor[TupleRow], owners: Owners, tables: tuple[TableFilter, bool] | None
 ) -> tuple[Diagnostic, ...]:
-    """Return diagnostics of ignored tables and views."""
+    """Return diagnostics of ignored tables and views. tables: the filter, and whether tables are served at all; None:
+    nothing is reported.
+    """
     if tables is None:
         return ()
     names, served = tables

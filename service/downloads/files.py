@@ -72,9 +72,10 @@ class FileOfFolder(File):
 
 
 def find_file(value: str, folders: Sequence[str]) -> FileOfFolder | None:
-    """Return the regular file with this path, relative to a folder or absolute, if it is in one of the folders.
+    """Return the regular file with this path, relative to a folder or absolute; None if none of the folders contains
+    it.
 
-    Symbolic links count as their targets. folders: with symbolic links resolved.
+    Symbolic links count as their targets. Unfinished uploads are not found. folders: with symbolic links resolved.
     """
     if not value or "\0" in value or value.endswith("/"):
         return None

@@ -26,7 +26,9 @@ log = logging.getLogger("rowcall")
 
 
 def request_log(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the first step if requests are logged: it records the name of the endpoint."""
+    """Return the first step, which records the name of the endpoint for the request log; None:
+    requests are not logged.
+    """
     if not services.options.request_log:
         return None
     name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"

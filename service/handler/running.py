@@ -58,6 +58,8 @@ from rowcall.service.webhooks.receiving import delivery_key
 def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that selects a table format in place of JSON, if the request or the comment names one
     (formats-1).
+
+    None: the endpoint has no result that a table can show, or no format is enabled.
     """
     shape = endpoint.table_shape
     if shape is None or not services.options.tables.keys or is_sign(endpoint) or endpoint.options.invalidates:

@@ -62,7 +62,9 @@ from rowcall.service.webhooks.receiving import verify_signature
 
 
 def choose_export(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that continues with another format than JSON, if the request asks for one."""
+    """Return the step that continues with another format than JSON, if the request asks for one; None: there are no
+    exports.
+    """
     options = services.options.exports
     if options is None or not options.of(endpoint):
         return None

@@ -110,7 +110,9 @@ class Bucket:
         return True
 
     async def tag(self, key: str) -> str | None:
-        """Return the entity tag of the object, or None if there is none."""
+        """Return the entity tag of the object, empty if the store sends none. None: the object does not exist or cannot
+        be described.
+        """
         try:
             headers, _ = await self._ask("HEAD", key)
         except StoreError:

@@ -28,7 +28,7 @@ class IntrospectionCache(Generic[Result]):
         self._invalidations = 0
 
     def known(self, key: str) -> tuple[Result | None] | None:
-        """Return the cached result in a tuple, or None if there is none."""
+        """Return the cached result in a tuple, `(None,)` if the question had no result. None: nothing is cached."""
         now = time.monotonic()
         if (entry := self._found.get(key)) is not None and now < entry[0]:
             return (entry[1],)

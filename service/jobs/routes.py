@@ -211,7 +211,7 @@ def _arrives(sent: object) -> bool:
 
 
 def _result(content_type: str, text: bytes) -> Any:
-    """Return the result of a routine: JSON, or a text."""
+    """Return the result of a routine: JSON, or a text; None if it has no result."""
     if text == b"-":
         return None
     value = bytes.fromhex(text.decode())

@@ -35,8 +35,9 @@ def segment_of(options: WorkerOptions, host: HostState) -> Segment | None:
 
 
 def meter_of(endpoint: Endpoint, services: Services) -> Meter | None:
-    """Return the meter of an endpoint, or None. Its path is the template of the route, so the number of meters is
-    bounded."""
+    """Return the meter of an endpoint; None: metrics are off. Its path is the template of the route, so the number of
+    meters is bounded.
+    """
     segment = segment_of(services.options, services.host)
     if segment is None:
         return None
@@ -66,7 +67,7 @@ def count_path(method: str, path: str, services: Services) -> Step | None:
 
 
 def cache_counter(endpoint: Endpoint, services: Services) -> Callable[[str], None] | None:
-    """Return a function to call with `hit`, `miss` or `bypass` for each cacheable request, or None."""
+    """Return a function to call with `hit`, `miss` or `bypass` for each cacheable request; None: metrics are off."""
     meter = meter_of(endpoint, services)
     if meter is None:
         return None

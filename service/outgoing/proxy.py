@@ -54,7 +54,9 @@ def proxy(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step before binding that reads the body, if both the routine and the other service need it."""
+    """Return the step before binding that reads the body; None unless both the routine and the
+    other service need it.
+    """
     if endpoint.options.proxy is None or endpoint.passes_through:
         return None
     if endpoint.transport is not Transport.BODY and endpoint.raw_body is None:

@@ -34,7 +34,10 @@ class StreamBody:
         protocol.response_file(status, headers, self._writer.name)
 
     async def write(self, data: bytes) -> None:
-        """Send `data`; return when the transport takes more. Raises `ClientDisconnectedError`."""
+        """Send `data`; return when the transport takes more.
+
+        Raises `ClientDisconnectedError`, also for a client that has read nothing within the time limit.
+        """
         if not self._writer.send_bytes(data):
             raise ClientDisconnectedError("the client has closed the connection")
         if self._writer.full():

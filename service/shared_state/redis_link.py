@@ -350,7 +350,10 @@ class LateLink:
         self._connecting = None if self._place is None else asyncio.create_task(self._connect(self._place))
 
     async def link(self) -> RedisLink | None:
-        """Return the link, or None if there is no connection yet."""
+        """Return the link; None if there is no connection.
+
+        The first attempt to connect is awaited. Later ones run in the background, and do not delay the caller.
+        """
         if self._link is not None:
             return self._link
         connecting, place = self._connecting, self._place

@@ -42,7 +42,7 @@ class Presence:
         self._descriptor = -1
 
     def ended(self) -> bool:
-        """Return whether the connection of the client is closed."""
+        """Return whether the connection of the client is closed; False if this cannot be determined."""
         if ":" not in self._client:
             return False
         if self._descriptor >= 0 and self._is_at(self._descriptor):

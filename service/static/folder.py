@@ -98,7 +98,9 @@ class Folder:
         return os.path.realpath(plain) == plain and (plain == self._root or plain.startswith(self._root + os.sep))
 
     def _read(self, path: str, url: str, target: str, state: tuple[int, int, int, int] | None) -> StaticFile | None:
-        """Read the file and cache it. state: of the target; None: it is no regular file."""
+        """Return the file, and cache it; None if it is no regular file in this folder. state: of the target; None: it
+        is no regular file.
+        """
         if state is None or not self._is_inside(target):
             return None
         body = _content(target, state)

@@ -145,8 +145,9 @@ def _tracing(options: TracingOptions, host: HostState) -> Tracing:
 
 
 def query_tag(endpoint: Endpoint, services: Services) -> str:
-    """Return the comment in front of the statement of an endpoint. It is the same for all requests, so that the
-    statement stays prepared."""
+    """Return the comment in front of the statement of an endpoint; empty if tags are off. It is the same for all
+    requests, so that the statement stays prepared.
+    """
     if not services.options.query_tags:
         return ""
     name = "".join(letter for letter in endpoint.name if letter.isprintable())

@@ -89,7 +89,9 @@ class HostChallengeStore:
             return False
 
     async def find(self, challenge_id: str, flow: str) -> IssuedChallenge | None:
-        """Return what the challenge was issued for, possibly another flow. Raises `LookupError` if it has expired."""
+        """Return what the challenge was issued for, possibly another flow; None if this host does not know it. Raises
+        `LookupError` if it has expired.
+        """
         key = key_of(challenge_id, flow)
         for of_users in (True, False):
             entry = self._environment(of_users=of_users).get(key)

@@ -68,7 +68,10 @@ class Migration:
 
 
 def migrate(arguments: Arguments) -> int:
-    """Run the migrations and print their names; with `--check`, only list them. Raises ConfigError, StartupError."""
+    """Run the migrations and print their names; with `--check`, only list them. Raises ConfigError, StartupError.
+
+    Returns the exit code: `PENDING` if `--check` lists migrations that have not run.
+    """
     settings = load(arguments).settings
     require_readable(settings)
     folder = Path(settings.text("Migrations:Folder"))

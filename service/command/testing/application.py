@@ -142,9 +142,10 @@ class TestApplication(Application):
         )
 
     async def call(self, block: HttpBlock, stubs: Sequence[Stub]) -> Reply:
-        """Call an endpoint with the request of a test. Raises CallRefusedError if tests cannot call it.
+        """Call an endpoint with the request of a test, and return its response; 404 with `found` False if there is no
+        endpoint.
 
-        stubs: responses of other services.
+        Raises CallRefusedError if tests cannot call it. stubs: responses of other services.
         """
         raw_path, _, query = block.target.partition("#")[0].partition("?")
         try:
@@ -174,7 +175,10 @@ class TestApplication(Application):
         return reply
 
     async def run_jobs(self, session: Session, stubs: Sequence[Stub]) -> Sequence[str]:
-        """Run the jobs that are due. Raises CallRefusedError if jobs are off."""
+        """Run the jobs that are due, and return the requests to other services for which there was no stub.
+
+        Raises CallRefusedError if jobs are off.
+        """
         if self._due is None:
             raise CallRefusedError("jobs are off; set Jobs:Enabled")
         from rowcall.service.command.testing.jobs import run_due_jobs

@@ -135,7 +135,9 @@ class Run:
         self._snapshot_number = 1
 
     async def until_interrupted(self) -> int:
-        """Run until a signal arrives; the teardown always runs once. A second signal ends the process."""
+        """Run until a signal arrives, and return the exit code. The teardown always runs once. A second signal ends the
+        process.
+        """
         loop = asyncio.get_running_loop()
         work = asyncio.ensure_future(self._work())
 

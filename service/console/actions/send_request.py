@@ -108,7 +108,11 @@ def _header(name: str, value: str) -> str:
 
 
 def _send(sources: Sources, values: Values) -> Result:
-    """Raises `Problem`: 400 for an invalid request, 502 without a response."""
+    """Send the request, and return status, headers and body of the response, whether the body is complete, and the
+    duration.
+
+    Raises `Problem`: 400 for an invalid request, 502 without a response.
+    """
     request = _request(sources, values, values["method"])
     began = time.monotonic()
     connection = _connection(request.url)
@@ -134,7 +138,9 @@ def _head(response: http.client.HTTPResponse) -> Result:
 
 
 def _open_stream(sources: Sources, values: Values) -> Results:
-    """Raises `Problem` 400 for an invalid request."""
+    """Return the parts of a response that arrive over time, such as events. Raises `Problem` 400 for an invalid
+    request.
+    """
     return _parts(_request(sources, values, "GET"))
 
 
