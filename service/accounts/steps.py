@@ -151,7 +151,9 @@ class _Run:
             await attempt.succeed(context, by_browser=False)
 
     def _respond(self, context: RequestContext, rows: list[list[Cell]]) -> None:
-        """Respond with the rows and their tokens."""
+        """Respond with the rows, each with its token. Raises `Problem` 404 if the endpoint is `single` and there is no
+        row.
+        """
         objects = [_object(cells, self._camel) for cells in rows]
         if self._endpoint.options.single and not objects:
             raise Problem(404, "there is no row")

@@ -43,7 +43,7 @@ _COLOURS = {
 def show(arguments: Arguments) -> int:
     """Print the configuration. Return 1 if there are unknown keys, which are listed on stderr (command-5).
 
-    If `Config:ValidateConfigKeys` is Error, unknown keys suppress the output.
+    If `Config:ValidateConfigKeys` is Error, unknown keys suppress the output. Raises ConfigError.
     """
     configuration = load(arguments)
     unknown = configuration.validation_mode != "Ignore" and bool(configuration.unknown)

@@ -182,7 +182,9 @@ def _keys_are_acceptable(configuration: Configuration, client: logging.Logger) -
 
 @contextlib.contextmanager
 def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
-    """Return a context with the database connections to serve; embedded servers run while it is open."""
+    """Return a context with the database connections to serve; embedded servers run while it is open. Raises
+    StartupError.
+    """
     plan = connection_plan(settings)
     application = settings.text_or_none("ApplicationName") or Path.cwd().name
     with contextlib.ExitStack() as stack:

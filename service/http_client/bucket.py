@@ -71,12 +71,12 @@ class Bucket:
         await self._ask("DELETE", key)
 
     async def begin(self, key: str, content_type: str) -> str:
-        """Create a multipart upload and return its id."""
+        """Create a multipart upload and return its id. Raises `StoreError`."""
         _, body = await self._ask("POST", key, {"uploads": ""}, content_type=content_type)
         return _member(body, "UploadId")
 
     async def put_part(self, key: str, upload: str, number: int, data: bytes) -> str:
-        """Send a part and return its entity tag."""
+        """Send a part and return its entity tag. Raises `StoreError`."""
         headers, _ = await self._ask("PUT", key, {"partNumber": str(number), "uploadId": upload}, data)
         return headers.get("etag", "")
 

@@ -98,7 +98,7 @@ class Http2Connection(asyncio.Protocol):
     # --- a request -------------------------------------------------------------------------------------------------
 
     async def send(self, request: OutgoingRequest) -> HttpResponse:
-        """Send a request, as `Http1Connection.send` does."""
+        """Send a request, and return its response when the headers have arrived. Raises `OutboundError`."""
         if not self.usable:
             raise OutboundError("the connection was closed", unanswered=True)
         self.used += 1

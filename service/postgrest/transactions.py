@@ -56,8 +56,12 @@ class Transactions:
             self._before = ((statement_for(f"select {name}()", 0), []),)
 
     def begin(self, request: ApiRequest, work: Work, *, alone: bool = False) -> Execution | None:
-        """Start work that is one segment; `finish` follows. None: `run` has to run it. alone: on a connection that no
-        other request uses at the same time."""
+        """Start work that is one segment; `finish` follows. None: the work is more than one segment, so `run` has to
+        run it.
+
+        alone: on a connection that no other request uses at the same time. Raises `ApiError` for values that cannot be
+        sent.
+        """
         if not self.is_one_segment(request, work):
             return None
         cached = self._statements.find(work.statement, work.repeatable)

@@ -62,7 +62,9 @@ class Queries:
         self._shapes: dict[Shape, tuple[CompiledQuery | None, Values]] = {}
 
     def apply(self, context: RequestContext) -> None:
-        """Continue with the steps of the request's query, or with those of the endpoint if there is none."""
+        """Continue with the steps of the request's query, or with those of the endpoint if there is none. Raises
+        `BindingError`.
+        """
         query_string: str = context.scope.query_string
         pages = self._language.abilities.page
         if not query_string and not pages:

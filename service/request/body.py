@@ -146,7 +146,7 @@ class Bodies:
         """Return the whole body.
 
         Raises: Problem: 413 beyond `limit` bytes, 400 for an invalid length or an incomplete body, 408 for one that is
-        too slow, 503 if the worker holds too many.
+        too slow, 415 for a compressed one, 503 if the worker holds too many.
         """
         _refuse_encoded(scope)
         announced = scope.headers.get("content-length")

@@ -64,7 +64,7 @@ class Exposure:
 
 
 def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> Exposure:
-    """Return which routines, tables and files are published, and the defaults of their endpoints.
+    """Return which routines, tables and files are published, and the defaults of their endpoints. Raises StartupError.
 
     options: provide the names that annotations may use, such as those of rate limits. Logs a warning if objects of
     every owner are published.

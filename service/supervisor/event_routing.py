@@ -45,7 +45,7 @@ class EventRouting:
         return self._channels.watched, self._channels.active
 
     async def connect_hosts(self) -> None:
-        """Connect to the other hosts, if configured."""
+        """Connect to the other hosts, if configured. Raises StartupError for an invalid configuration."""
         transport = transport_for(self._options.events, self._connector, pooler=self._options.target.pooler)
         if transport is not None:
             await self._hub.connect(transport, self._between_hosts)

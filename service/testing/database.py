@@ -68,7 +68,7 @@ class _Runs(DedicatedRuns):
         return self.run(call, context)
 
     async def _run_once(self, call: Call, context: RequestContext, tries: AttemptState) -> Execution:
-        """Run once on the connection of the test."""
+        """Run once on the connection of the test. Raises `Problem` 503 if it was lost."""
         connection = self._pool.try_acquire()
         if self.session is not None and connection is not None:
             await self.session.keep(self.set_by(call, context))

@@ -76,7 +76,7 @@ class Handler(Protocol):
         """Store the whole file, and return its entries. Raises `FormatError`."""
 
     def refused(self, file: File, status: Status) -> list[Entry]:
-        """Return the entries of a file that is not taken. It has been read to its end."""
+        """Return the entries of a file that is not stored. The caller has read the file to its end."""
 
 
 class HandlerCommon:

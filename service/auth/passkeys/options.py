@@ -66,7 +66,7 @@ class OptionsEndpoints:
         await self._answer_new(context, row, REGISTER, "")
 
     async def login(self, context: RequestContext) -> None:
-        """Send options for a login."""
+        """Send options for a login. Raises `Problem` if the command for them refuses it."""
         body = await self._body(context)
         content = _json(body)
         name = content.get("userName") if isinstance(content, dict) else None

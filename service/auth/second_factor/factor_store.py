@@ -145,9 +145,8 @@ class FactorStore:
         """Verify a code within a transaction, which the caller has to commit. If the code is wrong, the transaction is
         committed here, so that the failure counts.
 
-        Raises:
-            Problem: 400 if the text is no code, 401 if it is wrong or used, 409 without an authenticator app in this
-                state, 429 with `Retry-After` after too many wrong codes.
+        Raises: Problem: 400 if the text is no code, 401 if it is wrong or used, 409 without an authenticator app in
+        this state, 429 with `Retry-After` after too many wrong codes, 500 if the secret of the app cannot be decrypted.
         """
         code = plain_code(text)
         if code is None:

@@ -111,7 +111,7 @@ def _send(sources: Sources, values: Values) -> Result:
     """Send the request, and return status, headers and body of the response, whether the body is complete, and the
     duration.
 
-    Raises `Problem`: 400 for an invalid request, 502 without a response.
+    Raises `Problem`: 400 for an invalid request, 502 without a response, 503 if the service does not listen yet.
     """
     request = _request(sources, values, values["method"])
     began = time.monotonic()
@@ -138,8 +138,9 @@ def _head(response: http.client.HTTPResponse) -> Result:
 
 
 def _open_stream(sources: Sources, values: Values) -> Results:
-    """Return the parts of a response that arrive over time, such as events. Raises `Problem` 400 for an invalid
-    request.
+    """Return the parts of a response that arrive over time, such as events.
+
+    Raises `Problem`: 400 for an invalid request, 503 if the service does not listen yet.
     """
     return _parts(_request(sources, values, "GET"))
 

@@ -59,9 +59,10 @@ def cors(settings: Settings) -> Cors | None:
 
 
 def as_browsers_write(texts: Iterable[str], key: str) -> Iterable[str]:
-    """Yield origins as browsers serialise them: lower case, without default port and trailing slash.
+    """Yield origins as browsers serialise them: lower case, without default port and trailing slash. Raises
+    StartupError.
 
-    key: the configuration key that holds `texts`, for the message of the StartupError.
+    key: the configuration key that holds `texts`, for the error message.
     """
     for text in texts:
         try:

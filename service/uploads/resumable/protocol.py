@@ -128,7 +128,7 @@ class _ResumableUploadStep:
         return self._guarded(context, partial(ways[method], id=id))
 
     async def _guarded(self, context: RequestContext, work: Callable[[RequestContext], Awaitable[None]]) -> None:
-        """Run the work for a request. If it fails, the connection is closed after the response."""
+        """Run the work for a request. Raises `Problem` if it fails; the connection is closed after its response."""
         try:
             await work(context)
         except HeaderError as error:
@@ -175,7 +175,7 @@ class _ResumableUploadStep:
         return length
 
     async def _head(self, context: RequestContext, id: str) -> None:
-        """Respond with the state of an upload (HEAD)."""
+        """Respond with the state of an upload (HEAD). Raises `Problem` 404 if the caller has no such upload."""
         state = await aside(partial(self._parts.look, id))
         if state is None or not self._may(context, state.about):
             raise _missing()
@@ -236,7 +236,11 @@ class _ResumableUploadStep:
     # --- chunks ------------------------------------------------------------------------------------------------------
 
     async def _taken(self, context: RequestContext, id: str) -> Part:
-        """Return the locked upload. Raises `Problem` 404 if the caller has no such upload."""
+        """Return the locked upload.
+
+        Raises `Problem`: 404 if the caller has no such upload, 403 for chunks of an upload that was concatenated from
+        others.
+        """
         state = await aside(partial(self._parts.look, id))
         if state is None or not self._may(context, state.about):
             raise _missing()
