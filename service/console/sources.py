@@ -68,7 +68,7 @@ class SpansReport(Protocol):
 
 
 class StreamEnd(Protocol):
-    """The answer of a worker. found: whether there was such a stream."""
+    """The answer of a worker to the request to end a stream. found: whether there was such a stream."""
 
     @property
     def found(self) -> bool: ...

@@ -132,8 +132,8 @@ class Database:
             pool.on_notice = handler
 
     async def close(self) -> None:
-        """Cancel running executions, as the server would continue them after their connections are closed, and close
-        everything.
+        """Cancel running executions, as the server would continue them after their connections are closed. Then close
+        all connections.
         """
         self._watchdog.stop()
         running = [(connection, connection.head) for connection in self._exclusive.connections]

@@ -421,7 +421,9 @@ def _out_of_time(execution: Execution) -> bool:
 
 
 def _is_over(execution: Execution) -> bool:
-    """Whether no time is left. Each statement of a file has the whole limit (sql-files-28)."""
+    """Whether the execution has used its whole time limit. False for files: each of their statements has the whole
+    limit (sql-files-28).
+    """
     return 0 < execution.timeout <= execution.elapsed and type(execution.statement) is not Script
 
 

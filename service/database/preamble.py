@@ -81,7 +81,7 @@ class Preamble:
         return all(command.lasting is not None for command in self.commands)
 
     def lasting_ahead(self, context: RequestContext) -> Ahead:
-        """Return the commands in their form for the session."""
+        """Return the commands in the form whose effects outlive a transaction (`lasting`)."""
         return tuple(
             (command.lasting, command.values(context)) for command in self.commands if command.lasting is not None
         )

@@ -89,7 +89,7 @@ class Connections:
             end.shutdown(socket.SHUT_RDWR)
 
     def _look(self) -> None:
-        """Scan all sockets, as the addresses of others will soon be needed too."""
+        """Scan all sockets: the addresses of other clients will soon be needed too."""
         self._looking = True
         self._look_on(os.listdir(_DESCRIPTORS), {})
 

@@ -233,7 +233,7 @@ class Client:
 
 
 class Begun(Receiver, Protocol):
-    """A request in flight without a task. Its sender sets `request`, the client sets the rest."""
+    """A request in flight without a task. Its sender sets `request`, the client sets the other attributes."""
 
     request: OutgoingRequest
     connection: Http1Connection

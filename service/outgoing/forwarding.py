@@ -330,7 +330,8 @@ def _is_json(context: RequestContext) -> bool:
 
 
 def _anonymous(headers: Headers, secret: str) -> Headers:
-    """Remove the identity of the caller: endpoints of this service are called as an anonymous caller (proxies-12).
+    """Return the headers without the identity of the caller: endpoints of this service are called as an anonymous
+    caller (proxies-12).
 
     secret: a header with credentials, besides the usual ones.
     """

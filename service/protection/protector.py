@@ -126,8 +126,9 @@ class Protector:
         self._purpose = purpose
 
     def seal(self, data: bytes, context: bytes = b"") -> str:
-        """Return the sealed text. context: authenticated and not part of the text; `open` needs the same. Raises
-        `NoKeyError`."""
+        """Return the sealed text. context: authenticated, but not part of the text; `open` needs the same context.
+        Raises `NoKeyError`.
+        """
         head, cipher = self._keys.sealing(self._purpose)
         return _text(head + cipher.seal(data, head + context))
 

@@ -132,8 +132,8 @@ def _varies(headers: Headers) -> bool:
 
 
 def _weakened(field: tuple[str, str]) -> tuple[str, str]:
-    """Make an entity tag weak: a file's tag identifies its uncompressed bytes, and a download resumed with a strong tag
-    must have the same bytes (RFC 9110, 8.8.3.3).
+    """Return an entity tag as a weak one: a file's tag identifies its uncompressed bytes, and a download resumed with a
+    strong tag must have the same bytes (RFC 9110, 8.8.3.3). Other fields are returned unchanged.
     """
     name, value = field
     return (name, f"W/{value}") if name.lower() == "etag" and value.startswith('"') else field

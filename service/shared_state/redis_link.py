@@ -323,7 +323,9 @@ def _echo_of(mark: bytes) -> Callable[[Any], bool]:
 
 
 def _is_no_master(error: ResponseError) -> bool:
-    """Whether another server is the master now, or none yet: the client looks for it when it reconnects."""
+    """Whether the error means that this server is not the master (any more). When the client reconnects, it looks for
+    the master.
+    """
     if isinstance(error, (ReadOnlyError, ClusterDownError, AskError, TryAgainError)):
         return True
     return "READONLY" in str(error) or "CLUSTERDOWN" in str(error)

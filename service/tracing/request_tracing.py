@@ -131,7 +131,7 @@ def outgoing_spans(options: TracingOptions | None, host: HostState) -> Callable[
 
 
 def recent_spans(trace: str | None, options: TracingOptions | None, host: HostState) -> tuple[SpanEntry, ...]:
-    """Return the stored spans of a trace; with None, the spans with which the last requests have begun."""
+    """Return the stored spans of a trace; with None, the first spans of the last requests."""
     recent = None if options is None else _tracing(options, host).recent
     if recent is None:
         return ()

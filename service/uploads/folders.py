@@ -115,7 +115,7 @@ class Folders:
         self._created.clear()
 
     def undo(self) -> None:
-        """Remove the files after an error, also after one behind `settle`."""
+        """Remove the files after an error, also after one that follows `settle`."""
         for hidden in self._open.values():
             hidden.undo()
         for folder in reversed(self._created):

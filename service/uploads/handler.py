@@ -33,10 +33,10 @@ class PendingWork(Protocol):
     """Work of a handler in another system that is not permanent yet."""
 
     async def settle(self) -> None:
-        """Make it permanent, after the routine has succeeded. Raises `Problem`."""
+        """Make the work permanent, after the routine has succeeded. Raises `Problem`."""
 
     async def undo(self) -> None:
-        """Undo it after an error, also after one behind `settle`. Raises nothing."""
+        """Undo the work after an error, also after one that follows `settle`. Raises nothing."""
 
 
 @dataclass(slots=True)

@@ -77,7 +77,7 @@ class Span(Protocol):
     headers: Headers
 
     def end(self, status: int) -> None:
-        """End it. status: 0 without a response."""
+        """End the span. status: 0 without a response."""
 
 
 class _Outcome(NamedTuple):

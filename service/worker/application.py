@@ -181,7 +181,7 @@ class Application:
         return result + former
 
     def spans(self, trace: str | None) -> tuple[SpanEntry, ...]:
-        """Return the stored spans of a trace; with None, the spans with which the last requests have begun."""
+        """Return the stored spans of a trace; with None, the first spans of the last requests."""
         return recent_spans(trace, self._options.tracing, self._host)
 
     def set_stale_handler(self, callback: Callable[[], None]) -> None:

@@ -280,7 +280,10 @@ class CompletionEndpoints:
         return issue.user_context
 
     async def _check_issue(self, number: str, flow: str, user: User | None = None) -> IssuedChallenge | None:
-        """Return what the challenge was issued for, if known. Raises `Problem` if that was something else."""
+        """Return what the challenge was issued for; None if this is unknown here and the options allow it.
+
+        Raises `Problem` if the challenge was issued for another flow or user, or is not valid any more.
+        """
         try:
             issue = await self._issued.find(number, flow)
         except LookupError:

@@ -32,7 +32,7 @@ class Actions:
         self._sources = sources
 
     def listed(self) -> dict[str, Any]:
-        """Return the actions with their parameters; none if they are not allowed."""
+        """Return the actions with their parameters; none if actions are not allowed."""
         return {
             "allowed": self._allowed,
             "actions": [

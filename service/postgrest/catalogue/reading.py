@@ -26,9 +26,10 @@ Numbers = Mapping[int, Mapping[int, str]]
 
 
 async def read_catalogue(connection: Connection, options: PostgRestOptions) -> PostgRestCatalogue:
-    """Read everything in one snapshot. options: with those of the database, they say what is read.
+    """Read everything that the interface needs to know, in one snapshot.
 
-    Raises `psycopg.Error`, and `InvalidOptionError` for a setting of the database that cannot be used.
+    options: those of the configuration; settings of the database take precedence. Raises `psycopg.Error`, and
+    `InvalidOptionError` for a setting of the database that cannot be used.
     """
     options = changed_options(options, await read_database_configuration(connection, options))
     Authentication(options)  # An unusable key is reported here, and not by each worker.

@@ -38,7 +38,7 @@ class Documents:
         """One document at a time: requests with many hosts must not hold many unfinished ones."""
 
     async def document(self, namespace: str, host: str, privileges: bytes) -> bytes:
-        """Return the document of a schema. privileges: result of `privileges_statement`."""
+        """Return the OpenAPI document of a schema. privileges: result of `privileges_statement`."""
         key = (namespace, host, privileges)
         cached = self._cached.get(key)
         if cached is not None:
