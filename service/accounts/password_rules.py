@@ -101,5 +101,5 @@ class PasswordLists:
 
 
 def words_of(path: Path) -> frozenset[str]:
-    """Return the lines of a file, without regard to case. Raises OSError or UnicodeDecodeError."""
+    """Return the lines of a file, case-folded. Raises OSError or UnicodeDecodeError."""
     return frozenset(word.casefold() for line in path.read_text("utf-8-sig").split("\n") if (word := line.rstrip("\r")))

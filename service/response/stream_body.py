@@ -26,8 +26,10 @@ class StreamBody:
         headers: list[tuple[str, str]],
         time_limit: float,
     ) -> None:
-        """innermost: the protocol of the HTTP server, behind those that stand in front of it. time_limit: seconds for
-        which the client may leave unread what it was sent."""
+        """innermost: the protocol of the HTTP server, which `protocol` wraps.
+
+        time_limit: seconds for which the client may leave unread what it was sent.
+        """
         self._loop = asyncio.get_running_loop()
         self._time_limit = time_limit
         self._writer = innermost.prepare_stream()

@@ -144,13 +144,15 @@ def _status(path: str) -> os.stat_result | None:
 
 
 def _state(path: str) -> tuple[int, int, int, int] | None:
-    """Return the state of a regular file, else None."""
+    """Return the state of the regular file at a path: device, inode, time of modification in nanoseconds, size; else
+    None.
+    """
     status = _status(path)
     return None if status is None else _regular(status)
 
 
 def _regular(status: os.stat_result) -> tuple[int, int, int, int] | None:
-    """Return the state of a regular file, else None."""
+    """Return the state of a file (see `_state`); None unless it is a regular file."""
     if not stat.S_ISREG(status.st_mode):
         return None
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

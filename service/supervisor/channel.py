@@ -283,14 +283,14 @@ class IdentityReply:
 
 @dataclass(frozen=True, slots=True)
 class StreamsRequest:
-    """Supervisor → worker: asks for the open event streams. number: of the question."""
+    """Supervisor → worker: asks for the open event streams. number: repeated in the reply."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class StreamsReply:
-    """Worker → supervisor: the answer to `StreamsRequest`."""
+    """Worker → supervisor: the reply to `StreamsRequest`."""
 
     number: int
     streams: OpenStreams
@@ -298,8 +298,9 @@ class StreamsReply:
 
 @dataclass(frozen=True, slots=True)
 class SpansRequest:
-    """Supervisor → worker: asks for stored spans. number: of the question. trace: id of their trace; None: the first
-    spans of the last requests.
+    """Supervisor → worker: asks for stored spans.
+
+    number: repeated in the reply. trace: id of their trace; None: the first spans of the last requests.
     """
 
     number: int
@@ -308,7 +309,7 @@ class SpansRequest:
 
 @dataclass(frozen=True, slots=True)
 class SpansReply:
-    """Worker → supervisor: the answer to `SpansRequest`."""
+    """Worker → supervisor: the reply to `SpansRequest`."""
 
     number: int
     spans: tuple[SpanEntry, ...]
@@ -316,7 +317,7 @@ class SpansReply:
 
 @dataclass(frozen=True, slots=True)
 class EndStream:
-    """Supervisor → worker: end an event stream. number: of the question. stream: number of the stream."""
+    """Supervisor → worker: end an event stream. number: repeated in the reply. stream: number of the stream."""
 
     number: int
     stream: int
@@ -324,7 +325,7 @@ class EndStream:
 
 @dataclass(frozen=True, slots=True)
 class EndStreamReply:
-    """Worker → supervisor: the answer to `EndStream`. found: whether there was such a stream."""
+    """Worker → supervisor: the reply to `EndStream`. found: whether there was such a stream."""
 
     number: int
     found: bool

@@ -187,7 +187,7 @@ class _HiddenFolder:
             self._placed.append((final, None))
 
     def settle(self) -> None:
-        """Remove everything but the replaced files, which stay until the request has ended."""
+        """Remove the files of this folder, except the replaced ones, which stay until the request has ended."""
         for path in self._path.iterdir():
             if path.suffix != _BEFORE:
                 path.unlink()

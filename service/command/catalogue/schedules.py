@@ -28,7 +28,7 @@ SHOWN = 3
 
 
 def show(arguments: Arguments) -> int:
-    """Print JSON to stdout, and schedules that are left out with the reason to stderr.
+    """Print the schedules as JSON to stdout, and schedules that are left out with the reason to stderr.
 
     Raises ConfigError, StartupError.
     """

@@ -51,7 +51,7 @@ def sign_ins(sessions: Sessions, ring: KeyRing, database: Database, query: Mappi
 
 
 def account_actions(sessions: Sessions, database: Database) -> Iterator[Action]:
-    """Yield the actions."""
+    """Yield the actions on sessions of operators and on sign-ins of users."""
     end = partial(_end_session, sessions)
     yield Action("end-session", "Ends a session of an operator.", end, ("id",))
     meaning = "Revokes unused one-time tokens of a user, of one purpose or all."

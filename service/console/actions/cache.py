@@ -16,7 +16,7 @@ _SCOPES = ("endpoint", "profile", "tag", "all")
 
 
 def cache_actions(sources: Sources) -> Iterator[Action]:
-    """Yield the action, if responses are cached."""
+    """Yield the action that invalidates cached responses; none if no responses are cached."""
     if not sources.options.cache.enabled:
         return
 
@@ -50,7 +50,7 @@ def cache_actions(sources: Sources) -> Iterator[Action]:
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a request. Raises `Problem` 400."""
+    """Return the arguments in the JSON text of the action. Raises `Problem` 400 if it is no JSON object."""
     try:
         arguments = orjson.loads(text)
     except orjson.JSONDecodeError as error:

@@ -42,7 +42,7 @@ _OPTIONAL = ("body", "bodyBase64", "contentType", *_CREDENTIALS)
 
 
 def request_actions(sources: Sources) -> Iterator[Action]:
-    """Yield the actions."""
+    """Yield the actions that send a request and open a stream."""
     meaning = (
         "Sends a request to this service. body is JSON unless contentType says otherwise, or bodyBase64; "
         "authorization, cookie and apiKey are headers."

@@ -55,8 +55,10 @@ class Transaction:
         resets: list[Statement],
         statement_on: StatementOn | None = None,
     ) -> None:
-        """ahead: makes the statements of the preamble. seconds: time limit of the call. resets: behind a transaction
-        of any commands. statement_on: for `begin_with_call`.
+        """ahead: makes the statements of the preamble. seconds: time limit of the call. statement_on: for
+        `begin_with_call`.
+
+        resets: statements that reset the session after a transaction, whose commands may be any.
         """
         self._pool = pool
         self._watchdog = watchdog
@@ -312,5 +314,5 @@ class Throughout:
         """Ignore the end of one execution."""
 
     def close(self, *, committed: bool) -> None:
-        """Report the end of the transaction."""
+        """Report the end of the transaction to the listener."""
         self._notice_listener.end(committed)

@@ -54,7 +54,7 @@ class Outbox:
             self._emptied.set()
 
     async def emptied(self) -> None:
-        """Wait until it is empty."""
+        """Wait until the outbox is empty."""
         while self._packed:
             self._emptied.clear()
             await self._emptied.wait()

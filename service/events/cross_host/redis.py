@@ -30,7 +30,7 @@ _FIELD = b"batches"
 
 
 class RedisTransport:
-    """The transport. stored_bytes: approximate maximum size of the stream."""
+    """The transport by a stream in Redis. stored_bytes: approximate maximum size of the stream."""
 
     def __init__(self, address: RedisAddress, key: str, stored_events: int, stored_bytes: int) -> None:
         self._address = address

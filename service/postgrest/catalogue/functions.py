@@ -27,7 +27,7 @@ RAW_TYPES = ("bytea", "json", "jsonb", "text", "xml")
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """Types by oid. domains: rows of `queries.DOMAINS`. enums: labels. rows: relations whose row type they are."""
+    """Types by oid. domains: rows of `queries.DOMAINS`. enums: labels. rows: the relation of each row type."""
 
     domains: Mapping[int, tuple[Any, ...]]
     enums: Mapping[int, Sequence[str]]

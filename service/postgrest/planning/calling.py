@@ -35,7 +35,7 @@ MOST_SHAPES = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A planned call. check, settings: of the transaction."""
+    """A planned call. check, settings: as `check` and `hoisted` of `Work`."""
 
     function: Function
     plan: Plan
