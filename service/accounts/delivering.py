@@ -47,7 +47,9 @@ _TAKE = (
 
 
 class _QueuedMail(NamedTuple):
-    """A mail that waits to be sent. age: seconds since it was enqueued."""
+    """A mail that waits to be sent. created, age: when it was enqueued, and the seconds since then. message: decoded
+    JSON.
+    """
 
     id: str
     attempt: int

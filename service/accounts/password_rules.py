@@ -27,6 +27,8 @@ def check_passwords(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 class _Check:
+    """The step that checks the new passwords of one endpoint."""
+
     def __init__(
         self, endpoint: Endpoint, services: Services, rules: PasswordRules, passwords: tuple[int, ...]
     ) -> None:

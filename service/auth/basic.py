@@ -37,6 +37,8 @@ REMEMBERED = 10_000
 
 
 class Credentials(NamedTuple):
+    """User name and password of a request."""
+
     user: str
     password: str
 

@@ -50,6 +50,8 @@ def batch_routes(
 
 
 class _Batches:
+    """The step that responds to batches."""
+
     def __init__(self, options: BatchOptions, services: Services, joint: Subrequests, independent: Subrequests) -> None:
         self._options = options
         self._database = services.main_database

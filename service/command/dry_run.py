@@ -157,6 +157,8 @@ def _listening_to(channel: str, messages: list[str]) -> Iterator[None]:
 
 
 class _MessageCollector(logging.Handler):
+    """Adds each different message from level WARNING on to `messages`."""
+
     def __init__(self, messages: list[str]) -> None:
         super().__init__(logging.WARNING)
         self._heard = messages

@@ -44,12 +44,16 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class _Expiring:
+    """A link, or the base of a session, that ends by itself."""
+
     ends: float
     """Seconds of the clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Running(_Expiring):
+    """A session until it ends."""
+
     session: Session
 
 

@@ -34,6 +34,8 @@ Numbers = tuple[float, ...]
 
 
 class _Sample(NamedTuple):
+    """The counters at one moment. time: in seconds of the monotonic clock."""
+
     time: float
     numbers: Mapping[Name, Numbers]
 

@@ -331,6 +331,8 @@ def _type(row: TupleRow, attributes: tuple[Attribute, ...], owners: Owners, trus
 
 @dataclass(frozen=True, slots=True)
 class _Argument:
+    """One argument of a routine, as the catalogue has it. name: None if it has none."""
+
     name: str | None
     type_oid: int
     mode: str
@@ -345,6 +347,8 @@ def _argument_types(row: TupleRow) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
+    """The parts that routines with equal arguments and results share."""
+
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
     returns_composite: bool

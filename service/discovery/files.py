@@ -21,7 +21,10 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file with its text. error: why the text cannot be used; `text` then contains what could be decoded."""
+    """A file with its text. error: why the text cannot be used; `text` then contains what could be decoded.
+
+    line: where the error is; None: nowhere in particular.
+    """
 
     path: str
     """With forward slashes, in the spelling of the folder."""

@@ -164,7 +164,7 @@ class LargeObjectReader:
 
 @dataclass(slots=True)
 class StoredObject(File):
-    """An object of an object store."""
+    """An object of an object store. time_limit: seconds that a client may take for a chunk."""
 
     key: str = ""
     bucket: Bucket | None = None

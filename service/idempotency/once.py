@@ -42,7 +42,9 @@ FindKey = Callable[[RequestContext], str | None]
 
 
 class _State(NamedTuple):
-    """A recorded request. result: of one that is finished."""
+    """A recorded request. word: `new`, `running`, `finished`, or `other` for the key of another request. result: of a
+    finished one.
+    """
 
     word: str
     result: Execution | None

@@ -15,7 +15,7 @@ CLOCK_SKEW = 300.0
 
 
 class EncryptedSession(NamedTuple):
-    """The content of a session."""
+    """The content of a session. issued, expires: in seconds since 1970."""
 
     claims: tuple[Claim, ...]
     issued: float

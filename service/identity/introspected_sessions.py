@@ -37,7 +37,7 @@ Check = Callable[[RequestContext, str, str], Awaitable[bool]]
 
 
 class _KeyArguments(NamedTuple):
-    """The arguments of the command for API keys."""
+    """The arguments of the command for API keys. digest: SHA-256 of the key, in hexadecimal digits."""
 
     digest: str
     address: str | None

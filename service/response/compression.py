@@ -27,6 +27,8 @@ _ABOUT_BYTES = frozenset(
 
 
 class _Brotli:
+    """Compresses one body with Brotli, as `Coder` describes."""
+
     def __init__(self, level: int) -> None:
         self._compressor = brotli.Compressor(quality=level)
 
@@ -38,6 +40,8 @@ class _Brotli:
 
 
 class _Gzip:
+    """Compresses one body with gzip, as `Coder` describes."""
+
     def __init__(self, level: int) -> None:
         self._compressor = zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW)
 

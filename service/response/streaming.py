@@ -293,6 +293,8 @@ class Encoder(Protocol):
 
 
 class _Plain:
+    """Sends rendered parts unchanged."""
+
     async def part(self, data: bytes) -> bytes:
         return data
 

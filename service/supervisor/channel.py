@@ -250,7 +250,10 @@ class InvalidateEntry:
 
 @dataclass(frozen=True, slots=True)
 class InvalidationReply:
-    """Worker → supervisor: the reply to `InvalidateTags` and `InvalidateEntry`. error: why it is not confirmed."""
+    """Worker → supervisor: the reply to `InvalidateTags` and `InvalidateEntry`. count: number of invalidated responses.
+
+    error: why the invalidation is not confirmed. status: HTTP status for such an error.
+    """
 
     number: int
     count: int

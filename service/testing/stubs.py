@@ -40,6 +40,8 @@ class StubbedClient(Client):
 
 
 class _Silent:
+    """The source of a response from a stub, which is complete at once."""
+
     def resume_reading(self) -> None:
         """Do nothing: the response is complete."""
 

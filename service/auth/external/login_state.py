@@ -39,7 +39,9 @@ _STATE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class LoginState(NamedTuple):
-    """The state of one sign-in that has begun."""
+    """The state of one sign-in that has begun. verifier: of PKCE. nonce: for the ID token. None: not used with this
+    provider.
+    """
 
     provider: str
     state: str

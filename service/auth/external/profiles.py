@@ -18,7 +18,7 @@ _ABOUT_THE_TOKEN = frozenset({"nonce", "at_hash", "c_hash", "azp", "acr", "amr",
 
 
 class Profile(NamedTuple):
-    """A user as the provider describes them."""
+    """A user as the provider describes them. refresh: the refresh token. subject: the user's id at the provider."""
 
     email: str
     name: str | None

@@ -34,7 +34,8 @@ MOST = 50_000
 class IssuedChallenge:
     """What a challenge was issued for.
 
-    user_context: as JSON. credentials: digests of the credentials that may respond; empty: any may.
+    subject: digest of the user; empty for an anonymous caller. user_context: as JSON. credentials: digests of the
+    credentials that may respond; empty: any may.
     """
 
     flow: str

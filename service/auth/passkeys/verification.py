@@ -58,7 +58,7 @@ class ExpectedResponse:
 
 @dataclass(frozen=True, slots=True)
 class NewCredential:
-    """The credential of a verified registration."""
+    """The credential of a verified registration. algorithm: its COSE number."""
 
     id: bytes
     public_key: bytes

@@ -48,7 +48,9 @@ WRONG = "The code is not valid, or has been used"
 
 
 class FactorState(NamedTuple):
-    """The second factors of a user. confirmed: whether there is an authenticator app."""
+    """The second factors of a user. confirmed: whether there is an authenticator app. recovery_codes: number of unused
+    ones.
+    """
 
     confirmed: bool
     recovery_codes: int

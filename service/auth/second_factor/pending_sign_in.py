@@ -21,7 +21,9 @@ _EXPIRED = "The sign-in was too long ago, or did not begin here; sign in again"
 
 
 class PendingSignIn(NamedTuple):
-    """A sign-in that waits for the second factor."""
+    """A sign-in that waits for the second factor. subject: user id. scheme: that the login row names; None: it names
+    none.
+    """
 
     subject: str
     claims: tuple[Claim, ...]

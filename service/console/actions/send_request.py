@@ -215,6 +215,8 @@ def _connection(url: str) -> http.client.HTTPConnection:
 
 
 class _UnixConnection(http.client.HTTPConnection):
+    """A connection to the listener at a Unix socket."""
+
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=_WITHIN)
         self._path = path

@@ -156,7 +156,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class UploadState:
-    """State of an upload that can be read without its lock."""
+    """State of an upload that can be read without its lock. offset: number of bytes that have arrived."""
 
     about: About
     offset: int

@@ -21,6 +21,8 @@ FOLDER = "unfinished"
 
 
 class _Entry(NamedTuple):
+    """An unfinished upload, recorded as the name of an empty file. size: maximum size in bytes."""
+
     client: str
     size: int
     id: str

@@ -42,6 +42,8 @@ class Delimited(TextFile):
 
 
 class _Reader(RowReader):
+    """Reads one CSV file."""
+
     def __init__(self, file: str, form: CsvFormat) -> None:
         self._file = file
         # The fast reader supports delimiters of one byte only.
