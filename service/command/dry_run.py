@@ -161,9 +161,9 @@ class _MessageCollector(logging.Handler):
 
     def __init__(self, messages: list[str]) -> None:
         super().__init__(logging.WARNING)
-        self._heard = messages
+        self._messages = messages
 
     def emit(self, record: logging.LogRecord) -> None:
         message = record.getMessage()
-        if message not in self._heard:
-            self._heard.append(message)
+        if message not in self._messages:
+            self._messages.append(message)

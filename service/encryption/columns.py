@@ -65,7 +65,7 @@ class DecryptedColumns:
         self._keys = keys
         self._protector = Protector(keys, PURPOSE)
         self._bound_protector = Protector(keys, BOUND_PURPOSE)
-        self._asked = 0.0
+        self._requested_at = 0.0
 
     def bound_to(self, binding: str) -> Open:
         """Return a function that decrypts texts with this binding or without any; if the binding is empty, all
@@ -93,8 +93,8 @@ class DecryptedColumns:
         key a moment ago. Later requests use the result.
         """
         now = time.monotonic()
-        if self._keys.on_unknown is not None and now - self._asked >= _ASK_AGAIN:
-            self._asked = now
+        if self._keys.on_unknown is not None and now - self._requested_at >= _ASK_AGAIN:
+            self._requested_at = now
             self._keys.on_unknown()
 
 

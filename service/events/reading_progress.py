@@ -39,7 +39,7 @@ class Connections:
         """Construct it in the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._descriptors: dict[str, int] = {}
-        self._looked = 0.0
+        self._scanned_at = 0.0
         self._looking = False
         self._unread: weakref.WeakValueDictionary[str, Unread] = weakref.WeakValueDictionary()
 
@@ -55,7 +55,7 @@ class Connections:
         if sys.platform != "linux" or not client:
             return None
         result = self._ask(client)
-        if result is None and not self._looking and time.monotonic() > self._looked + _LOOK_AGAIN:
+        if result is None and not self._looking and time.monotonic() > self._scanned_at + _LOOK_AGAIN:
             self._look()
             result = self._ask(client)
         return result
@@ -102,7 +102,7 @@ class Connections:
             self._loop.call_soon(self._look_on, names[_SLICE:], unread)
             return
         self._descriptors = unread
-        self._looked = time.monotonic()
+        self._scanned_at = time.monotonic()
         self._looking = False
 
     def _connections_among(self, names: list[str]) -> dict[str, int]:

@@ -46,7 +46,7 @@ class CircuitBreakers:
         self._environment = environment
         self._failures = failures
         self._seconds = seconds
-        self._looked = _FIRST
+        self._last_examined = _FIRST
         """Key at which the next check for deletable records begins."""
 
     def check(self, origin: Origin) -> None:
@@ -86,8 +86,8 @@ class CircuitBreakers:
     def _give_up_some(self, transaction: Transaction) -> None:
         """Delete records of servers whose circuit is closed."""
         now = time.monotonic()
-        records = list(itertools.islice(between(transaction, self._looked, _END), LOOKED_AT))
-        self._looked = records[-1][0] if len(records) == LOOKED_AT else _FIRST
+        records = list(itertools.islice(between(transaction, self._last_examined, _END), LOOKED_AT))
+        self._last_examined = records[-1][0] if len(records) == LOOKED_AT else _FIRST
         for key, data in records:
             if _RECORD.unpack(data)[1] <= now:
                 transaction.delete(key)

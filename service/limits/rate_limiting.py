@@ -159,7 +159,7 @@ def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
             if not connected and decision.turn is not None:
                 permits.give_back(policy, name, decision.turn)
         if not connected:
-            raise _gone()
+            raise _disconnected()
 
     return limit_rate
 
@@ -179,7 +179,7 @@ def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Ste
             if not connected and decision.turn is not None:
                 await asyncio.shield(permits.give_back(policy, name, decision.turn))
         if not connected:
-            raise _gone()
+            raise _disconnected()
 
     return limit_rate_of_all
 
@@ -194,7 +194,7 @@ async def _stays(seconds: float, context: RequestContext) -> bool:
     return not done
 
 
-def _gone() -> ClientDisconnectedError:
+def _disconnected() -> ClientDisconnectedError:
     return ClientDisconnectedError("the client has left while it waited for its turn")
 
 
@@ -225,7 +225,7 @@ def _gate(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
         if not turn.done():
             turn.cancel()
             permits.abandon(policy, name, number)
-            raise _gone()
+            raise _disconnected()
         if not turn.result():
             raise refusal(policy, 1.0)
         context.at_end(lambda _context, _error: permits.leave(policy, name))

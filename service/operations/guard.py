@@ -165,14 +165,14 @@ class CachedPage:
         self._seconds = seconds
         self._form = form
         self._make = make
-        self._answers: dict[tuple[str, ...], tuple[float, Answer]] = {}
+        self._cached: dict[tuple[str, ...], tuple[float, Answer]] = {}
         self._making: dict[tuple[str, ...], asyncio.Task[Answer]] = {}
 
     def __call__(self, context: RequestContext) -> Awaitable[None] | None:
         if _wants_new(context):
             return self._anew(context)
         key = (*_place(context.scope), self._form(context))
-        made, answer = self._answers.get(key, (0.0, None))
+        made, answer = self._cached.get(key, (0.0, None))
         age = time.monotonic() - made
         if answer is None or age >= self._seconds:
             return self._renewed(context, key)
@@ -195,9 +195,9 @@ class CachedPage:
         self._making.pop(key, None)
         if done.cancelled() or done.exception() is not None or done.result().status != 200:
             return
-        if len(self._answers) >= MOST_HOSTS:
-            self._answers.clear()
-        self._answers[key] = time.monotonic(), done.result()
+        if len(self._cached) >= MOST_HOSTS:
+            self._cached.clear()
+        self._cached[key] = time.monotonic(), done.result()
 
 
 MOST_HOSTS = 64

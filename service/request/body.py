@@ -278,14 +278,14 @@ class Bodies:
         if enough:
             self._freed = 0
         if enough or self._settling:
-            _give_back()
+            _return_freed_memory()
         self._settling = enough
         self._looking = bool(self._reading or self._whole or self._settling)
         if self._looking:
             loop.call_later(LOOK_EVERY, self._look)
 
 
-def _give_back() -> None:
+def _return_freed_memory() -> None:
     """Return freed memory to the system: glibc holds it otherwise, so that one large body would occupy memory without
     end.
     """

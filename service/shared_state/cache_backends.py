@@ -126,7 +126,7 @@ class CacheBackends:
             for store in self.every():
                 result = store.invalidate_tag(tag)
                 if isinstance(result, Awaitable):
-                    task = asyncio.ensure_future(_surely(store, tag, result))
+                    task = asyncio.ensure_future(_invalidate_until_done(store, tag, result))
                     self._invalidating.add(task)
                     task.add_done_callback(self._invalidating.discard)
 
@@ -309,7 +309,7 @@ async def _tried(link: RedisLink, attempts: int) -> str | None:
     return reason
 
 
-async def _surely(store: CacheBackend, tag: str, invalidation: Awaitable[int]) -> None:
+async def _invalidate_until_done(store: CacheBackend, tag: str, invalidation: Awaitable[int]) -> None:
     """Repeat an invalidation by tag until it succeeds: no client waits for it that could repeat a failed one."""
     while True:
         try:

@@ -66,7 +66,7 @@ class HybridCache:
         self._memory = memory
         self._local = options.seconds if options.local_seconds is None else options.local_seconds
         self._default = options.seconds
-        self._own = secrets.token_hex(8).encode()
+        self._listener_name = secrets.token_hex(8).encode()
         self._last_reply = 0.0
         self._noted = -NOTED
         """Time of the last successful registration as a listener."""
@@ -170,7 +170,7 @@ class HybridCache:
         try:
             await link.ask(link.client.publish, CHANNEL, reply + word)
             until = time.monotonic() + REPLY_TIMEOUT
-            missing = set(await link.run(_NOTED, [LISTENERS], [int(NOTED * 1000)])) - {self._own}
+            missing = set(await link.run(_NOTED, [LISTENERS], [int(NOTED * 1000)])) - {self._listener_name}
         except GoneError:
             raise invalidation_failed() from None
         # A Redis that has just restarted does not know all listeners yet.
@@ -201,7 +201,7 @@ class HybridCache:
         while True:
             began = time.monotonic()
             with contextlib.suppress(GoneError):
-                await self._redis.link.run(_NOTE, [LISTENERS], [self._own])
+                await self._redis.link.run(_NOTE, [LISTENERS], [self._listener_name])
                 self._noted = began
             await asyncio.sleep(PING)
 
@@ -231,7 +231,7 @@ class HybridCache:
         client = self._redis.link.client
         with contextlib.suppress(*FAILURES):
             async with asyncio.timeout(SILENT):
-                await client.rpush(reply, self._own)
+                await client.rpush(reply, self._listener_name)
                 await client.expire(reply, 10)
 
     def close(self) -> None:

@@ -40,7 +40,7 @@ class UnresolvedReferences:
                     message = f"{origin} has no host, so every request is answered with 500: name one, or set {_HOST}"
                 elif url.startswith("/") and "{" not in url:
                     router = router or build_router(endpoints, internal=True)[0]
-                    if not _answers(router, method, url.partition("#")[0].partition("?")[0]):
+                    if not _has_route(router, method, url.partition("#")[0].partition("?")[0]):
                         message = f"{origin} requests {method} {url}, but this service has no such endpoint"
                 if message is not None:
                     yield Diagnostic(endpoint.routine.identity, None, f"{endpoint.name}: {message}")
@@ -55,7 +55,7 @@ class UnresolvedReferences:
             yield f"the type {call.name}", call.definition.method, call.definition.url
 
 
-def _answers(router: Router, method: str, path: str) -> bool:
+def _has_route(router: Router, method: str, path: str) -> bool:
     if len(path) > 1 and path.endswith("/"):
         return False
     try:

@@ -127,7 +127,7 @@ class EndpointBuilder:
         self._logs_annotations = settings.flag("Service:DebugLogCommentAnnotationEvents")
         self._caches = settings.flag("CacheOptions:Enabled")
         self._sends = settings.flag("Service:HttpClientOptions:Enabled")
-        self._own = ReservedPaths(settings)
+        self._reserved_paths = ReservedPaths(settings)
         self._unresolved = UnresolvedReferences(settings)
         self._basic = BasicUsers(settings)
         self._reported: set[Diagnostic] = set()
@@ -163,7 +163,11 @@ class EndpointBuilder:
         groups, clashes = _reached(groups, self._clashes)
         diagnostics += clashes
         public = [endpoint for group in groups for endpoint in group if not endpoint.options.internal]
-        diagnostics += (*self._own.hidden(public), *self._own.unsent(public), *self._own.missing(public))
+        diagnostics += (
+            *self._reserved_paths.hidden(public),
+            *self._reserved_paths.unsent(public),
+            *self._reserved_paths.missing(public),
+        )
         diagnostics += self._basic.unusable(endpoint for group in groups for endpoint in group)
         diagnostics += self._unresolved.diagnostics([endpoint for group in groups for endpoint in group])
         self._report(diagnostics)

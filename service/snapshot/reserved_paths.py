@@ -77,7 +77,7 @@ class ReservedPaths:
         for endpoint in endpoints:
             if endpoint.options.events is not None and (path := stream_path(endpoint, self._level)) is not None:
                 first = streams.setdefault(path, endpoint)
-                if _heard(first) != _heard(endpoint):
+                if _stream_terms(first) != _stream_terms(endpoint):
                     message = (
                         f"the stream at {path} is also that of {first.routine.identity}, which has other events or "
                         "other recipients; give one of them another path"
@@ -134,7 +134,7 @@ def _covers(cookie: str, path: str) -> bool:
     )
 
 
-def _heard(endpoint: Endpoint) -> object:
+def _stream_terms(endpoint: Endpoint) -> object:
     """Return a value that is equal for streams with the same events and recipients: None for all streams of notices."""
     events = endpoint.options.events
     if events is None or events.channel is None:

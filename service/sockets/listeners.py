@@ -171,7 +171,7 @@ class Listeners:
         """Port of the first https address."""
         self._unix_mode = unix_mode
         self._sockets: list[list[tuple[socket.socket, Listener]]] = [[] for _ in range(workers)]
-        self._quiet: list[socket.socket] = []
+        self._not_listening: list[socket.socket] = []
         self._pem_files: list[PemFile] = []
         self._paths: list[str] = []
         try:
@@ -252,8 +252,8 @@ class Listeners:
         _ours.add((host, address.port))
         with contextlib.suppress(StartupError):  # another user owns the inherited sockets
             for _ in range(workers - len(sockets)):
-                self._quiet.append(_bound(address, host, address.port))
-                sockets.append(self._quiet[-1])
+                self._not_listening.append(_bound(address, host, address.port))
+                sockets.append(self._not_listening[-1])
                 self.stay = False
         return sockets
 
@@ -288,8 +288,8 @@ class Listeners:
         Before, the previous process gets every connection, so that none is lost if this process ends. A second call has
         no effect.
         """
-        _listen(self._quiet)
-        self._quiet = []
+        _listen(self._not_listening)
+        self._not_listening = []
 
     def of(self, worker: int) -> tuple[Listener, ...]:
         """Return the listeners that a worker inherits."""

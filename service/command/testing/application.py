@@ -133,7 +133,7 @@ class TestApplication(Application):
             self.database,
             codecs_for(types, self._options),
             self._identity,
-            self._answers,
+            self._caches,
             self._host,
             others,
             client=self._stubbed,

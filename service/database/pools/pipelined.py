@@ -83,7 +83,7 @@ class PipelinedPool:
         """Index of the pool in `Call.guarded`."""
         self._width = width
         self._depth = width.depth
-        self._wanted = width.first
+        self._target_size = width.first
         self._waits = 1.0
         """Moving share of recent calls that took so long that they must have waited; 1 until durations are known."""
         self._connector = connector
@@ -121,7 +121,7 @@ class PipelinedPool:
     def open_missing(self) -> None:
         """Open missing connections in the background."""
         there = len(self.connections) + len(self._opening) + self.orphaned_sessions
-        missing = self._wanted - there
+        missing = self._target_size - there
         for _ in range(missing if not self._closed else 0):
             task = asyncio.get_running_loop().create_task(self._open())
             self._opening.add(task)
@@ -134,13 +134,13 @@ class PipelinedPool:
         self._waits += ((seconds > WAITED_FROM) - self._waits) / 64
         waits = self._waits > MANY_WAIT
         self._depth = self._width.depth if waits else self._width.deep
-        if waits and self._wanted < self._width.most and all(item.in_flight for item in self.connections):
+        if waits and self._target_size < self._width.most and all(item.in_flight for item in self.connections):
             self._grow(self._width.most)
 
     def _grow(self, most: int) -> None:
         """Open one more connection, if there are less than `most` and none is being opened."""
-        if self._wanted < most and not self._opening:
-            self._wanted += 1
+        if self._target_size < most and not self._opening:
+            self._target_size += 1
             self.open_missing()
 
     def _opened(self, task: asyncio.Task[None]) -> None:

@@ -50,10 +50,10 @@ class Replica:
         try:
             recovering, position = await self._asking.ask(STATE)
         except psycopg.Error as error:
-            self._gone(f"it cannot be queried: {' '.join(str(error).split())}")
+            self._exclude(f"it cannot be queried: {' '.join(str(error).split())}")
             return
         if not recovering:
-            self._gone("it is no replica: it does not replay another server's changes")
+            self._exclude("it is no replica: it does not replay another server's changes")
             return
         self._moved(str(position))
         self._behind_since = primary.behind_since(self.position)
@@ -66,7 +66,7 @@ class Replica:
             self.database.come_back()
             log.info("replica %s is read from", self.name)
 
-    def _gone(self, why: str) -> None:
+    def _exclude(self, why: str) -> None:
         """Mark the replica as unusable, and end all waits for a position."""
         if self._why != why:
             log.warning("replica %s is not read from: %s", self.name, why)

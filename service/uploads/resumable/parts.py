@@ -74,7 +74,7 @@ class Part:
         self._unfinished = unfinished
         self._waiting: asyncio.Task[Any] | None = None
         """Task that waits for data of the client, and may be cancelled for a release."""
-        self._wanted = asyncio.Event()
+        self._release_requested = asyncio.Event()
         """Set when another request asks for the release, to continue the upload."""
 
     @property
@@ -121,7 +121,7 @@ class Part:
         """
         task = asyncio.current_task()
         piece = None
-        if not self._wanted.is_set():
+        if not self._release_requested.is_set():
             self._waiting = task
             try:
                 piece = await anext(source, None)
@@ -130,18 +130,18 @@ class Part:
                 if task is not None and task.cancelling():
                     await asyncio.sleep(0)
             except asyncio.CancelledError:
-                if not self._wanted.is_set() or task is None:
+                if not self._release_requested.is_set() or task is None:
                     raise
                 task.uncancel()
             finally:
                 self._waiting = None
-            if piece is not None or not self._wanted.is_set():
+            if piece is not None or not self._release_requested.is_set():
                 return piece
         raise Problem(409, "another request continues this upload", headers=(("connection", "close"),))
 
     def let_go(self) -> None:
         """Release the upload soon, because another request continues it."""
-        self._wanted.set()
+        self._release_requested.set()
         if self._waiting is not None:
             self._waiting.cancel()
 
@@ -173,7 +173,7 @@ class Parts:
         self._folder = Path(options.folder or default_folder())
         self._unfinished = UnfinishedUploads(self._folder, options)
         self._message_bus = message_bus
-        self._held: dict[str, Part] = {}
+        self._receiving: dict[str, Part] = {}
         self._end = message_bus.subscribe(LET_GO, self._let_go)
         self._background = Background()
         self._background.keep("the removal of unfinished uploads", self._sweep_for_ever)
@@ -246,17 +246,17 @@ class Parts:
         checked: called with each chunk. Raises `Problem` 409 if another request wants to continue the upload.
         """
         source = aiter(pieces)
-        self._held[part.id] = part
+        self._receiving[part.id] = part
         try:
             await write_pieces(_until_release(part, source, checked), part.file)
         except OSError as error:
             raise _disk_problem(error) from None
         finally:
-            self._held.pop(part.id, None)
+            self._receiving.pop(part.id, None)
 
     def _let_go(self, id: bytes) -> None:
         """Receive the request of another process to release an upload."""
-        part = self._held.get(id.decode())
+        part = self._receiving.get(id.decode())
         if part is not None:
             part.let_go()
 

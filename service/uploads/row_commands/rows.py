@@ -60,7 +60,7 @@ class Rows:
         self._previous: bytes | None = None
         self._count = 0
         """Rows that have been sent."""
-        self._held = 0
+        self._waiting_bytes = 0
         """Bytes of the cells that have not been sent."""
         self._waiting: list[Values] = []
         self._sent: list[Execution] = []
@@ -88,10 +88,10 @@ class Rows:
     async def _add_one(self, number: int, cells: bytes | None, about: bytes) -> None:
         """Add a row that runs by a statement of its own. number: from 1."""
         self._waiting.append([str(number).encode(), cells, self._previous, about, *self._more])
-        self._held += len(cells or b"")
+        self._waiting_bytes += len(cells or b"")
         if number == 1:
             await self._look()
-        elif self._chained or len(self._waiting) >= ROWS or self._held >= MOST_BYTES:
+        elif self._chained or len(self._waiting) >= ROWS or self._waiting_bytes >= MOST_BYTES:
             await self._send()
         if number == FEW:
             await self._ask()
@@ -118,7 +118,7 @@ class Rows:
         """Send the waiting rows, each as an execution."""
         *before, last = self._waiting
         self._waiting = []
-        self._held = 0
+        self._waiting_bytes = 0
         self._count += len(before) + 1
         await self._place(self._call, last, before, alone=self._chained)
 
@@ -149,10 +149,10 @@ class Rows:
             self._about = about
         else:
             self._abouts += about
-        self._held += _bytes(rows)
+        self._waiting_bytes += _bytes(rows)
         while len(self._cells) >= self._size:
             await self._send_batch(self._size)
-        if self._held >= MOST_BYTES:
+        if self._waiting_bytes >= MOST_BYTES:
             await self._send_batch(len(self._cells))
 
     async def _send_batch(self, size: int) -> None:
@@ -162,7 +162,7 @@ class Rows:
         assert self._batch is not None  # noqa: S101
         batch = self._batch
         cells, self._cells = self._cells[:size], self._cells[size:]
-        self._held = _bytes(self._cells)
+        self._waiting_bytes = _bytes(self._cells)
         about = self._about
         if self._abouts:
             about, self._abouts = nested(self._abouts[:size]), self._abouts[size:]
