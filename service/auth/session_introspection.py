@@ -56,6 +56,7 @@ def connect_sessions(services: Services) -> None:
 
         key_sql, key_takes = numbered(options.api_keys.command)
 
+        # For open event streams. On a maintenance connection, because no request is running.
         async def watch_key(digest: str, address: str | None) -> bool:
             by_number = {1: digest, _ADDRESS: address}
             async with services.database.maintenance_connection() as connection:
@@ -92,6 +93,7 @@ def connect_sessions(services: Services) -> None:
         external = options.external
         if external is not None and any(provider.back_channel for provider in external.providers):
             forget = sessions.forget_checks
+            # Also if messages were lost, as one of them may have reported an end.
             services.host.message_bus.subscribe(SESSIONS_ENDED, lambda _message: forget(), forget)
 
 

@@ -76,6 +76,7 @@ def around_answer(
         result = store.begin(key, time_limit)
         if type(result) is not Entry and isinstance(result, Awaitable):
             result = await result
+        # A response that varies by headers has a key for each combination of their values.
         if type(result) is Entry and (varied_key := _other_key(result, context)) is not None:
             return await find(context, varied_key)
         return result
@@ -96,6 +97,7 @@ def around_answer(
             report_outcome(context, "bypass")
             return
         if _asks_for_less(context):
+            # Its response is incomplete, so the next request computes the one to store.
             result.give_up(None)
             report_outcome(context, "bypass")
             return

@@ -187,6 +187,7 @@ class _Download:
         if date:
             headers.append(("last-modified", date))
         if context.scope.method in ("GET", "HEAD") and (file.tag or date):
+            # Without a time of modification, only the entity tag decides.
             since = None if file.modified is None else request.get("if-modified-since")
             tag = file.tag.removeprefix("W/")
             if is_unchanged(tag, file.modified or time.time(), request.get("if-none-match"), since):
@@ -204,6 +205,7 @@ class _Download:
         try:
             part = None
             if context.scope.method == "GET":
+                # A weak tag does not mean equal bytes, so it cannot identify the file of a range (RFC 9110, 13.1.5).
                 strong = "" if file.tag.startswith("W/") else file.tag
                 part = byte_range(request.get("range"), request.get("if-range"), strong, date, file.size)
         except UnsatisfiableError:

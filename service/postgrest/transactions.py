@@ -130,6 +130,7 @@ class Transactions:
             if work.check is not None:
                 work.check(result)
             if self._rolls_back(request):
+                # COMMIT would check deferred constraints, so the response must contain their errors here too.
                 checked = await transaction.run(CHECK_CONSTRAINTS, [], ())
                 self._raise_if_failed(request, checked)
                 await transaction.end(ROLLBACK)

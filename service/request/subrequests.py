@@ -344,6 +344,7 @@ class Subrequests:
         )
         try:
             context.scope.path = decode_path(raw_path)
+            # An encoded slash belongs to its segment; decoded, it would separate two segments for the router.
             marked = _marked(raw_path)
             match = self._find(method, decode_path(marked))
         except MalformedPathError as error:

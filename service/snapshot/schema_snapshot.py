@@ -112,6 +112,7 @@ class SnapshotChange:
     def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> SnapshotChange:
         parts: list[tuple[int, int] | list[Endpoint]] = []
         places = dict(zip(map(id, old.endpoints), range(len(old.endpoints)), strict=True))
+        # The run of former endpoints that is being extended; empty if both are equal.
         begin = end = 0
         for endpoint in new.endpoints:
             place = places.get(id(endpoint))

@@ -167,6 +167,7 @@ class SnapshotReader:
                 if place == key:
                     types.setdefault(place, {}).update(reached)
                 else:
+                    # Types have other oids in another database, so they are looked up there by name.
                     routed_here = routed.setdefault(place, RoutedEndpoints())
                     routed_here.endpoints += placed
                     routed_here.types |= {(info.schema, info.name): info for info in reached.values()}
