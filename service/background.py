@@ -1,7 +1,7 @@
-"""Background tasks of the service, and supervision of them.
+"""Background tasks of the service, and their supervision.
 
-A task that is not awaited ends silently, and its work stops: keys are not rotated, files not watched, sockets not
-closed. So this module holds all such tasks: a permanent one is restarted when it ends, and the log reports it.
+A task that nothing awaits ends silently, and its work stops: keys are not rotated, files not watched, sockets not
+closed. So `Background` holds all such tasks, restarts permanent ones when they end, and logs their errors.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ log = logging.getLogger("rowcall")
 LONGEST_PAUSE = 5.0
 """Longest delay before an attempt, in seconds."""
 STEADY = 60.0
-"""Seconds after which a task counts as having worked, so that its delay starts anew."""
+"""Seconds of work after which the delay of the next restart is the shortest one again."""
 
 
 def pause(attempt: int) -> float:
-    """Return the delay before attempt number `attempt` (from 0) in seconds: doubling from 50 ms, with jitter,
-    bounded."""
+    """Return the delay before attempt number `attempt` (from 0) in seconds: doubling from 50 ms, with jitter, at most
+    `LONGEST_PAUSE`.
+    """
     longest = min(LONGEST_PAUSE, 0.05 * 2.0 ** min(attempt, 16))
     return longest * random.uniform(0.5, 1.0)  # noqa: S311 (spreads load, guards nothing)
 
@@ -38,11 +39,11 @@ class Background:
         return iter(list(self._tasks))
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine once. An error is logged."""
+        """Run a coroutine once, in a task. An error is logged."""
         self._hold(work)
 
     def keep(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` permanently: it is called again whenever it ends.
+        """Run `work` in a task permanently: it is called again whenever it ends, with or without an error.
 
         name: for the log, such as "the key rotation".
         """

@@ -15,7 +15,9 @@ from rowcall.service.interpreter import drop_working_directory
 
 
 def main(tokens: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0 after a graceful stop, 1 if the start failed."""
+    """Run the command and return its exit code: 0 after a graceful stop, 1 if the start failed, 2 for an unknown
+    argument; other codes are those of single switches.
+    """
     drop_working_directory(sys.path)
     command_line = sys.argv[1:] if tokens is None else tokens
     if not all(map(_is_text, command_line)):
@@ -26,7 +28,7 @@ def main(tokens: Sequence[str] | None = None) -> int:
         code = _report_unknown(arguments) if arguments.unknown is not None else _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        return _reader_has_gone()
+        return _discard_output()
     except KeyboardInterrupt:
         return 0
     return code
@@ -56,7 +58,7 @@ def _run(arguments: Arguments) -> int:
 
 
 def _explanation(error: Exception) -> str | None:
-    """Return the message of an error that the user can resolve, else None."""
+    """Return the message of an error that the user can resolve; None for other errors, which are bugs."""
     if isinstance(error, ImportError):
         return _why_no_libpq()
     from rowcall.core.sections.errors import ConfigError
@@ -66,8 +68,9 @@ def _explanation(error: Exception) -> str | None:
 
 
 def _why_no_libpq() -> str | None:
-    """Return why libpq cannot be loaded, or None. Any import may fail first, but this module gives the reason and the
-    remedy."""
+    """Return why libpq cannot be loaded, or None if it can be. Any module may fail first because of a missing libpq,
+    but only the error of this import names the reason and the remedy.
+    """
     try:
         importlib.import_module("rowcall.ext.base.libpq")
     except ImportError as error:
@@ -76,7 +79,7 @@ def _why_no_libpq() -> str | None:
 
 
 def _report_unknown(arguments: Arguments) -> int:
-    """Print a message and return exit code 2, as other commands do. With 0, a script would not notice the mistake."""
+    """Print which argument is unknown, and return 2, the exit code of other commands for it."""
     from rowcall.service.command.about import banner
 
     banner()
@@ -85,9 +88,11 @@ def _report_unknown(arguments: Arguments) -> int:
     return 2
 
 
-def _reader_has_gone() -> int:
-    """Handle a closed pipe, as in `rowcall --config | head`. Otherwise, Python reports an error when it flushes at its
-    end."""
+def _discard_output() -> int:
+    """Discard further output after the reader has closed the pipe, as in `rowcall --config | head`, and return 0.
+
+    Otherwise, Python reports an error when it flushes stdout at its end.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class StartupError(Exception):
-    """The message says what is wrong and what to do about it. It never contains a password."""
+    """The service cannot start. The message says why and what to do about it; it never contains a password."""
 
 
 START_AGAIN = -1

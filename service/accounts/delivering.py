@@ -1,7 +1,7 @@
 """Sends mail that waits in the database: at least once, repeated while the mail server is away.
 
-Every worker of every host takes mail from the database. Mail whose worker does not end its attempt, because it was
-killed, is taken by another one after a time. `keep` (`service.background`) restarts it when the database was lost.
+Every worker of every host takes mail from the database. If a worker is killed before its attempt ends, another worker
+takes the mail after a time. `Background.keep` (`service.background`) calls `run` again after the database was lost.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ log = logging.getLogger("rowcall.mail")
 
 CHANNEL = "rowcall_mail"
 NEEDED = 12
-"""Version of the schema `rowcall`."""
+"""Least version of the schema `rowcall`."""
 LONGEST_WAIT = 5.0
 """Seconds after which a worker looks for mail without a notification."""
 LONGEST_PAUSE = 3600.0
 TIDY = 5.0
 MOST_REMOVED = 1000
 MARGIN = 30.0
-"""Seconds behind the time limit of an attempt after which its worker counts as lost."""
+"""Seconds after the time limit of an attempt from which its worker counts as lost."""
 STEPS = 8
 """Commands of one mail to the server, each of which may take the time limit."""
 MOST_ERROR = 500
@@ -47,7 +47,9 @@ _TAKE = (
 
 
 class _QueuedMail(NamedTuple):
-    """A mail that waits to be sent. age: seconds since it was enqueued."""
+    """A mail that waits to be sent. created, age: when it was enqueued, and the seconds since then. message: decoded
+    JSON.
+    """
 
     id: str
     attempt: int
@@ -57,8 +59,10 @@ class _QueuedMail(NamedTuple):
 
 
 class MailDelivery:
+    """Sends waiting mail in one worker, up to `concurrency` at the same time."""
+
     def __init__(self, options: MailOptions, connector: Connector, *, counts: bool = False) -> None:
-        """counts: `gauges` are used."""
+        """counts: `gauges` are updated, for the metrics."""
         self._counts = counts
         self.gauges: list[tuple[str, Mapping[str, str], float]] = []
         """Mail of all services in the database, by state."""
@@ -115,7 +119,7 @@ class MailDelivery:
                 await self._wake.wait()
 
     def _room(self) -> tuple[int, float]:
-        """Return how many mails may be sent now, and the seconds after which there may be more."""
+        """Return how many mails may be sent now (0 or less: none), and the seconds until there may be more."""
         free = self._options.concurrency - len(self._tasks)
         most, now = self._options.per_minute, time.monotonic()
         self._sent = [moment for moment in self._sent if now - moment < 60]
@@ -148,7 +152,9 @@ class MailDelivery:
             log.exception("mail %s", waiting.id)
 
     async def _attempt(self, waiting: _QueuedMail) -> tuple[str | None, float | None]:
-        """Return the error, None if it was sent, and the seconds before the next attempt, None: there is none."""
+        """Send the mail. Return the error (None: the mail was sent) and the seconds until the next attempt (None: there
+        is no further attempt). Failures are logged.
+        """
         try:
             message = message_of(waiting.message, waiting.id, waiting.created.astimezone(UTC))
             recipients = recipients_of(waiting.message)

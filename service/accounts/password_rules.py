@@ -27,6 +27,8 @@ def check_passwords(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 class _Check:
+    """The step that checks the new passwords of one endpoint."""
+
     def __init__(
         self, endpoint: Endpoint, services: Services, rules: PasswordRules, passwords: tuple[int, ...]
     ) -> None:
@@ -58,6 +60,7 @@ class _Check:
             raise Problem(400, faults[0].message, others={"errors": [fault.members for fault in faults]})
 
     def _words(self, context: RequestContext) -> list[str]:
+        """Return the texts that a password must not contain: the user's name and arguments about the user."""
         if not self._rules.not_containing:
             return []
         words = [argument_text(context, index) for index in self._about_user]
@@ -100,5 +103,5 @@ class PasswordLists:
 
 
 def words_of(path: Path) -> frozenset[str]:
-    """Return the lines of a file, without regard to case. Raises OSError or UnicodeDecodeError."""
+    """Return the lines of a file, case-folded. Raises OSError or UnicodeDecodeError."""
     return frozenset(word.casefold() for line in path.read_text("utf-8-sig").split("\n") if (word := line.rstrip("\r")))

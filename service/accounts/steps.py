@@ -41,37 +41,45 @@ INVALID_TOKEN = "the token is not valid, has expired, or has been used"  # noqa:
 
 
 class _Consume(NamedTuple):
+    """The call that consumes the token in a parameter of the routine."""
+
     call: Call
     purpose: bytes
     parameter: int
 
 
 class _Issue(NamedTuple):
+    """The calls that issue tokens for rows, and that limit the tokens of a subject."""
+
     call: Call
     token: IssuedToken
     limit: Call
 
 
 class _Send(NamedTuple):
+    """The call that enqueues mail, and what a mail is made of."""
+
     call: Call
     template: Callable[[], Template]
     sender: str
 
 
 def runs_with_account_steps(endpoint: Endpoint) -> bool:
+    """Return whether the routine consumes or issues tokens, or sends mail."""
     options = endpoint.options
     return options.consumed_token is not None or options.issued_token is not None or options.mail is not None
 
 
 def gives_rows_to_account_steps(endpoint: Endpoint) -> bool:
-    """Whether the rows of the routine get tokens or become mail: the call renders `CellRows` then."""
+    """Return whether the rows of the routine get tokens or become mail. If so, the call has to render `CellRows`."""
     return endpoint.options.issued_token is not None or endpoint.options.mail is not None
 
 
 def run_with_account_steps(endpoint: Endpoint, call: Call, services: Services) -> Step:
     """Return the step that runs the call of the routine in a transaction with its tokens and mail.
 
-    It responds if the rows get tokens or become mail: 202 for mail, whether there is any or not; else the rows.
+    If the rows get tokens or become mail, the step sends the response: 202 for mail, whether there was a row or not;
+    else the rows with their tokens.
     """
     options = endpoint.options
     own = partial(own_call, f"{endpoint.name} accounts", services=services, sensitive=True)
@@ -95,6 +103,8 @@ def _object(cells: list[Cell], camel: bool) -> str:
 
 
 class _Run:
+    """The transaction of one endpoint with tokens or mail."""
+
     def __init__(
         self,
         endpoint: Endpoint,
@@ -135,13 +145,15 @@ class _Run:
             self._respond(context, rows)
 
     async def _end_attempt(self, context: RequestContext) -> None:
-        """Report a valid token to the guard of sign-ins, which counts the others."""
+        """Report a valid token to the guard of sign-ins, which counts invalid ones."""
         attempt = None if self._guard is None else self._guard.attempt_of(context)
         if attempt is not None:
             await attempt.succeed(context, by_browser=False)
 
     def _respond(self, context: RequestContext, rows: list[list[Cell]]) -> None:
-        """Respond with the rows and their tokens."""
+        """Respond with the rows, each with its token. Raises `Problem` 404 if the endpoint is `single` and there is no
+        row.
+        """
         objects = [_object(cells, self._camel) for cells in rows]
         if self._endpoint.options.single and not objects:
             raise Problem(404, "there is no row")
@@ -181,9 +193,9 @@ class _Run:
         return cells
 
     async def _may_issue(self, issue: _Issue, most: int, subject: str, transaction: Transaction) -> bool:
-        """Return whether the subject may get another token. Raises `Problem` 429 if no mail would contain it.
-
-        With mail, the caller must not learn whether the subject exists.
+        """Return whether the subject may get another token. If it has too many: raise `Problem` 429 if the response
+        would contain the token; return False if a mail would, because the caller must not learn whether the subject
+        exists.
         """
         purpose, period = issue.token.purpose, issue.token.period
         values: Values = [purpose.encode(), subject.encode(), str(most).encode(), str(period).encode()]

@@ -8,7 +8,10 @@ from rowcall.core.accounts.message import MailError, Template, template_of
 
 
 class Templates:
-    """Reads templates, and reads a file again when it has changed."""
+    """Reads templates of mail from a folder, and reads a file again when it has changed.
+
+    folder: `Mail:Templates`; None: every look-up fails.
+    """
 
     def __init__(self, folder: str | None) -> None:
         self._folder = folder

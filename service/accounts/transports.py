@@ -29,8 +29,13 @@ class FinalError(Exception):
 
 
 class MailTransport(Protocol):
+    """The interface of the ways in which mail leaves the service."""
+
     async def send(self, sender: str, recipients: Sequence[str], message: EmailMessage, number: str) -> None:
-        """Send a mail. Raises `TransientError` and `FinalError`, whose texts contain no texts of the mail."""
+        """Send a mail. Raises `TransientError` and `FinalError`, whose texts contain no texts of the mail.
+
+        number: id of the mail, for log and file name.
+        """
 
     async def close(self) -> None:
         """Close the connections."""
@@ -127,6 +132,8 @@ class _Server:
 
 
 class _Folder:
+    """Writes each mail to a file, for development and tests."""
+
     def __init__(self, folder: str) -> None:
         self._folder = folder
 
@@ -148,6 +155,8 @@ class _Folder:
 
 
 class _Log:
+    """Writes each mail to the log, for development."""
+
     async def send(self, sender: str, recipients: Sequence[str], message: EmailMessage, number: str) -> None:
         body = message.get_body(("plain", "html"))
         text = "" if body is None else str(body.get_content()).strip()

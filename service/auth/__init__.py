@@ -1,1 +1,1 @@
-"""Signing in and out, sessions, and who may call (spec part 5)."""
+"""Sign-in, sign-out, sessions, and authorization: who may call an endpoint."""

@@ -48,9 +48,10 @@ def needs_identity(endpoint: Endpoint) -> bool:
 
 
 def authorize(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses callers who may not call the endpoint, or None if it is open.
+    """Return the step that refuses callers who may not call the endpoint, or None if all may.
 
-    The step raises `Problem` 401 for anonymous callers and 403 for users whom the endpoint does not admit.
+    The step raises `Problem` 401 for anonymous callers and 403 for users whom the endpoint does not admit. The step of
+    an open endpoint refuses only users who act as another one.
     """
     if endpoint.access.anonymous:
         return _refusing_impersonation(endpoint)
@@ -120,7 +121,7 @@ def recently(
 ) -> Callable[[RequestContext], None]:
     """Wrap an authorization step for `authorize … within 5 minutes`.
 
-    The wrapped step raises `Problem` 401 if the user signed in longer ago than that (RFC 9470).
+    The wrapped step raises `Problem` 401 if the user signed in longer ago than `within` allows (RFC 9470).
     """
     seconds = endpoint.access.freshness or 0.0
     # With HTTP Basic, each request carries the password. A configured scheme of the same name does not count.
@@ -137,18 +138,21 @@ def recently(
 
 
 def sign_in_again(seconds: float) -> Problem:
-    """Return the 401 for a user who signed in longer ago than this (RFC 9470)."""
+    """Return the 401 for a user who signed in longer than `seconds` ago (RFC 9470)."""
     header = f'Bearer error="insufficient_user_authentication", max_age={int(seconds)}'
     return _insufficient("Sign in again", header)
 
 
 def _insufficient(title: str, header: str) -> Problem:
+    """Return a 401 with the code and the challenge of RFC 9470."""
     code = "insufficient_user_authentication"
     return Problem(401, title=title, code=code, headers=(("www-authenticate", header),))
 
 
 def _with_second_factor(step: Callable[[RequestContext], None]) -> Callable[[RequestContext], None]:
-    """Wrap an authorization step for `second_factor`: users who have not proved one are 401 (RFC 9470)."""
+    """Wrap an authorization step for `second_factor`: users who have not proved a second factor get
+    a 401 (RFC 9470).
+    """
     header = f'Bearer error="insufficient_user_authentication", acr_values="{MULTIPLE}"'
 
     def require_second_factor(context: RequestContext) -> None:
@@ -167,7 +171,7 @@ def signed_in_at(user: User) -> float:
 
 
 def share_basic(endpoints: Sequence[Endpoint]) -> bool:
-    """Return whether all endpoints accept the same names and passwords by HTTP Basic.
+    """Return whether all endpoints accept the same names and passwords by HTTP Basic; False if one does not use it.
 
     If so, one challenge authenticates for all of them.
     """
@@ -216,7 +220,7 @@ def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
 
 
 def _who_may(endpoint: Endpoint, required: RequiredRoles | None) -> str:
-    """Return the detail of the 403 for a signed-in user. It does not reveal single users whom the endpoint admits."""
+    """Return the detail of the 403 for a signed-in user. It names roles, but no users, whom the endpoint admits."""
     if required is None or not required.roles:
         return f"{endpoint.name} is for other users"
     return f"{endpoint.name} is for users with one of the roles {', '.join(required.roles)}"

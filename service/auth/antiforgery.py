@@ -135,7 +135,7 @@ class _AntiforgeryCheck:
 
 
 async def caller(context: RequestContext, identity: Identity) -> User | None:
-    """Return the user of the session with which a page of this service is requested. No session is renewed by this.
+    """Return the user of the session with which a page of this service is requested, or None. No session is renewed.
 
     Credentials for which browsers prompt (HTTP Basic) are ignored.
     """

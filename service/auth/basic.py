@@ -37,6 +37,8 @@ REMEMBERED = 10_000
 
 
 class Credentials(NamedTuple):
+    """User name and password of a request."""
+
     user: str
     password: str
 
@@ -109,8 +111,10 @@ class _Basic:
         fingerprint: bytes,
         check: Callable[[], Awaitable[None]],
     ) -> None:
-        """Run a check. It counts as an attempt to sign in, unless the same credentials were accepted before. Raises
-        `Problem`."""
+        """Run a check. It counts as an attempt to sign in, unless the same credentials were accepted before.
+
+        Raises `Problem`, also that of the check.
+        """
         attempt = None
         if self._accepted.pop(fingerprint, True):
             attempt = await guard.begin(context, normalized(credentials.user), self._endpoint.name)
@@ -149,8 +153,10 @@ class _Basic:
         return await self._identity.hasher.verify(credentials.password, stored)
 
     async def _ask(self, context: RequestContext, credentials: Credentials, command: Command) -> None:
-        """Authenticate by the command alone; its `$3` is the validity of the password (access-6 to access-11
-        step 4)."""
+        """Authenticate by the command alone; its `$3` is the validity of the password (access-6 to access-11 step 4).
+
+        Sets `context.user`. Raises `Problem`.
+        """
         valid = await self._known_validity(credentials) if VALID in command.takes else None
         values = (credentials.user, credentials.password, valid, self._realm, self._endpoint.path)
         rows = await command.run(context, values)
@@ -166,7 +172,7 @@ class _Basic:
         context.user = self._identity.sessions.user(row.claims, SCHEME)
 
     async def _known_validity(self, credentials: Credentials) -> str | None:
-        """Return "true" or "false", or None for a user who is not configured.
+        """Return whether the password is right: "true" or "false"; None for a user who is not configured.
 
         The check of an unknown user takes as long as that of a wrong password, so the time reveals nothing.
         """

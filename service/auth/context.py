@@ -37,7 +37,7 @@ def user_context(endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def _keep_claims(user: User, mapping: ClaimMapping) -> list[bytes | None]:
-    """Compute the settings of a user's claims and cache them on the user."""
+    """Return the settings of a user's claims as names and values in turn, and cache them on the user."""
     json = [] if mapping.json_key is None else [mapping.json_key.encode(), user.json]
     pairs = ((key.encode(), user.texts.get(claim)) for key, claim in mapping.context)
     user.context = [*json, *(part for pair in pairs for part in pair)]

@@ -47,9 +47,8 @@ class CredentialIssuer:
         body: content type and content, for a sign-in by cookie. anew: the user has proved their identity in this
         request, so the time of the sign-in is set.
 
-        Raises:
-            Problem: the row names an unknown scheme (404), or no scheme is configured, or the session
-            is too large.
+        Raises: Problem: 404 if the row names an unknown scheme, 500 if no scheme is configured or the session is too
+        large.
         """
         scheme = self._chosen(context, row)
         if self._records_sign_in_time and anew:

@@ -42,7 +42,8 @@ Refusal = Callable[[Any], None]
 def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the cross-site step of an endpoint. It follows `authenticate`.
 
-    None if the endpoint changes nothing, or accepts no credentials that browsers send by themselves.
+    None if the check is off, or if the endpoint changes nothing, or accepts no credentials that browsers send by
+    themselves.
     """
     options = services.options.auth
     if options.cross_site is None or (endpoint.method in SAFE and not endpoint.options.login):
@@ -67,7 +68,10 @@ def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def refuse_foreign_sessions(services: Services) -> Step | None:
-    """Return the cross-site step for routes that change something and have no routine. It follows `authenticate`."""
+    """Return the cross-site step for routes that change something and have no routine. It follows `authenticate`.
+
+    None: there is no session by cookie, or the check is off.
+    """
     options = services.options.auth
     if options.cross_site is None or not options.schemes.cookies:
         return None

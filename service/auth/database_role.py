@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def refuse_without_role(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses callers without a role; it follows `authorize`.
+    """Return the step that refuses callers without a role; None: the endpoint needs no role. It follows `authorize`.
 
     A login is open: it runs as the service if anonymous callers have no role.
     """
@@ -54,7 +54,9 @@ def database_role(endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def role_of(user: User | None, roles: DatabaseRoles) -> str | None:
-    """Return the first role of the user's claims that the configuration allows, or the role of anonymous callers."""
+    """Return the first role of the user's claims that the configuration allows, or None; for an anonymous caller the
+    role that is configured for them, or None.
+    """
     if user is None:
         return roles.anonymous
     claimed_roles = (value for kind, value in user.claims if kind == roles.claim)

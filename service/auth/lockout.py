@@ -18,8 +18,10 @@ log = logging.getLogger("rowcall")
 
 
 def count_sign_ins(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that counts a request as an attempt to sign in; None if the endpoint neither signs in nor
-    consumes tokens. Impersonation is not counted, because its callers have signed in before.
+    """Return the step that counts a request as an attempt to sign in.
+
+    None if `Auth:Lockout` is off, or if the endpoint neither signs in nor consumes tokens. Impersonation is not
+    counted, because its callers have signed in before.
     """
     guard = services.auth.guard
     options = endpoint.options

@@ -91,7 +91,9 @@ class _Login:
         await self._answer(context, row, cells)
 
     async def _end_attempt(self, context: RequestContext, row: LoginRow) -> None:
-        """Report a correct sign-in to the guard; a status of the row without a sign-in is no failure below 400."""
+        """Report a correct sign-in to the guard of sign-ins. If the row has a status between 201 and 399, the attempt
+        counts neither as correct nor as failed.
+        """
         attempt = None if self._guard is None else self._guard.attempt_of(context)
         if attempt is None or attempt.ended:
             return

@@ -118,7 +118,9 @@ def _warn(endpoint: Endpoint, injected: InjectedParameter, place: str) -> None:
 
 
 def hash_parameters(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that replaces passwords by their hashes, after validation (sign-in-26)."""
+    """Return the step that replaces passwords by their hashes, after validation (sign-in-26); None: the endpoint hashes
+    none.
+    """
     hashed = hashed_parameters(endpoint)
     if not hashed:
         return None

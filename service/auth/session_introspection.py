@@ -1,4 +1,8 @@
-"""Connect the commands of API keys and introspected sessions (`service.identity.introspected_sessions`)."""
+"""Let introspected sessions run the configured commands for API keys and session checks.
+
+The commands find the owner of an API key, and whether a session is still valid
+(`service.identity.introspected_sessions`).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +36,9 @@ log = logging.getLogger("rowcall")
 
 
 def connect_sessions(services: Services) -> None:
-    """Set the functions by which `IntrospectedSessions` finds keys and checks sessions, if these are configured."""
+    """Set the functions by which `IntrospectedSessions` finds keys and checks sessions, if their commands are
+    configured.
+    """
     sessions, options = services.auth.sessions, services.options.auth
     if not isinstance(sessions, IntrospectedSessions):
         return
@@ -50,6 +56,7 @@ def connect_sessions(services: Services) -> None:
 
         key_sql, key_takes = numbered(options.api_keys.command)
 
+        # For open event streams. On a maintenance connection, because no request is running.
         async def watch_key(digest: str, address: str | None) -> bool:
             by_number = {1: digest, _ADDRESS: address}
             async with services.database.maintenance_connection() as connection:
@@ -86,6 +93,7 @@ def connect_sessions(services: Services) -> None:
         external = options.external
         if external is not None and any(provider.back_channel for provider in external.providers):
             forget = sessions.forget_checks
+            # Also if messages were lost, as one of them may have reported an end.
             services.host.message_bus.subscribe(SESSIONS_ENDED, lambda _message: forget(), forget)
 
 

@@ -121,7 +121,7 @@ def _signed(scheme: JwtScheme, sessions: Sessions, issuer: CredentialIssuer, onc
 
 
 async def _use(once: RefreshTokenUse | None, mark: Mark, scheme: str, lifetime: float) -> None:
-    """Mark the token as used.
+    """Mark the refresh token as used. once: None if refresh tokens may be used several times; nothing happens then.
 
     Raises `Problem` 401 if it was used before, or if it descends from a token that was used twice (`RefreshTokenUse`).
     """

@@ -14,13 +14,19 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def run_jointly(call: Call, context: RequestContext) -> Awaitable[None]:
-    """Run a call in the transaction of the batch. Raises `Problem`."""
+    """Run the call of an endpoint in the transaction of the batch, and return the awaitable of its end. Raises
+    `Problem`.
+    """
     transaction: JointTransaction = context.scope.transaction
     return transaction.run_next(call, context)
 
 
 def refuse_outside_of_batch(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses an endpoint whose effects are not those of a transaction."""
+    """Return the step that refuses an endpoint in a batch with one transaction, or None if the endpoint may be part of
+    it.
+
+    Endpoints with effects that a rollback does not undo are refused.
+    """
     reason = _reason(endpoint) if services.joint else None
     if reason is None:
         return None

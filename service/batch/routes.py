@@ -50,6 +50,8 @@ def batch_routes(
 
 
 class _Batches:
+    """The step that responds to batches."""
+
     def __init__(self, options: BatchOptions, services: Services, joint: Subrequests, independent: Subrequests) -> None:
         self._options = options
         self._database = services.main_database
@@ -70,15 +72,21 @@ class _Batches:
             raise Problem(400, str(error), others={} if error.item is None else {"item": error.item}) from None
         try:
             async with asyncio.timeout(self._options.seconds):
-                whole = await (self._together(requests, context) if in_transaction else self._each(requests, context))
+                whole = await (
+                    self._run_in_one_transaction(requests, context)
+                    if in_transaction
+                    else self._run_each(requests, context)
+                )
         except TimeoutError:
             detail = f"the batch has not ended within {self._options.seconds:g} s (Batch:Timeout)"
             raise Problem(504, detail) from None
         if whole is not None:
             context.protocol.response_bytes(200, [("content-type", _JSON)], whole)
 
-    async def _together(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes | None:
-        """Run all requests in one transaction. None: one of them has failed, and its response was sent."""
+    async def _run_in_one_transaction(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes | None:
+        """Run all requests in one transaction, and return the JSON of their responses. None: a request has failed, the
+        transaction is rolled back, and the failed response was sent. Raises `Problem`.
+        """
         responses = _Responses(self._options.most_bytes)
         async with self._database.joint_transaction(context) as transaction:
             for request in requests:
@@ -92,8 +100,8 @@ class _Batches:
             await transaction.finish()
         return responses.written()
 
-    async def _each(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes:
-        """Run the requests one after the other, each by itself."""
+    async def _run_each(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes:
+        """Run the requests one after the other, each by itself, and return the JSON of their responses."""
         responses = _Responses(self._options.most_bytes)
         for request in requests:
             try:
@@ -142,7 +150,7 @@ class _Batches:
 
 
 class _Responses:
-    """The responses so far. most: bytes of their bodies together."""
+    """The responses of one batch so far. most: limit of the bytes of all bodies together."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -180,12 +188,12 @@ class _Responses:
 
 
 def _passed_on(headers: Sequence[tuple[str, str]]) -> Headers:
-    """Return the headers of the batch that apply to each of its requests: who calls, from where."""
+    """Return the headers of the batch that apply to each of its requests, such as credentials and client address."""
     return [(name, value) for name, value in headers if name.lower() not in _OF_BATCH and name.lower() not in FORWARDED]
 
 
 def _in_transaction(query: str) -> bool:
-    """Return whether the requests are one transaction. Raises `Problem` for other parameters."""
+    """Return whether all requests run in one transaction. Raises `Problem` for other query parameters."""
     match query:
         case "" | "transaction=true":
             return True

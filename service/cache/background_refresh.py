@@ -1,7 +1,7 @@
 """Background computation of a new response while the stale one is used (RFC 5861, stale-while-revalidate).
 
-The steps of the run are executed once more, for a request context with the values of the request and without a client:
-the disconnect of a client does not end it, and no client is informed of its result. The next requests use it.
+The steps of the run are executed once more, for a request context with the values of the request and without a client.
+So the disconnect of a client does not end the computation, and its result is only stored; the next requests use it.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ ANONYMOUS = b"\0"
 
 
 def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
-    """Return the function for the key. Call it when all parameters have their values and, for `reads_body`, the body is
-    read.
+    """Return the function that computes the key of a request. It may be called when all parameters have their values,
+    and when the body is read if `reads_body`.
     """
     prefix, key_mask = plan.prefix, plan.parameters
 
@@ -101,8 +101,8 @@ def _credentials(services: Services) -> Part:
 
 
 def _given_before(plan: CachePlan, services: Services) -> Part:
-    """Return the key part for the values that `BeforeRoutineCommands` receive. It is a digest, as they may be secret
-    and keys are stored.
+    """Return the key part for the values that `BeforeRoutineCommands` receive. It is a digest, as the values may be
+    secret and keys are stored.
     """
     sources = [value_of(item, services) for item in plan.before]
 
@@ -120,9 +120,9 @@ def _surroundings(tenant: Tenant | None, zone: TimeZone | None, context: Request
 
 
 def _request(context: RequestContext) -> bytes:
-    """Return the key part for everything else that decides the response of the other service.
+    """Return the key part for query string, body and path values, which a proxied service receives.
 
-    The path is represented by its segments, because the invalidation endpoint has another path.
+    The values of the path represent it, because the invalidation endpoint has another path.
     """
     body = hashlib.sha256(context.body or b"").hexdigest()
     segments = (f"{name}={value}" for name, value in sorted(context.values.items()))
@@ -135,15 +135,13 @@ def joined(*texts: str) -> bytes:
 
 
 def changes_values(endpoint: Endpoint) -> bool:
-    """Whether values are changed before they reach the database, possibly differently each time (encryption,
-    hashing).
-    """
+    """Return whether values are encrypted or hashed before they reach the database, possibly differently each time."""
     return endpoint.options.encryption is not None or bool(hashed_parameters(endpoint))
 
 
 def record_values(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that records the values in front of those that change them, as the key is made of the values sent
-    (caching-11).
+    (caching-11); None: nothing changes values, or the endpoint is not cached.
     """
     caching = endpoint.options.caching
     if not services.options.cache.enabled or caching is None or not caching.requested or not changes_values(endpoint):
@@ -156,8 +154,9 @@ def record_values(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def plain_values(context: RequestContext) -> list[bytes | None]:
-    """Return the recorded values as digests, because they are secret and the key is stored. Values injected since then
-    are unchanged.
+    """Return the values that `record_values` has recorded as digests, because they are secret and the key is stored.
+
+    Values that were injected after the recording are returned unchanged.
     """
     mask, sent = context.lease
     context.lease = None

@@ -42,7 +42,7 @@ def around_answer(
 ) -> tuple[Step, ...]:
     """Return `forward` with the lookup in front. `forward` sends the response; no step follows.
 
-    log_hit: logs a cached response. count: called with `hit` or `miss`.
+    log_hit: logs a cached response. count: called with `hit`, `miss` or `bypass`.
     """
     store = services.caches.of(plan.place)
     time_limit = services.options.outbound.proxy.timeout
@@ -76,6 +76,7 @@ def around_answer(
         result = store.begin(key, time_limit)
         if type(result) is not Entry and isinstance(result, Awaitable):
             result = await result
+        # A response that varies by headers has a key for each combination of their values.
         if type(result) is Entry and (varied_key := _other_key(result, context)) is not None:
             return await find(context, varied_key)
         return result
@@ -96,6 +97,7 @@ def around_answer(
             report_outcome(context, "bypass")
             return
         if _asks_for_less(context):
+            # Its response is incomplete, so the next request computes the one to store.
             result.give_up(None)
             report_outcome(context, "bypass")
             return
@@ -116,11 +118,11 @@ def _asks_for_less(context: RequestContext) -> bool:
 
 
 def _other_key(entry: Entry, context: RequestContext) -> bytes | None:
-    """Return the key of the response for this request, if the one found is for requests with other headers (RFC 9111,
-    4.1).
+    """Return the key of the response for this request, or None if the entry found is for it (RFC 9111, 4.1).
 
-    That key depends on a number in the entry found first: if this is invalidated, all entries that depend on it are
-    unreachable.
+    The key differs if the other service varies its response by headers (`Vary`) that this request has with other
+    values. It depends on a random number in the entry found first: if that is invalidated, all entries that depend on
+    it become unreachable.
     """
     _status, _headers, *varies = orjson.loads(entry.head)
     if not varies:
@@ -148,7 +150,7 @@ def _varies_by(headers: Headers) -> list[str]:
 
 
 def _are_events(headers: Headers) -> bool:
-    """Whether the body is an event stream. It is delivered as it arrives; that it arrived complete was chance."""
+    """Return whether the body is an event stream. Such responses are not stored, even if one arrived complete."""
     types = (value for name, value in headers if name.lower() == "content-type")
     return any(value.lower().startswith("text/event-stream") for value in types)
 
@@ -156,7 +158,8 @@ def _are_events(headers: Headers) -> bool:
 class _CacheWriter(ObservedProtocol):
     """Stores a response in the cache after it was sent in one piece. A response that could not be sent is not stored.
 
-    room: maximum size in bytes of a response that is buffered to be sent in one piece.
+    room: maximum size in bytes of a response that is buffered to be sent in one piece. seconds: lifetime; None:
+    unlimited.
     """
 
     __slots__ = ("_context", "_seconds", "room")
@@ -191,8 +194,8 @@ class _CacheWriter(ObservedProtocol):
         if "*" in names or _are_events(headers):
             lease.pass_on()
             return
-        # Whatever its status: if the other service does not answer, the request fails and no lease gets here
-        # (`ending`). Cookies are omitted, as they belong to one caller.
+        # Responses of any status are stored: if the other service does not respond, the request fails and no lease gets
+        # here (`ending`). Cookies are omitted, as they belong to one caller.
         head: list[Any] = [status, [(name, value) for name, value in headers if name.lower() != "set-cookie"]]
         if names:
             head += [names, secrets.token_hex(16), _values(self._context, names)]

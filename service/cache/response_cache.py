@@ -30,6 +30,7 @@ log = logging.getLogger("rowcall.cache")
 
 
 def plan_of(endpoint: Endpoint, services: Services) -> CachePlan | None:
+    """Return the plan of the cache for the endpoint, or None if its responses are not cached."""
     options = services.options
     return cache_plan(endpoint, options.cache, timestamps_utc=options.timestamps_utc, commands=options.before)
 
@@ -104,6 +105,9 @@ def around(
 def _look_up(
     key_for: KeyOf, store: CacheBackend, time_limit: float, take: Callable[[RequestContext, LookupResult], None]
 ) -> Step:
+    """Return the step that looks a response up and passes the result to `take`; if there is no key, that is
+    `NOT_SHARED`.
+    """
     begin = store.begin
 
     async def take_later(context: RequestContext, waiting: Awaitable[LookupResult]) -> None:
@@ -237,6 +241,7 @@ def skips_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], 
 
 
 def _is_no_answer(endpoint: Endpoint, execution: Execution) -> bool:
+    """Return whether a routine that returns one value has returned no row."""
     return endpoint.shape.path is ResultPath.SCALAR and execution.rows == 0
 
 
@@ -249,6 +254,7 @@ def _shareable(endpoint: Endpoint, plan: CachePlan) -> Callable[[Execution], boo
 
 
 def _needs_row(endpoint: Endpoint) -> bool:
+    """Return whether a result without a row is a 404 (`single`), which is not stored."""
     return endpoint.shape.path is ResultPath.ROWS and endpoint.options.single
 
 

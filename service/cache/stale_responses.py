@@ -42,7 +42,9 @@ class StaleResponses:
         time_limit: float,
         take: Callable[[RequestContext, LookupResult], None],
     ) -> Step:
-        """Return the lookup step. take: handles results that are not stale."""
+        """Return the lookup step. A stale response is sent and refreshed in the background; `take` gets all other
+        results.
+        """
 
         def take_any(context: RequestContext, stale: StaleLookupResult) -> None:
             if not isinstance(stale, StaleEntry):
@@ -77,7 +79,7 @@ class StaleResponses:
         return look_up
 
     def guarded(self, run: tuple[Step, ...]) -> tuple[Step, ...]:
-        """Return the run, in which the last response replaces an error."""
+        """Return the steps of `run`, wrapped so that the last response is sent if a step fails (stale-if-error)."""
         if not self._stale.error:
             return run
         return tuple(self._guarded(step, len(run) - index) for index, step in enumerate(run))

@@ -36,6 +36,8 @@ from pg_proc p where p.oid = any(%s)"""
 
 
 class Describer:
+    """Writes the enabled clients and documents, in the supervisor or a command."""
+
     def __init__(self, descriptions: Descriptions, connector: Connector) -> None:
         self._descriptions = descriptions
         self._clients = tuple(clients_of(descriptions.typescript, descriptions.dart, descriptions.python))

@@ -29,7 +29,7 @@ Files = Callable[..., Iterator[Output]]
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """The generator of one language. section: its section of the configuration."""
+    """The generator of one language. section: the path of its section of the configuration."""
 
     language: str
     section: str
@@ -42,6 +42,7 @@ class Client:
 def clients_of(
     options: ClientCodeOptions | None, dart: DartOptions | None, python: PythonOptions | None
 ) -> Iterator[Client]:
+    """Yield the generators of the clients whose section is on."""
     if options is not None:
         language = "TypeScript" if options.types else "JavaScript"
         files, names = partial(client_files, options=options), partial(client_names, options=options)

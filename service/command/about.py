@@ -57,6 +57,7 @@ def show_help(_arguments: Arguments) -> int:
 
 
 def show_versions(arguments: Arguments) -> int:
+    """Print the versions of the service and of its parts; with `--json`, as JSON."""
     runtime = (platform.python_implementation(), platform.python_version())
     folders = {"currentDirectory": str(Path.cwd()), "baseDirectory": str(Path(__file__).parents[1])}
     if arguments.has("--json"):

@@ -15,7 +15,7 @@ _NOT_GIVEN_ALONE = {KeyType.SECTION, KeyType.OBJECT_MAP, KeyType.OBJECTS, KeyTyp
 
 
 def show(arguments: Arguments) -> int:
-    """Print the script. Return 1 for an unknown shell."""
+    """Print the completion script for a shell. Return 1 for an unknown shell."""
     (shell,) = arguments.given["--completion"]
     write = _SCRIPTS.get(shell.casefold())
     if write is None:

@@ -43,7 +43,7 @@ _COLOURS = {
 def show(arguments: Arguments) -> int:
     """Print the configuration. Return 1 if there are unknown keys, which are listed on stderr (command-5).
 
-    If `Config:ValidateConfigKeys` is Error, unknown keys suppress the output.
+    If `Config:ValidateConfigKeys` is Error, unknown keys suppress the output. Raises ConfigError.
     """
     configuration = load(arguments)
     unknown = configuration.validation_mode != "Ignore" and bool(configuration.unknown)
@@ -55,6 +55,7 @@ def show(arguments: Arguments) -> int:
 
 
 def _report_unknown(configuration: Configuration) -> None:
+    """Print the unknown keys to stderr."""
     mode = configuration.validation_mode
     count = len(configuration.unknown)
     print(f"Config:ValidateConfigKeys is {mode}: {count} unknown configuration key{'s' * (count > 1)}", file=sys.stderr)
@@ -63,6 +64,9 @@ def _report_unknown(configuration: Configuration) -> None:
 
 
 def _print(configuration: Configuration, word: str) -> None:
+    """Print the effective configuration, with secrets replaced by variables. word: only keys and values with it are
+    printed; empty: all are.
+    """
     entries = effective(configuration.settings)
     if word:
         entries = matching(entries, word)
@@ -77,6 +81,7 @@ def _print(configuration: Configuration, word: str) -> None:
 
 
 def _report_secrets(configuration: Configuration, names: Mapping[str, str]) -> None:
+    """Print to stderr which environment variables have to hold the secrets. names: the keys by variable."""
     sys.stdout.flush()
     print("Secrets are placeholders. Set these environment variables where the file is used:", file=sys.stderr)
     for name, path in names.items():

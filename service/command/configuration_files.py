@@ -44,6 +44,8 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
+    """The loaded configuration, with unknown keys and with messages to log."""
+
     settings: Settings
     unknown: tuple[UnknownKey, ...]
     notes: tuple[Note, ...]
@@ -61,7 +63,10 @@ class Configuration:
 
 
 def load(arguments: Arguments) -> Configuration:
-    """Load the configuration from the command line, the environment and the files in the working directory."""
+    """Load the configuration from the command line, the environment and the files in the working directory.
+
+    Raises ConfigError.
+    """
     overrides = arguments.overrides
     if arguments.has("--demo"):
         from rowcall.service.embedded.demo import SETTINGS
@@ -156,8 +161,9 @@ def _come_too_late(overrides: Iterable[tuple[str, str]]) -> Iterator[Note]:
 
 
 def _second_names(sources: Sequence[SourceText]) -> list[Note]:
-    """Return notes about sections with the names of the established system; both names are valid, so this is only
-    logged once."""
+    """Return a note for each of the section names NpgsqlRest and Kestrel that the sources use instead of Service and
+    HttpServer. Both names are valid.
+    """
     names_in_use = {match.casefold() for source in sources for match in _SECOND_NAME.findall(source.text)}
     return [
         Note(logging.INFO, f"The section {spelling} is read as {ALIASES[name]}")
@@ -194,8 +200,9 @@ def _decoded(data: bytes) -> str:
 def _with_env_file(
     settings: Settings, environment: Mapping[str, str], directory: Path
 ) -> tuple[Mapping[str, str], list[Note]]:
-    """Add missing variables to `environment` from `Config:EnvFile`; existing ones keep their values
-    (configuration-9).
+    """Return `environment` with the variables of `Config:EnvFile` that it lacks (configuration-9), and messages to log.
+
+    Raises ConfigError for a file that is not UTF-8.
     """
     name = settings.text_or_none("Config:EnvFile")
     used = settings.flag("Config:AddEnvironmentVariables") or settings.flag("Config:ParseEnvironmentVariables")

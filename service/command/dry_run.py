@@ -121,6 +121,7 @@ def _descriptions(settings: Settings, options: WorkerOptions) -> Descriptions:
 
 
 async def _read_once(settings: Settings, options: WorkerOptions, opened: Connections, rehearsal: DryRun) -> None:
+    """Read the database and the key ring once, and add the results to `rehearsal`."""
     reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
     rehearsal.run(reader.watcher)
     try:
@@ -142,7 +143,7 @@ async def _read_once(settings: Settings, options: WorkerOptions, opened: Connect
 
 @contextmanager
 def _listening_to(channel: str, messages: list[str]) -> Iterator[None]:
-    """Redirect warnings and errors of a logger to the list `messages`."""
+    """Append warnings and errors of a logger to the list `messages`, instead of logging them."""
     logger = logging.getLogger(channel)
     handler = _MessageCollector(messages)
     before = (logger.level, logger.propagate, logger.handlers)
@@ -156,11 +157,13 @@ def _listening_to(channel: str, messages: list[str]) -> Iterator[None]:
 
 
 class _MessageCollector(logging.Handler):
+    """Adds each different message from level WARNING on to `messages`."""
+
     def __init__(self, messages: list[str]) -> None:
         super().__init__(logging.WARNING)
-        self._heard = messages
+        self._messages = messages
 
     def emit(self, record: logging.LogRecord) -> None:
         message = record.getMessage()
-        if message not in self._heard:
-            self._heard.append(message)
+        if message not in self._messages:
+            self._messages.append(message)

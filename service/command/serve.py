@@ -88,8 +88,8 @@ _SHARED = (
     "rowcall.service.sockets.listeners",
 )
 """Modules that supervisor and workers both need. They are imported before the process is forked, so that all processes
-share their memory. Modules that read the database and build endpoints are excluded: they are as large again, and would
-be resident in each worker.
+share their memory. Modules that read the database and build endpoints are not listed: they need as much memory as all
+these together, and workers do not use them.
 """
 
 _REDIS = "rowcall.service.shared_state.redis_link"
@@ -105,7 +105,8 @@ _BY_KEY = {
 
 
 def libraries(settings: Settings) -> Iterator[str]:
-    """Yield modules that only some configurations need (the client of Redis costs 0.25 s of processor time and 9 MB).
+    """Yield the names of the modules to import for optional capabilities that are on (the client of Redis costs 0.25 s
+    of processor time and 9 MB).
 
     The template process imports them once, for all workers and their replacements.
     """
@@ -181,7 +182,9 @@ def _keys_are_acceptable(configuration: Configuration, client: logging.Logger) -
 
 @contextlib.contextmanager
 def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
-    """Return a context with the database connections to serve; embedded servers run while it is open."""
+    """Return a context with the database connections to serve; embedded servers run while it is open. Raises
+    StartupError.
+    """
     plan = connection_plan(settings)
     application = settings.text_or_none("ApplicationName") or Path.cwd().name
     with contextlib.ExitStack() as stack:
@@ -218,6 +221,7 @@ def _running(target: ConnectionInfo | EmbeddedServerPath, application: str, *, d
 
 
 def _listening(*, demo: bool) -> Callable[[list[str]], None] | None:
+    """Return the function that prints example requests of the demo when the service listens; None without `--demo`."""
     if not demo:
         return None
     from rowcall.service.embedded.demo import print_examples

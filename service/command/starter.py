@@ -17,7 +17,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def write(arguments: Arguments) -> int:
-    """Write the file. An existing file is left unchanged; then, and if writing fails, return 1."""
+    """Write a configuration file to begin with. An existing file is left unchanged; then, and if writing fails, return
+    1.
+    """
     name = "".join(arguments.given["--init"]) or DEFAULT_FILES[0]
     try:
         with Path(name).open("x", encoding="utf-8") as file:
@@ -33,8 +35,8 @@ def write(arguments: Arguments) -> int:
 
 
 def create(arguments: Arguments) -> int:
-    """Create the folder with the application. An existing folder is left unchanged; then, and if writing fails,
-    return 1.
+    """Create a folder with an application to begin with. An existing folder is left unchanged; then, and if writing
+    fails, return 1.
     """
     (path,) = arguments.given["--new"]
     template = next(iter(arguments.given.get("--template", ())), "empty").lower()
@@ -67,7 +69,7 @@ def _copy(source: Traversable, target: Path, name: str) -> None:
 
 
 def _first_commands(target: Path) -> list[str]:
-    """Return the commands of the README."""
+    """Return the commands that the README of the application shows."""
     readme = (target / "README.md").read_text(encoding="utf-8")
     block = re.search(r"```bash\n(.*?)```", readme, re.DOTALL)
     return block[1].splitlines() if block else []

@@ -31,14 +31,17 @@ class Switch:
 
     @property
     def name(self) -> str:
+        """Spelling of the switch by which code refers to it, such as `--config`."""
         return self.words[-1]
 
     @property
     def least(self) -> int:
+        """Number of operands that are not optional."""
         return sum(not operand.startswith("[") for operand in self.operands)
 
     @property
     def usage(self) -> str:
+        """The switch with its operands, for `--help`."""
         return " ".join((f"rowcall {', '.join(self.words)}", *self.operands))
 
 
@@ -218,6 +221,8 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
+    """The parsed command line."""
+
     files: tuple[File, ...] = ()
     overrides: tuple[tuple[str, str], ...] = ()
     given: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -289,6 +294,7 @@ def _take(rest: list[str], switch: Switch) -> Iterator[str]:
 
 
 def _near(token: str) -> str:
+    """Return a hint for an unknown token: the nearest switch, or how keys are set; empty if there is none."""
     words = [word for word in (*_BY_WORD, *OPTIONAL) if word.startswith("--")]
     near = difflib.get_close_matches(token.casefold(), words, n=1, cutoff=0.6)
     if near:

@@ -110,7 +110,7 @@ def _report(arguments: Arguments) -> Report:
 def _connection_test(configuration: Configuration) -> str:
     """Connect to `ConnectionStrings:Default` once; return `ok` or the error.
 
-    Without this connection there is no test.
+    Without this connection, or if its PostgreSQL is embedded, nothing is connected to, and the result is `ok`.
     """
     settings = configuration.settings
     if not _has_default(configuration):

@@ -28,7 +28,9 @@ RECHECK = 60.0
 
 
 class Gate:
-    """Thread-safe: what it stores is in `Sessions`, except times of checks."""
+    """Checks who may use the console, for all requests of the admin listener. Thread-safe: sessions are in `Sessions`;
+    here are only the times at which their users were checked.
+    """
 
     def __init__(self, options: ConsoleOptions, token: str | None, sessions: Sessions, sources: Sources) -> None:
         """token: bearer token of the admin listener, None if it has none."""
@@ -43,7 +45,11 @@ class Gate:
         self.cookie = "rowcall_console"
 
     def sign_in(self, request: MountRequest) -> tuple[bytes, Headers]:
-        """Begin a session, and return the body and headers of the response. Raises `Problem` 401 and 403."""
+        """Begin a session, and return the body and headers of the response.
+
+        Raises `Problem`: 401 for an invalid token, 403 without one of the roles, 503 if no worker can identify the
+        caller.
+        """
         token = _bearer(request)
         if self._is_admin_token(token):
             secret: str | None = self._sessions.new_session(BY_TOKEN, request.address)
@@ -65,8 +71,9 @@ class Gate:
         return (("set-cookie", f"{self.cookie}=; Path=/console; HttpOnly; SameSite=Strict; Max-Age=0"),)
 
     def require_session(self, request: MountRequest) -> str:
-        """Return the name of the operator. Raises `Problem`: 401 without a session, 403 for pages of other origins and
-        for changes without the header that only pages of this origin can send."""
+        """Return the name of the operator whose session the request has. Raises `Problem`: 401 without a session, 403
+        for pages of other origins and for changes without the header that only pages of this origin can send.
+        """
         token = _bearer(request)
         if token and self._is_admin_token(token):
             return BY_TOKEN
@@ -124,8 +131,10 @@ class Gate:
         return secret
 
     def _check_user(self, session: Session, *, always: bool) -> None:
-        """End the session if its user has lost the role or the session at the service. Raises `Problem` 401 then, and
-        503 if that is not known before an action.
+        """If the session belongs to a user of the service, check that the user still has a session and a role there, at
+        most each `RECHECK` seconds or with `always` (before an action) each time. Otherwise, end the session.
+
+        Raises `Problem`: 401 if the session is ended, 503 if no worker answers.
         """
         if not session.credentials:
             return
@@ -142,6 +151,7 @@ class Gate:
         self._note_check(session)
 
     def _note_check(self, session: Session) -> None:
+        """Record that the user of the session was checked now, and drop the times of sessions that have ended."""
         running = {item.id for item in self._sessions.running()}
         self._checked = {name: at for name, at in self._checked.copy().items() if name in running}
         self._checked[session.id] = time.monotonic()

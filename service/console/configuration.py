@@ -31,7 +31,7 @@ def _keys(entries: Iterable[Entry], above: str, settings: Settings) -> Iterator[
 
 
 def _source(node: Node | None) -> str | None:
-    """Return where a value was written, of a section where its first value was; None for a default."""
+    """Return where the value was written; for a section, where its first value was written; None for a default."""
     if node is None:
         return None
     if isinstance(node, Scalar):

@@ -114,8 +114,10 @@ class Console:
         }
 
     def announce(self, url: str) -> None:
-        """Log a link to sign in with. url: of the admin listener. The cookie is named after its port, because browsers
-        send cookies to all ports of a host."""
+        """Log a link to sign in with. url: of the admin listener.
+
+        The cookie is named after the port, because browsers send cookies to all ports of a host.
+        """
         port = url.rpartition(":")[2]
         self._gate.cookie = f"rowcall_console_{port}" if port.isdecimal() else "rowcall_console"
         log.info(
@@ -188,8 +190,8 @@ class Console:
         return MountResponse(200, (("content-type", "text/event-stream"), *_PROTECTION), self._counted(events))
 
     def _counted(self, events: Iterator[bytes]) -> Iterator[bytes]:
-        """Pass on the parts of a stream, and count it as open from its first part to its end. The stream of a HEAD
-        request never begins, and is not counted.
+        """Yield the parts of a stream, and count the stream as open from the first part to the end. The stream of a
+        HEAD request never begins, and is not counted.
         """
         mark = object()
         self._streams.add(mark)

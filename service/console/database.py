@@ -100,7 +100,7 @@ class Database:
             return None
 
     def about(self, subject: str, queries: Mapping[str, str]) -> dict[str, Any]:
-        """Return the rows of queries about a user, by name. subject: the parameter of each."""
+        """Return the rows of queries about a user, by name of the query. subject: the only parameter of each."""
         return self._read(queries, statements=False, parameters=(subject,))
 
     def change(self, query: str, *parameters: object) -> Any:

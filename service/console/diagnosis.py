@@ -1,7 +1,7 @@
-"""What `--validate --strict` and `--audit` say about the running service, except for what needs another start.
+"""Warnings of `--validate --strict` and findings of `--audit`, for the running service.
 
-The former tests whether a start would succeed, which the running service shows; the latter searches documents for
-secrets, which needs their texts.
+Two checks are left out: whether a start would succeed, which the running service shows, and the search for secrets in
+generated documents, which needs the texts of the documents.
 """
 
 from __future__ import annotations

@@ -23,7 +23,9 @@ Traffic = Mapping[tuple[str, str], dict[str, Any]]
 
 
 class Counts(Protocol):
-    """Requests of endpoints, by method and path: since the start, and of at most the last hour with its seconds."""
+    """Numbers of requests of endpoints, by method and path: `traffic` since the start, `last_hour` of at most the last
+    hour, with the seconds that it covers.
+    """
 
     def traffic(self) -> Traffic: ...
 
@@ -37,10 +39,12 @@ class Definitions(Protocol):
 
 
 def endpoints(snapshot: SchemaSnapshot, counts: Counts, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return a page of the endpoints whose method, path, routine or comment contain all words of `search`, in the order
-    of their paths; `schema` restricts them. With `group` (schema, tag) they are in the order of groups, of which each
-    has its number of endpoints; one with several tags is in each of their groups. Raises `Problem` 400 for an invalid
-    `offset`, `limit` or `group`.
+    """Return a page of the endpoints, in the order of their paths. Raises `Problem` 400 for an invalid `offset`,
+    `limit` or `group`.
+
+    query: with `search`, only endpoints whose method, path, routine or comment contain all its words; with `schema`,
+    only those of the schema; with `group` (schema, tag), in the order of groups, each with its number of endpoints. An
+    endpoint with several tags is in the group of each tag.
     """
     offset = whole(query, "offset", 0, 10_000_000)
     limit = whole(query, "limit", _PAGE, _MOST)
@@ -86,7 +90,9 @@ def endpoint(sources: Sources, counts: Counts, query: Mapping[str, str], definit
 
 
 def named_endpoint(snapshot: SchemaSnapshot, query: Mapping[str, str]) -> list[Endpoint]:
-    """Return the endpoint with this `method` and `path`, and its overloads. Raises `Problem` 404 if there is none."""
+    """Return the endpoint with this `method` and `path`, and its overloads, at least one. Raises `Problem` 404 if there
+    is none.
+    """
     method, path = query.get("method", "GET"), query.get("path", "")
     found = [item for item in snapshot.endpoints if (item.method, item.path) == (method, path)]
     if not found:
@@ -102,7 +108,10 @@ def _example(item: Endpoint, sources: Sources) -> str:
 
 
 def _groups(item: Endpoint, by: str) -> tuple[str, ...]:
-    """Return the groups of an endpoint; without grouping, one without a name. Raises `Problem` 400."""
+    """Return the names of the groups that contain the endpoint; without grouping, one empty name. Raises `Problem` 400.
+
+    by: schema or tag; empty: no grouping.
+    """
     if by not in _GROUPINGS:
         raise Problem(400, f"group: {by[:50]!r} is none of schema, tag")
     if by == "schema":

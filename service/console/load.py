@@ -1,7 +1,7 @@
 """What all workers do at the moment: rates, latencies, pools, cache and processes, from the counters of all of them.
 
-Nothing is recorded beyond the metrics. Samples are taken on request only, at most about once a second, whatever
-number of pages is open.
+Nothing is recorded beyond the metrics. Samples are taken on request only. However many pages are open, this happens at
+most about once a second.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class Load:
         """Return the figures of the overview page: rates and latencies since the previous sample, and the current state
         of pools, cache and processes.
 
-        If the previous sample is too old, this takes two with a second between them. Requests at the same moment share
-        one overview.
+        If the previous sample is too old, two samples are taken with a second between them, during which the call
+        blocks. Requests at the same moment get the same result.
         """
         with self._lock:
             before = self._last
@@ -78,7 +78,9 @@ class Load:
         return {(row.label[1], row.label[2]): _counted(row.numbers) for row in rows}
 
     def last_hour(self) -> tuple[float, dict[Name, dict[str, Any]]]:
-        """Return the traffic of at most the last hour by endpoint, with its duration in seconds."""
+        """Return seconds and traffic: the length of the counted time, at most an hour, and the traffic of each endpoint
+        in it.
+        """
         return self._traffic.since(read(self._sources.folder))
 
     def cache(self) -> dict[str, Any]:
@@ -173,7 +175,9 @@ def _counted(numbers: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _pools(reported: Mapping[str, Any], options: WorkerOptions, workers: int) -> list[dict[str, Any]]:
-    """Return the load of each pool of all workers. most: executions that can be in flight; further ones wait."""
+    """Return the load of each pool, summed over the workers. Its member `most` is the number of executions that can be
+    in flight; further ones wait.
+    """
     pools: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
     for name, member in (
         ("rowcall_database_connections", "connections"),

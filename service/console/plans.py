@@ -17,8 +17,8 @@ _LONGEST = 200_000
 
 
 def plan(endpoint: Endpoint, sources: Sources) -> dict[str, Any]:
-    """Return the generic plan of the statement with all parameters. Raises `Problem`: 409 if there is none, with the
-    reason, 503 if the database cannot be reached.
+    """Return the generic plan of the endpoint's statement with all parameters. Raises `Problem`: 409 with the reason if
+    there is none, 503 if the database cannot be reached.
     """
     name = (endpoint.options.connection or "").casefold()
     if name and name not in sources.options.main_names:

@@ -8,7 +8,9 @@ from rowcall.core.errors.problems import Problem
 
 
 def whole(query: Mapping[str, str], name: str, default: int, most: int) -> int:
-    """Return a parameter from 0 to `most`. Raises `Problem` 400 for another value."""
+    """Return the parameter `name` as a whole number; `default` without it. Raises `Problem` 400 unless it is from 0 to
+    `most`.
+    """
     text = query.get(name, str(default))
     if not (text.isascii() and text.isdecimal()) or len(text) > 12 or int(text) > most:
         raise Problem(400, f"{name}: {text[:50]!r} is no number from 0 to {most}")

@@ -40,6 +40,8 @@ class _Side(NamedTuple):
 
 
 class _Reload(NamedTuple):
+    """One reload of the schema. described: as it is reported. before, after: to compute its changes of the contract."""
+
     described: dict[str, Any]
     before: _Side
     after: _Side

@@ -31,23 +31,29 @@ class Session:
 
     id: str
     operator: str
-    """Who has signed in: the name of a user, or by what."""
+    """Who has signed in: the name of a user of the service, or the way of the sign-in (link, token)."""
     address: str
-    """From where; empty for a Unix socket."""
+    """Client address at the sign-in; empty for a Unix socket."""
     began: float
     expires: float
     credentials: Headers = field(default=(), repr=False)
-    """Request headers with the session of a user of the service, who is authenticated by them again and again."""
+    """Request headers with which a user of the service has authenticated; they are checked again and again. Empty for
+    sessions by link or token.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class _Expiring:
+    """A link, or the base of a session, that ends by itself."""
+
     ends: float
     """Seconds of the clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Running(_Expiring):
+    """A session until it ends."""
+
     session: Session
 
 
@@ -55,7 +61,7 @@ Stored = TypeVar("Stored", bound=_Expiring)
 
 
 class Sessions:
-    """Links and sessions. Thread-safe; all workers are served by this one object, because the supervisor has it."""
+    """Links and sessions of operators. Thread-safe; there is one object, in the supervisor, for all requests."""
 
     def __init__(
         self, link_seconds: float, session_seconds: float, clock: Callable[[], float] = time.monotonic
@@ -118,6 +124,9 @@ class Sessions:
         return bool(found)
 
     def _add(self, known: dict[bytes, Stored], item: Stored) -> str:
+        """Store an item under a new secret, and return the secret. If there are too many items, the oldest one is
+        removed.
+        """
         secret = secrets.token_urlsafe(_BYTES)
         with self._lock:
             if len(known) >= _MOST:
@@ -131,7 +140,7 @@ class Sessions:
             del known[expired]
 
     def _find(self, known: dict[bytes, Stored], secret: str) -> bytes | None:
-        """Return the digest of a secret that has not expired."""
+        """Return the digest of a secret that is known and has not expired, or None."""
         self._remove_expired(known)
         searched = _digest(secret)
         found = [digest for digest in known if hmac.compare_digest(digest, searched)]

@@ -26,7 +26,9 @@ Result = TypeVar("Result")
 
 
 class Invalidation(Protocol):
-    """The answer of a worker. count: of the responses. error: why none is invalidated, or that is not confirmed."""
+    """The answer of a worker to an invalidation. count: number of removed responses. error: why none was removed, or
+    why it is not confirmed that they are removed everywhere; None: all succeeded. status: HTTP status for `error`.
+    """
 
     @property
     def count(self) -> int: ...
@@ -66,7 +68,7 @@ class SpansReport(Protocol):
 
 
 class StreamEnd(Protocol):
-    """The answer of a worker. found: whether there was such a stream."""
+    """The answer of a worker to the request to end a stream. found: whether there was such a stream."""
 
     @property
     def found(self) -> bool: ...
@@ -74,41 +76,55 @@ class StreamEnd(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """folder: the shared state of the host. sample: the gauges of each worker, None for one that does not answer.
-    workers: their process ids by number. snapshot: the active one. loop: the event loop of the supervisor. keys: the
-    key ring. urls: of the public listeners. invalidate: makes a worker invalidate the cached responses with one of
-    these tags; None without an answer. invalidate_entry: the same for the response of an endpoint to a request with
-    these arguments. identify: returns which user of the service request headers authenticate, sent
-    from an address; None without an answer. events: numbers of events. channels: those of PostgreSQL that streams
-    need, and those on which the service listens. streams: the open event streams of each worker, by its process id,
-    None for one that does not answer. spans: in the same way, the stored spans of a trace, or with None the first ones
-    of requests. end_stream: ends the stream of a worker, by process id and number; None without
-    an answer.
+    """What the console reads of the supervisor, and the functions by which it asks workers.
+
+    Functions that ask workers return None in place of the answer of a worker that does not answer in time.
     """
 
     settings: Settings
     options: WorkerOptions
     folder: Path
+    """Folder of the shared state of the host."""
     sample: Callable[[], Awaitable[Sequence[Sequence[Gauge] | None]]]
+    """Returns the gauges of each worker."""
     workers: Callable[[], Sequence[int | None]]
+    """Returns the process id of each worker, by its number."""
     snapshot: Callable[[], SchemaSnapshot]
+    """Returns the active schema snapshot."""
     connector: Connector
     entries: RecentEntries
     loop: asyncio.AbstractEventLoop
+    """The event loop of the supervisor."""
     keys: Callable[[], KeyRing]
+    """Returns the key ring."""
     urls: Callable[[], Sequence[str]]
+    """Returns the URLs of the public listeners."""
     invalidate: Callable[[tuple[str, ...]], Coroutine[Any, Any, Invalidation | None]]
+    """Makes a worker invalidate the cached responses that have one of these tags."""
     invalidate_entry: Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, Invalidation | None]]
+    """Makes a worker invalidate the cached response of the endpoint with this name to a request with these arguments.
+    """
     identify: Callable[[tuple[tuple[str, str], ...], str], Coroutine[Any, Any, Caller | None]]
+    """Makes a worker authenticate request headers that came from this address."""
     events: Callable[[], HubActivity]
+    """Returns numbers of events."""
     channels: Callable[[], tuple[frozenset[str], frozenset[str]]]
+    """Returns the channels of PostgreSQL that streams need, and those on which the service listens."""
     streams: Callable[[], Coroutine[Any, Any, Sequence[tuple[int, StreamsReport | None]]]]
+    """Returns the open event streams of each worker, with its process id."""
     spans: Callable[[str | None], Coroutine[Any, Any, Sequence[tuple[int, SpansReport | None]]]]
+    """Returns stored spans of each worker, with its process id: those of the trace with this id; None: the first span
+    of each request.
+    """
     end_stream: Callable[[int, int], Coroutine[Any, Any, StreamEnd | None]]
+    """Makes the worker with this process id end the stream with this number."""
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run in the event loop and wait for the result. Must be called in a thread. Raises `Problem` 503 if it takes
-        too long."""
+        """Run a coroutine in the event loop of the supervisor, and wait for its result. Must be called in another
+        thread.
+
+        Raises `Problem` 503 if it takes longer than `_WITHIN`.
+        """
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result(_WITHIN)

@@ -1,7 +1,7 @@
 """Traffic of each endpoint in the last hour: the difference of counters that the metrics have anyway.
 
-A sample is stored only if a page is open, and at most each two minutes. Without a sample of the last hour, the
-difference begins at the first look.
+A sample is stored only if a page is open, and at most each two minutes. If no sample of an hour ago is stored, the
+difference begins at the oldest stored one; the first of all is the start of the service.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ Numbers = tuple[float, ...]
 
 
 class _Sample(NamedTuple):
+    """The counters at one moment. time: in seconds of the monotonic clock."""
+
     time: float
     numbers: Mapping[Name, Numbers]
 
@@ -48,8 +50,10 @@ class Traffic:
         self._samples: deque[_Sample] = deque([_Sample(clock(), {})])
 
     def since(self, rows: Iterable[Row]) -> tuple[float, dict[Name, dict[str, Any]]]:
-        """Store a sample if it is due, and return the traffic of at most an hour, of endpoints that have any, with its
-        duration in seconds. rows: the counters now.
+        """Store a sample if it is due. Return seconds and traffic: the length of the counted time, at most an hour, and
+        the traffic in it of each endpoint that had requests.
+
+        rows: the counters now.
         """
         with self._lock:
             now = self._clock()
@@ -70,8 +74,9 @@ class Traffic:
 
 
 def _numbers(rows: Iterable[Row], newest: Mapping[Name, Numbers]) -> dict[Name, Numbers]:
-    """Return the counters of endpoints with requests. Overloads are counted together. Unchanged counters share the
-    memory of the newest sample."""
+    """Return the counters of endpoints with requests, summed over overloads. Unchanged counters share the memory of
+    `newest`.
+    """
     numbers: dict[Name, Numbers] = {}
     for row in rows:
         if row.label[0] != "endpoint" or not any(row.numbers[status] for status in STATUSES):

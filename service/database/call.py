@@ -47,17 +47,21 @@ Hear = Callable[[RequestContext], NoticeListener]
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """The statement of one endpoint with its options, and what its executions have shown about it.
+    """The statement of one endpoint with its options, and what its executions have shown about it. It lives as long as
+    the compiled endpoint; each worker has its own.
 
-    build: returns the SQL and the number of values for a mask of supplied parameters. made: builds the whole statement
-    instead of `build`, for statements that need more than SQL and a number of values.
+    build: returns the SQL and the number of values for a mask of supplied parameters (bit n: parameter n). made: builds
+    the whole statement instead of `build`, for statements that need more than SQL and a number of values.
     """
 
     label: str
+    """Name of the endpoint for the log."""
     build: Callable[[int], tuple[str, int]]
     renderer: BodyWriter | None
     pace: PoolAssignment
+    """Measured durations, by which the routine is promoted and demoted."""
     volatile: bool
+    """Not declared STABLE or IMMUTABLE, so it may write."""
     procedure: bool = False
     commits: bool = False
     """A procedure that may commit while it runs: if it fails, its effects are unknown."""
@@ -68,7 +72,9 @@ class Call:
     flush_rows: int = 0
     """Number of rows sent to the client together. 0: as many as fill a part."""
     single: bool = False
+    """At most one row of the result is sent."""
     timeout: float | None = None
+    """Time limit in seconds. None: the default of the database."""
     policy: ErrorPolicy = field(default_factory=ErrorPolicy)
     """Maps its errors to problem documents."""
     refusals: ServerRefusals | None = None
@@ -101,10 +107,12 @@ class Call:
     installing_guards: set[tuple[int, int]] = field(default_factory=set)
     """Pools and masks for which guarded statements are being installed on connections."""
     runs_alone: int = 0
+    """Number of runs on dedicated connections of a call that could be guarded there."""
     statements: dict[int, Statement] = field(default_factory=dict)
     generic: set[int] = field(default_factory=set)
     """Masks whose statement may run with a forced generic plan."""
     checked: set[int] = field(default_factory=set)
+    """Masks whose generic plan has been examined, or is being examined."""
     small: bool = False
     """Has returned a result that fitted into one response."""
     large: bool = False
@@ -152,7 +160,9 @@ class Call:
         return statement
 
     def trip(self, mask: int) -> None:
-        """Drop the guarded statements of a mask after PostgreSQL refused one because a definition had changed."""
+        """Drop the guarded statements of a mask after PostgreSQL refused one because a definition had changed, and what
+        was learned about its generic plan.
+        """
         for statements in self.guarded:
             statements.pop(mask, None)
         self.checked.discard(mask)
@@ -165,5 +175,6 @@ class Call:
         return Statement(next(numbers), text.encode(), values, self.renderer, repeatable)
 
     def _forget(self, mask: int) -> None:
+        """Drop the statements of a mask."""
         self.statements.pop(mask)
         self.trip(mask)

@@ -79,17 +79,17 @@ _attempts: ContextVar[list[Attempt] | None] = ContextVar("attempts", default=Non
 class Session(psycopg.AsyncConnection[tuple[object, ...]]):
     """A psycopg connection whose attempts to connect and to cancel can be closed.
 
-    An attempt is a generator that holds the `PGconn`. If it times out, it stays suspended in the traceback of the
-    error, which is a reference cycle: its socket, and a session that PostgreSQL opens for it later, would remain until
-    the garbage collector runs. Code that starts attempts therefore closes them (`closing_attempts`).
+    An attempt is a generator that holds the `PGconn`. If the attempt times out, the generator stays suspended in the
+    traceback of the error, which is a reference cycle: its socket, and a session that PostgreSQL opens for it later,
+    would remain until the garbage collector runs. Code that starts attempts therefore closes them (`closing_attempts`).
     """
 
     @classmethod
     def _connect_gen(cls, conninfo: str = "") -> Any:
-        return _noted(super()._connect_gen(conninfo))
+        return _registered(super()._connect_gen(conninfo))
 
     def _cancel_gen(self) -> Any:
-        return _noted(super()._cancel_gen())
+        return _registered(super()._cancel_gen())
 
 
 class BlockingSession(psycopg.Connection[Any]):
@@ -97,10 +97,11 @@ class BlockingSession(psycopg.Connection[Any]):
 
     @classmethod
     def _connect_gen(cls, conninfo: str = "") -> Any:
-        return _noted(super()._connect_gen(conninfo))
+        return _registered(super()._connect_gen(conninfo))
 
 
-def _noted(attempt: Attempt) -> Attempt:
+def _registered(attempt: Attempt) -> Attempt:
+    """Add the attempt to those that `closing_attempts` closes, and return it."""
     attempts = _attempts.get()
     if attempts is not None:
         attempts.append(attempt)
@@ -124,6 +125,7 @@ class Connector:
     """Opens connections with one set of session options."""
 
     def __init__(self, target: ConnectionTarget, **session: str) -> None:
+        """session: settings of each connection, by name."""
         self._target = target
         self._maintenance_lock = asyncio.Lock()
         self._cancels = asyncio.Semaphore(CANCELS)
@@ -195,8 +197,8 @@ class Connector:
     async def maintenance_connection(
         self, seconds: float = MAINTENANCE_SECONDS
     ) -> AsyncIterator[psycopg.AsyncConnection[tuple[object, ...]]]:
-        """Open a maintenance connection for the block. There is only one at a time, and none lasts longer than
-        `seconds`: its socket is shut down then, because a server that hangs cannot delay that.
+        """Open a maintenance connection for the block. Each `Connector` has only one at a time. After `seconds`, its
+        socket is shut down, which a server that hangs cannot delay.
 
         Raises `psycopg.Error`.
         """
@@ -209,7 +211,7 @@ class Connector:
 
 
 def shut_down(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
-    """Shut down the socket, which ends all use of the connection at once; a cancel request would need an answer of the
+    """Shut down the socket, which ends all use of the connection at once. A cancel request would need an answer of the
     server.
     """
     with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as end:

@@ -72,7 +72,7 @@ class Database:
         self._watchdog = Watchdog(self._connector, self._exclusive, shared, self._background)
         self._failures = Failures(pools.dedicated_connections)
         self._settings = CallSettings(options.timeout, pooler=target.pooler)
-        self._placement = PoolSelection(
+        self._pool_selection = PoolSelection(
             options,
             self._connector,
             shared,
@@ -81,10 +81,10 @@ class Database:
             self._background,
             pooler=target.pooler,
         )
-        self._place = self._placement.place
+        self._place = self._pool_selection.place
         self._alone = self.dedicated_runs(
             self._exclusive,
-            self._placement,
+            self._pool_selection,
             self._settings,
             self._failures,
             self._watchdog,
@@ -124,14 +124,16 @@ class Database:
             self.unreached = " ".join(str(error).split())
 
     def set_notice_handler(self, handler: NoticeHandler, *, whose: bool = False) -> None:
-        """Set the receiver of notices. whose: it also gets the request context, or the protocol, of the request."""
+        """Set the receiver of notices. whose: the receiver also gets the request context, or the protocol, of the
+        request to which a notice belongs.
+        """
         self._alone.identifies_requests = handler if whose else None
         for pool in self._pools:
             pool.on_notice = handler
 
     async def close(self) -> None:
-        """Cancel running executions, as the server would continue them after their connections are closed, and close
-        everything.
+        """Cancel running executions, as the server would continue them after their connections are closed. Then close
+        all connections.
         """
         self._watchdog.stop()
         running = [(connection, connection.head) for connection in self._exclusive.connections]
@@ -149,8 +151,8 @@ class Database:
                 connection.close(STOPPING)
 
     def go_away(self, why: str) -> None:
-        """Refuse waiting executions and close all connections because the server cannot be reached; refuse new ones
-        until `come_back`.
+        """Refuse waiting executions and close all connections because the server cannot be reached. New executions are
+        refused until `come_back`. why: for the log.
         """
         for pool in self._pools:
             pool.go_away()
@@ -159,6 +161,7 @@ class Database:
                 connection.close(why)
 
     def come_back(self) -> None:
+        """Accept executions again after `go_away`."""
         for pool in self._pools:
             pool.away = False
 
@@ -174,7 +177,7 @@ class Database:
         self._watchdog.forget(execution)
 
     def streams(self, execution: Execution) -> bool:
-        """Whether the execution runs here and still has its connection."""
+        """Return whether the execution runs on a dedicated connection of this database and has not been settled."""
         return self._watchdog.watches(execution)
 
     def load(self) -> Iterator[PoolLoad]:
@@ -186,17 +189,17 @@ class Database:
 
     @property
     def pooled(self) -> bool:
-        """Whether a transaction pooler is in between, so that sessions are not ours."""
+        """Whether a transaction pooler is in between, so that a connection does not keep one session of PostgreSQL."""
         return self._pooler
 
     @property
     def watching(self) -> bool:
-        """Whether a request runs on a dedicated connection."""
+        """Whether an execution runs on a dedicated connection."""
         return bool(self._watchdog)
 
     def forget_names(self) -> None:
         """Drop the cached names of user-defined objects, after a change of the schema."""
-        self._placement.forget_names()
+        self._pool_selection.forget_names()
 
     # --- running ---------------------------------------------------------------------------------------------------
 
@@ -226,8 +229,9 @@ class Database:
         return self._alone.begin(call, context)
 
     def begin_by_deadline(self, call: Call, context: RequestContext) -> Running:
-        """`begin` for a call whose requests may have a deadline. The remaining time is sent to the server
-        as the limit.
+        """`begin` for a call whose requests may have a deadline. The remaining time is sent to the server as the limit.
+
+        Raises `DeadlineError` if the deadline has passed, and `Problem` as `begin` does.
         """
         if not context.deadline:
             return (self.begin if call.preamble is None else self.begin_with_preamble)(call, context)
@@ -245,7 +249,8 @@ class Database:
         return self._alone.run(call, context)
 
     def settle(self, call: Call, context: RequestContext) -> Running:
-        """Evaluate the finished execution: it succeeded, streams, or runs again on a dedicated connection.
+        """Evaluate the finished execution. None: it has succeeded, or streams. Otherwise the result has to be awaited:
+        the call runs again on a dedicated connection.
 
         Raises: Problem: it failed.
         """
@@ -257,11 +262,11 @@ class Database:
         if execution.connection is not None:
             return None  # `DedicatedRuns.run` has evaluated it.
         if execution.succeeded:
-            self._placement.learn_shared(call, context.mask, execution)
+            self._pool_selection.learn_shared(call, context.mask, execution)
             return None
         if isinstance(execution.failure, ClientDisconnectedError):
             raise execution.failure
-        self._placement.learn_failed(call, execution)
+        self._pool_selection.learn_failed(call, execution)
         return self._alone.again(call, context, execution)
 
     def shared_session(self) -> SharedSession:
@@ -318,10 +323,11 @@ class Database:
         )
 
     async def run_alone(self, call: Call, context: RequestContext) -> None:
-        """Run `begin` and `settle` on a dedicated connection."""
+        """Run the call on a dedicated connection, as `begin` and `settle` do, and wait for its end."""
         await self._alone.run(call, context)
 
     def _shared_request(self, call: Call, statement: Statement, values: list[bytes | None]) -> Execution:
+        """Return the execution of a request in a pipelined pool."""
         if not call.known:
             # These are the same for every request of the call, so the first one computes them.
             call.seconds = self._settings.timeout(call)

@@ -13,7 +13,7 @@ from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.pools.pool import NoticeHandler
 
 MOST_PIPELINED = 0.2
-"""Share of the connections of own pools that may be pipelined."""
+"""Largest part of the connections of a database with pools of its own that may be pipelined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,11 @@ class Access:
 
 
 def _within(options: DatabaseOptions) -> DatabaseOptions:
-    """Return options whose dedicated and pipelined connections together are as many as the dedicated ones of `options`.
+    """Return options in which the pipelined connections are taken from the dedicated ones, so that both together are as
+    many as the dedicated ones of `options`.
 
-    Pipelining is switched off if it would take more than the share `MOST_PIPELINED` of these connections, as they would
-    be missing for slow requests.
+    If the pipelined connections would be more than the share `MOST_PIPELINED`, there are none, because slow requests
+    would lack the dedicated ones.
     """
     pools = options.pools
     if pools.pipelined_connections > MOST_PIPELINED * pools.dedicated_connections:
@@ -69,17 +70,15 @@ class Databases:
             yield self._access[key].name, database
 
     def set_notice_handler(self, handler: NoticeHandler, *, whose: bool = False) -> None:
-        """Set the receiver of notices for all databases. whose: it also gets the request context, or the protocol, of
-        the request.
-        """
+        """Set the receiver of notices for all databases. whose: as for `Database.set_notice_handler`."""
         self._on_notice = handler
         self._identifies_requests = whose
         for database in self:
             database.set_notice_handler(handler, whose=whose)
 
     def set_stale_handler(self, callback: Callable[[], None] | None) -> None:
-        """Set the callback for stale statements. It applies only to databases whose catalogue is read, as only there
-        another reading can help.
+        """Set the function to call for stale statements. It is set only for databases whose catalogue is read, because
+        only there another reading can help.
         """
         self._on_stale = callback
         self.main.on_stale = callback
@@ -87,8 +86,8 @@ class Databases:
             database.on_stale = callback if self._access[key].source else None
 
     def open(self, keys: Iterable[str]) -> Mapping[str, Database]:
-        """Return the databases of these case-folded names that endpoints may use, without unknown names. They connect
-        in the background.
+        """Return the databases that endpoints may use, by these case-folded names; unknown names are left out. They
+        connect in the background.
         """
         usable = (key for key in keys if key in self._access and self._access[key].routable)
         return {key: self.named(key) for key in usable}

@@ -60,9 +60,10 @@ noticed late.
 
 @dataclass(slots=True)
 class AttemptState:
-    """The failed runs of one request."""
+    """The failed runs of one request so far."""
 
     repeats: int = 0
+    """Silent repetitions."""
     retries: int = 0
     """Retries by the endpoint's strategy so far."""
     trips: int = 0
@@ -80,14 +81,14 @@ GIVEN_TIME = 30.0
 
 
 class Changes:
-    """When the statements of endpoints first and last did not fit the schema, by label."""
+    """The times at which the statements of endpoints first and last did not fit the schema, by label."""
 
     def __init__(self) -> None:
         self._since: dict[str, tuple[float, float]] = {}
 
     def is_new(self, label: str) -> bool:
-        """Whether another reading of the catalogue may still help. A failure that has not occurred for a while counts
-        as new.
+        """Return whether another reading of the catalogue may still help, and record the failure. A failure that has
+        not occurred for a while counts as new.
         """
         now = time.monotonic()
         first, last = self._since.get(label, (now, now))
@@ -105,7 +106,7 @@ MOST_LABELS = 10_000
 class Failures:
     """Evaluates the failed executions of one database.
 
-    connections: how many may have lost a statement before one is reached that still has it.
+    connections: number of connections on each of which a statement may be lost, so that a run is repeated so often.
     """
 
     def __init__(self, connections: int) -> None:
@@ -114,7 +115,9 @@ class Failures:
         self.on_stale: Callable[[], None] | None = None
 
     def pause(self, call: Call, mask: int, execution: Execution, tries: AttemptState) -> float | None:
-        """Return the seconds until `call` may run again, or None if it may not."""
+        """Return the seconds until `call` may run again after this execution, or None if it may not. The run is added
+        to `tries`.
+        """
         if guard_has_failed(execution):
             # Nothing of it has run, and the next run does not use a guarded statement.
             tries.trips += 1
@@ -139,7 +142,9 @@ class Failures:
         return delay
 
     def _repeat(self, call: Call, mask: int, execution: Execution, repeats: int) -> bool:
-        """Whether the call may run again at once without taking effect twice."""
+        """Return whether the call may run again at once without taking effect twice. A statement that no longer fits is
+        replaced.
+        """
         if _is_query_fault(call, mask, execution) or _has_no_tenant(call, execution):
             return False
         if _is_over(execution):
@@ -175,7 +180,7 @@ class Failures:
         return _renew_statement(call, mask, execution)
 
     def renew(self, call: Call, mask: int, execution: Execution) -> None:
-        """Replace a statement that no longer fits the schema, for the next request; the failed run itself is not
+        """Replace a statement that no longer fits the schema, for the next request. The failed run itself is not
         repeated.
         """
         self._repeat(call, mask, execution, 1)
@@ -185,7 +190,7 @@ class Failures:
             self._report(str(execution.label))
 
     def _report(self, label: str) -> bool:
-        """Request another reading of the catalogue, if it may help. Returns whether it was requested."""
+        """Request another reading of the catalogue, if it may help. Return whether it was requested."""
         if self.on_stale is None or not self._changes.is_new(label):
             return False
         self.on_stale()
@@ -317,6 +322,7 @@ def _refused_column(
 
 
 def level_of(status: int) -> int:
+    """Return the log level for a response with this status."""
     if status >= 500:
         return logging.ERROR
     # If a policy maps the error to a success status, nothing is wrong.
@@ -415,7 +421,9 @@ def _out_of_time(execution: Execution) -> bool:
 
 
 def _is_over(execution: Execution) -> bool:
-    """Whether no time is left. Each statement of a file has the whole limit (sql-files-28)."""
+    """Whether the execution has used its whole time limit. False for files: each of their statements has the whole
+    limit (sql-files-28).
+    """
     return 0 < execution.timeout <= execution.elapsed and type(execution.statement) is not Script
 
 

@@ -25,16 +25,20 @@ _OPTIONS = "ConnectionSettings:RetryOptions"
 
 
 class OpeningRetries:
+    """Repeats work on databases at the start, after the configured delays."""
+
     def __init__(self, settings: Settings, *, patient: bool = True) -> None:
+        """patient: False: there is only one attempt."""
         self._delays = settings.numbers(f"{_OPTIONS}:RetrySequenceSeconds")
         if not patient or not settings.flag(f"{_OPTIONS}:Enabled"):
             self._delays = ()
         self._codes = frozenset(settings.texts(f"{_OPTIONS}:ErrorCodes") or ())
 
     async def attempt(self, what: str, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Return the result of `work`, from the first attempt that succeeds.
+        """Return the result of `work`, from the first attempt that succeeds. what: the work for messages, such as "read
+        the database".
 
-        Raises: StartupError: `what` cannot be done, not even after the last delay.
+        Raises: StartupError: `work` failed for good, or also after the last delay.
         """
         for attempt, delay in enumerate((*self._delays, None), 1):
             try:
@@ -59,7 +63,7 @@ class OpeningRetries:
         await self.attempt(f"open the connection {name}", open_and_close)
 
     def _may_pass(self, error: psycopg.Error) -> bool:
-        """Whether the error may be transient: network errors are, errors of the server by their SQLSTATE
+        """Return whether the error may be transient: errors of the network are, those of the server by their SQLSTATE
         (configuration-22).
         """
         if error.sqlstate is None:

@@ -67,7 +67,11 @@ async def generic_plan(connection: psycopg.AsyncConnection[Any], statement: str,
 
 
 def is_eligible(plan: Any, names: UserNames) -> bool:
-    """Whether the whole plan satisfies points 1 and 2 of the rule (driver-4)."""
+    """Return whether the whole plan satisfies points 1 and 2 of driver-4: it reads no relation, and runs nothing that
+    may query.
+
+    plan: as `generic_plan` returns it, or a part of it.
+    """
     if isinstance(plan, list):
         return all(is_eligible(part, names) for part in plan)
     if not isinstance(plan, dict):
@@ -80,6 +84,7 @@ def is_eligible(plan: Any, names: UserNames) -> bool:
 
 
 def _mentions_nothing(text: str, names: UserNames) -> bool:
+    """Return whether an expression of a plan uses none of these functions, domains and operators."""
     if any(_unquote(name) in names.functions for name in _CALLED.findall(text)):
         return False
     if any(_unquote(name) in names.domains for name in _CAST.findall(text)):

@@ -26,7 +26,9 @@ log = logging.getLogger("rowcall.database")
 LOOK_FOR = 10.0
 """Longest duration of one check, in seconds."""
 CLOCKS_DIFFER = 5.0
-"""Seconds. A backend that is younger than our connection by more than this has only the same process id."""
+"""Seconds by which the clocks may differ. A backend that is younger than our connection by more than this is another
+one with the same process id.
+"""
 
 _END = """
 select pg_catalog.pg_terminate_backend(pid) from pg_catalog.pg_stat_activity
@@ -38,6 +40,8 @@ Pool = DedicatedPool | PipelinedPool
 
 @dataclass(frozen=True, slots=True)
 class _Session:
+    """A session that the server may still have."""
+
     pool: Pool
     pid: int
     created: float
@@ -64,6 +68,7 @@ class OrphanedSessions:
             self._start(self._end_all())
 
     async def _end_all(self) -> None:
+        """End the sessions, with growing delays, until none is left."""
         attempt = 0
         try:
             while self._sessions:
@@ -75,6 +80,7 @@ class OrphanedSessions:
             self._looking = False
 
     async def _look(self) -> None:
+        """Terminate the sessions on the server, and stop counting those that it no longer has."""
         try:
             async with self._connector.maintenance_connection(LOOK_FOR) as session:
                 for item in list(self._sessions):

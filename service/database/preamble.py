@@ -59,6 +59,8 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Preamble:
+    """The settings and commands of the requests of one endpoint. An empty one is false."""
+
     settings: tuple[Source, ...] = ()
     commands: tuple[Command, ...] = ()
 
@@ -79,7 +81,7 @@ class Preamble:
         return all(command.lasting is not None for command in self.commands)
 
     def lasting_ahead(self, context: RequestContext) -> Ahead:
-        """Return the commands in their form for the session."""
+        """Return the commands in the form whose effects outlive a transaction (`lasting`)."""
         return tuple(
             (command.lasting, command.values(context)) for command in self.commands if command.lasting is not None
         )
@@ -94,6 +96,7 @@ class Preamble:
         return ahead_of(settings) + self.commands_ahead(context) if self.commands else ahead_of(settings)
 
     def _behind(self, others: Values, context: RequestContext) -> Values:
+        """Return `others`, followed by names and values of all sources."""
         for source in self.settings:
             result = source(context)
             others = [*others, *result] if others else list(result)

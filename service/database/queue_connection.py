@@ -23,7 +23,11 @@ class QueueConnection:
 
     @contextlib.asynccontextmanager
     async def open(self, channel: str, notify: Callable[[str], None]) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-        """Open both connections. notify: called with the payload of each notification. Raises `psycopg.Error`."""
+        """Open a connection for queries and one that listens, and yield the one for queries. Both are closed after the
+        block.
+
+        notify: called with the payload of each notification. Raises `psycopg.Error`.
+        """
         async with await self._connector.open_plain() as queue, await self._connector.open_plain() as listener:
             await queue.set_autocommit(True)
             await listener.set_autocommit(True)

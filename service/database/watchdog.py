@@ -53,7 +53,7 @@ class Watchdog:
         self._exclusive = exclusive
         self._shared = shared
         self._background = background
-        self._left_behind = OrphanedSessions(connector, background.start)
+        self._orphaned_sessions = OrphanedSessions(connector, background.start)
         self._requests: dict[Execution, Disconnected] = {}
         self._listening: dict[Execution, asyncio.Task[None]] = {}
         self._shared_heads: dict[Execution, asyncio.Task[None]] = {}
@@ -79,9 +79,11 @@ class Watchdog:
         self._requests[execution] = disconnected
 
     def watches(self, execution: Execution) -> bool:
+        """Return whether the execution is being watched."""
         return execution in self._requests
 
     def forget(self, execution: Execution) -> None:
+        """Stop watching an execution."""
         self._requests.pop(execution, None)
         task = self._listening.pop(execution, None)
         if task is not None:
@@ -97,6 +99,7 @@ class Watchdog:
             self._background.start(self._exclusive.cancel(connection, execution))
 
     def _look(self) -> None:
+        """Check all pools and executions once, and schedule the next check."""
         self._timer = self._loop.call_later(WATCH_EVERY, self._look)
         self.contention.look()
         for shared in self._shared:
@@ -125,6 +128,9 @@ class Watchdog:
                 self._look_at(execution, disconnected)
 
     def _look_at_shared_heads(self) -> None:
+        """Check the oldest execution of each pipelined connection: it must not delay others for long, nor run without a
+        client.
+        """
         for execution in [execution for execution in self._shared_heads if execution.finished]:
             self._shared_heads.pop(execution).cancel()
         for pool in self._shared:
@@ -177,6 +183,7 @@ class Watchdog:
         self._background.start(pool.cancel(connection, head))
 
     def _look_at(self, execution: Execution, disconnected: Disconnected) -> None:
+        """Check one execution on a dedicated connection: its client, and its time limit."""
         connection = execution.connection
         if connection is None or execution.age < WATCH_EVERY:
             return
@@ -189,12 +196,13 @@ class Watchdog:
             self._background.start(self._exclusive.cancel(connection, execution))
 
     def _look_for_silence(self, pool: DedicatedPool | PipelinedPool, connection: Connection) -> None:
+        """Close a connection whose server no longer answers."""
         head = connection.head
         if head is None or head.timeout <= 0 or connection.state == ConnectionState.PAUSED:
             return
         if head.age > head.timeout + GRACE:
             log.error("connection %d has not answered for %.0f s and is given up", connection.backend_pid, head.age)
-            self._left_behind.give_up(pool, connection, "the server has stopped answering")
+            self._orphaned_sessions.give_up(pool, connection, "the server has stopped answering")
 
     async def _abandon_when_gone(self, execution: Execution, disconnected: Disconnected) -> None:
         await disconnected()
@@ -204,8 +212,8 @@ class Watchdog:
 
 
 def _spent(execution: Execution) -> float:
-    """Return the seconds that count towards the limit: since the start, but for streams since the last part, and for
-    files since the last statement.
+    """Return the seconds that count towards the limit of an execution: since its start; for streams since the last
+    part, and for files since the last statement.
     """
     if execution.streaming or type(execution.statement) is Script:
         return execution.age

@@ -47,13 +47,14 @@ _TYPE_KINDS = {kind.value: kind for kind in TypeKind}
 
 @dataclass(frozen=True, slots=True)
 class ObjectSelection:
-    """Filters of the objects to read; None: no objects of that kind."""
+    """The filters of the objects to read. None: objects of this kind are not read."""
 
     routines: RoutineFilter | None = field(default_factory=RoutineFilter)
     tables: TableFilter | None = None
     unserved_routines: RoutineFilter | None = None
     """Filter for diagnostics if routines are switched off: annotated routines are reported."""
     unserved_tables: TableFilter | None = None
+    """The same for tables and views."""
 
     @property
     def trust(self) -> Trust:
@@ -64,25 +65,27 @@ class ObjectSelection:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveredCatalogue:
-    """A catalogue, with the data that is needed to read some of its routines again.
+    """A catalogue, with the data that `discover_changes` needs to read only changed routines again.
 
-    routines, untrusted, ignored_objects: by oid. untrusted: schema and owner of functions and procedures that are left
-    out because of their owner.
+    routines, ignored_objects: by oid.
     """
 
     catalog: Catalog
     routines: Mapping[int, Routine]
     untrusted: Mapping[int, tuple[str, str]]
+    """Schema and owner, by oid, of functions and procedures that are left out because their owner is not trusted."""
     ignored_objects: Mapping[int, Diagnostic]
     tables_untrusted: Sequence[tuple[str, str]]
+    """The same for tables and views."""
     ignored_tables: Sequence[Diagnostic]
     table_types: frozenset[int]
+    """Oids of the types that tables refer to directly."""
 
 
 async def discover_all(
     connection: AsyncConnection[Any], selection: ObjectSelection, search_path: str | None = None
 ) -> DiscoveredCatalogue:
-    """Return the result of `discover` with the data for `discover_changes`."""
+    """Read the catalogue. The result depends on the privileges of the connected role."""
     tables_untrusted: dict[int, tuple[str, str]] = {}
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
@@ -101,7 +104,7 @@ async def discover_all(
         ignored_tables = await ignored_tables_of(cursor, owners, _with_use(selection.tables, selection.unserved_tables))
     catalog = Catalog(server_version=connection.info.server_version, types=types, tables=tables, installed=installed)
     routines = _Routines(types, owners).of(rows)
-    return _put_together(
+    return _composed(
         DiscoveredCatalogue(
             catalog, routines, untrusted, ignored_objects, [*tables_untrusted.values()], ignored_tables, table_types
         ),
@@ -116,10 +119,10 @@ async def discover_changes(
     known: DiscoveredCatalogue,
     groups: frozenset[int],
 ) -> DiscoveredCatalogue | None:
-    """Return the result of `discover_all` after a change of functions and procedures in these groups only.
+    """Return the result of `discover_all` after a change of functions and procedures in `groups` only.
 
-    known: the previous result (`service.discovery.fingerprint`). None: everything has to be read, because a routine was
-    renamed and the text of others may contain its name.
+    groups: as `Fingerprint.changed_groups` returns them. known: the result of the previous reading. None is returned if
+    everything has to be read, because a routine was renamed and the text of others may contain its name.
     """
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
@@ -147,7 +150,7 @@ async def discover_changes(
     ordered = [routine for routine in known.catalog.routines if routine.oid % GROUPS not in groups]
     for routine in read.values():
         bisect.insort(ordered, routine, key=_order)
-    return _put_together(
+    return _composed(
         replace(
             known,
             catalog=replace(known.catalog, types=types),
@@ -164,6 +167,7 @@ Part = TypeVar("Part", tuple[Column, ...], Parameter)
 
 
 def _others(values: Mapping[int, _Value], groups: frozenset[int]) -> dict[int, _Value]:
+    """Return the values of objects that are in none of the groups."""
     return {oid: value for oid, value in values.items() if oid % GROUPS not in groups}
 
 
@@ -173,6 +177,7 @@ def _is_renamed(row: TupleRow, known: Mapping[int, Routine]) -> bool:
 
 
 def _same(before: Routine | None, now: Routine) -> Routine:
+    """Return `before` if it equals `now`, so that an unchanged routine stays the same object."""
     return before if before is not None and before == now else now
 
 
@@ -181,7 +186,7 @@ def _order(routine: Routine) -> tuple[str, str, int]:
     return routine.schema, routine.name, routine.oid
 
 
-def _put_together(discovered: DiscoveredCatalogue, routines: Iterable[Routine]) -> DiscoveredCatalogue:
+def _composed(discovered: DiscoveredCatalogue, routines: Iterable[Routine]) -> DiscoveredCatalogue:
     """Return the result with its catalogue composed of the parts. routines: all of them in order."""
     untrusted = (*discovered.untrusted.values(), *discovered.tables_untrusted)
     ignored_objects = sorted(
@@ -209,7 +214,7 @@ _Filter = TypeVar("_Filter", RoutineFilter, TableFilter)
 
 
 def _with_use(served: _Filter | None, unserved: _Filter | None) -> tuple[_Filter, bool] | None:
-    """Return the filter, and whether the objects that pass it are served."""
+    """Return the filter of the objects to look at, and whether they are served; None if there is neither filter."""
     if served is not None:
         return served, True
     return None if unserved is None else (unserved, False)
@@ -243,8 +248,9 @@ def _trusted(
     owners: Owners,
     untrusted: dict[int, tuple[str, str]],
 ) -> list[TupleRow]:
-    """Return the rows whose owner is trusted. Objects of other owners that would be published are added to
-    `untrusted`."""
+    """Return the rows of objects whose owner is trusted. Other objects that would be published are added to
+    `untrusted`: their schema and owner by oid.
+    """
     trust = Trust() if names is None else Trust.of(names)
     trusted: list[TupleRow] = []
     for row in rows:
@@ -260,7 +266,7 @@ _PUBLISHED = re.compile(r"^[ \t]*@?http(?:[ \t]|$)", re.IGNORECASE | re.MULTILIN
 
 
 async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> int:
-    """Set the search path for the transaction. Return the version of the schema `rowcall`."""
+    """Set the search path for the transaction, and return the version of the schema `rowcall` (0: not installed)."""
     path = "pg_catalog.set_config('search_path', pg_catalog.quote_ident(%s), true)"
     await cursor.execute(f"select {path}, {INSTALLED}".encode(), [schema])
     row = await cursor.fetchone()
@@ -270,7 +276,9 @@ async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> int:
 async def _read_routines(
     cursor: AsyncCursor[TupleRow], routines: RoutineFilter | None, oids: Sequence[int] | None = None
 ) -> list[TupleRow]:
-    """oids: read only these routines."""
+    """Return the rows of the routines that match the filter; None: no rows. oids: read only these
+    routines; None: all.
+    """
     if routines is None:
         return []
     if oids is None:
@@ -290,6 +298,7 @@ def _roots(rows: Sequence[TupleRow]) -> set[int]:
 async def _load_types(
     cursor: AsyncCursor[TupleRow], roots: Sequence[int], owners: Owners, trust: Trust
 ) -> dict[int, TypeInfo]:
+    """Read these types and all types that they refer to, by oid."""
     await cursor.execute(TYPES, {"roots": list(roots)})
     rows = await cursor.fetchall()
     composites = [row[0] for row in rows if row[4] == TypeKind.COMPOSITE.value]
@@ -322,6 +331,8 @@ def _type(row: TupleRow, attributes: tuple[Attribute, ...], owners: Owners, trus
 
 @dataclass(frozen=True, slots=True)
 class _Argument:
+    """One argument of a routine, as the catalogue has it. name: None if it has none."""
+
     name: str | None
     type_oid: int
     mode: str
@@ -336,6 +347,8 @@ def _argument_types(row: TupleRow) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
+    """The parts that routines with equal arguments and results share."""
+
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
     returns_composite: bool

@@ -21,7 +21,10 @@ _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file with its text. error: why the text cannot be used; `text` then contains what could be decoded."""
+    """A file with its text. error: why the text cannot be used; `text` then contains what could be decoded.
+
+    line: where the error is; None: nowhere in particular.
+    """
 
     path: str
     """With forward slashes, in the spelling of the folder."""
@@ -48,7 +51,9 @@ def _walk(pattern: str) -> Iterator[str]:
 
 
 def read_text(path: str, folder: str) -> FileText | None:
-    """Return the text of a file, or None if the file does not exist or is not a plain file."""
+    """Return the text of a file, with the reason if it cannot be read; None if it does not exist or is not a plain
+    file.
+    """
     try:
         if _leads_out(path, folder):
             return FileText(path, "", f"a link that leads out of the folder {folder} is not followed")

@@ -1,5 +1,4 @@
-"""The fingerprint of the catalogue: changes if discovery could have another result. Computed by the server in
-milliseconds.
+"""The fingerprint of the catalogue, which the server computes in milliseconds. If it is unchanged, so is the catalogue.
 
 It consists of sums of hashes, so the order of rows does not matter. Temporary objects, statistics and data are not part
 of it. Functions and procedures are divided into many groups with a sum each, so that only the routines of changed
@@ -78,20 +77,24 @@ _ROLES = f"select {_HASH.format(row='r')} from ({ROLES}) as r"
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
+    """The state of a catalogue as sums, to be compared with that of another moment."""
+
     routines: Mapping[int, str]
     """Sums of functions and procedures with their comments, by group: oid modulo `GROUPS`."""
     others: str
     """Sums of everything else."""
 
     def changed_groups(self, before: Fingerprint) -> frozenset[int] | None:
-        """Return the groups of routines that have changed; None: something else has changed too."""
+        """Return the groups of routines that have changed since `before`; None: something other than routines has
+        changed.
+        """
         if self.others != before.others:
             return None
         return frozenset(group for group, _ in self.routines.items() ^ before.routines.items())
 
 
 async def catalogue_fingerprint(connection: AsyncConnection[Any]) -> Fingerprint:
-    """Compute the fingerprint. Two fingerprints are equal if discovery would have the same result."""
+    """Compute the fingerprint. If two fingerprints are equal, discovery has the same result."""
     texts = [str(connection.info.server_version)]
     for query in (_OTHERS, _ROLES):
         row = await (await connection.execute(query.encode())).fetchone()

@@ -80,8 +80,8 @@ async def ignored_routines(
 ) -> dict[int, Diagnostic]:
     """Return diagnostics of ignored routines by oid.
 
-    routines: the filter, and whether routines are served at all. oids: only these. Objects of untrusted owners are
-    reported elsewhere.
+    routines: the filter, and whether routines are served at all; None: nothing is reported. oids: only these. Objects
+    of untrusted owners are reported elsewhere.
     """
     if routines is None:
         return {}
@@ -99,7 +99,9 @@ async def ignored_routines(
 async def ignored_tables_of(
     cursor: AsyncCursor[TupleRow], owners: Owners, tables: tuple[TableFilter, bool] | None
 ) -> tuple[Diagnostic, ...]:
-    """Return diagnostics of ignored tables and views."""
+    """Return diagnostics of ignored tables and views. tables: the filter, and whether tables are served at all; None:
+    nothing is reported.
+    """
     if tables is None:
         return ()
     names, served = tables
@@ -117,6 +119,11 @@ async def _rows(cursor: AsyncCursor[TupleRow], query: str, names: NameFilter, mo
 
 
 def _why_no_routine(row: TupleRow, names: RoutineFilter, *, served: bool) -> str | None:
+    """Return the message why a routine is left out, with the remedy; None if it is left out for no reason of this
+    module.
+
+    served: whether routines are served at all.
+    """
     _, _, _, kind, signature, schema, return_schema, role, prokind, trigger, language, *allowed, _ = row
     if prokind not in _SERVED:
         return f"left out, as it is {_OTHER_KINDS.get(prokind, 'no function')}: functions and procedures are served"

@@ -26,7 +26,9 @@ async def installed_version(connection: AsyncConnection[Any]) -> int:
 
 
 async def wait_for_installation(connection: AsyncConnection[Any], needed: int, feature: str) -> None:
-    """Return when the database has this version of the schema. feature: the key of the configuration that needs it."""
+    """Return when the database has this or a later version of the schema. Until then, it is checked regularly, and the
+    lack is logged once. feature: key of the configuration that needs it.
+    """
     is_reported = False
     while await installed_version(connection) < needed:
         if not is_reported:

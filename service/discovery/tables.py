@@ -28,7 +28,7 @@ class TableRows:
     columns: Sequence[TupleRow] = ()
 
     def of(self, tables: Sequence[TupleRow]) -> TableRows:
-        """Return the catalogue rows that describe these tables and their columns. tables: a part of `self.tables`."""
+        """Return the rows of these tables and of their columns. tables: some of the rows in `self.tables`."""
         oids = {row[0] for row in tables}
         return TableRows(tables, [row for row in self.columns if row[0] in oids])
 

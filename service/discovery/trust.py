@@ -56,13 +56,14 @@ NO_TRUST = Trust()
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """The roles of the server. names: by oid."""
+    """The roles of the server. names: of roles, by oid."""
 
     names: Mapping[int, str] = field(default_factory=dict)
     powerful: frozenset[int] = frozenset()
     """Roles to which an endpoint gives no further power."""
 
     def trusts(self, trust: Trust, schema: str, owner: int) -> bool:
+        """Return whether an object in this schema, of the owner with this oid, may be published."""
         if schema in trust.schemas or owner in self.powerful or ALL_OWNERS in trust.owners:
             return True
         return self.name(owner) in trust.owners
@@ -78,8 +79,9 @@ async def read_owners(cursor: AsyncCursor[TupleRow]) -> Owners:
 
 
 def left_out(objects: Iterable[tuple[str, str]]) -> tuple[Diagnostic, ...]:
-    """Return a diagnostic for each schema and owner. objects: schema and owner of each object that is left out for its
-    owner."""
+    """Return a diagnostic for each pair of schema and owner. objects: schema and owner of each object that is left out
+    because its owner is not trusted.
+    """
     return tuple(
         Diagnostic(
             f"schema {schema}",

@@ -29,7 +29,9 @@ CHUNK = 262_144
 
 @dataclass(slots=True)
 class File(ABC):
-    """A file of `size` bytes. tag: entity tag in quotes, empty if unknown. modified: seconds since 1970."""
+    """A file of `size` bytes, found for one request. tag: entity tag in quotes, empty if unknown. modified: seconds
+    since 1970.
+    """
 
     size: int
     tag: str = ""
@@ -43,6 +45,8 @@ class File(ABC):
 
 @dataclass(slots=True)
 class BytesInMemory(File):
+    """Content that the row contains."""
+
     data: bytes = b""
 
     async def send(self, context: RequestContext, status: int, headers: Headers, first: int, end: int) -> None:
@@ -52,6 +56,8 @@ class BytesInMemory(File):
 
 @dataclass(slots=True)
 class FileOfFolder(File):
+    """A file in one of the configured folders."""
+
     path: str = ""
     folder: int = 0
     """Index of the folder."""
@@ -66,9 +72,10 @@ class FileOfFolder(File):
 
 
 def find_file(value: str, folders: Sequence[str]) -> FileOfFolder | None:
-    """Return the regular file with this path, relative to a folder or absolute, if it is in one of the folders.
+    """Return the regular file with this path, relative to a folder or absolute; None if none of the folders contains
+    it.
 
-    Symbolic links count as their targets. folders: with symbolic links resolved.
+    Symbolic links count as their targets. Unfinished uploads are not found. folders: with symbolic links resolved.
     """
     if not value or "\0" in value or value.endswith("/"):
         return None
@@ -103,8 +110,9 @@ class LargeObject(File):
 
 @dataclass(frozen=True, slots=True)
 class LargeObjectReader:
-    """Finds and reads large objects for one endpoint. call: of the routine, with the preamble of the request. open,
-    seek, read: calls of the functions of PostgreSQL."""
+    """Finds and reads large objects for one endpoint. call: call of the routine, with the preamble of the request.
+    open, seek, read: calls of the functions of PostgreSQL. time_limit: seconds that a client may take for a chunk.
+    """
 
     database: Database
     call: Call
@@ -132,7 +140,7 @@ class LargeObjectReader:
         async with self.database.transaction(self.call, context) as transaction:
             execution = await transaction.begin_with(self.open, [file.oid.encode()])
             number, size = (execution.body or b"").split(b"\0")
-            # It may have been written meanwhile: the length of the response is that which was stated.
+            # The object may have been written meanwhile; the response has the length that its headers state.
             left = end - first if int(size) >= end else 0
             await transaction.run(self.seek, [number, str(first).encode()])
             pending = transaction.send(self.read, [number, str(min(CHUNK, left)).encode()])
@@ -156,7 +164,7 @@ class LargeObjectReader:
 
 @dataclass(slots=True)
 class StoredObject(File):
-    """An object of an object store."""
+    """An object of an object store. time_limit: seconds that a client may take for a chunk."""
 
     key: str = ""
     bucket: Bucket | None = None

@@ -29,7 +29,11 @@ INVALID = "the link is not valid, or has expired"
 
 
 def open_link(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step behind authentication that takes the caller out of a link; None: the endpoint has no links."""
+    """Return the step that opens a link and sets the caller that it names, behind authentication; None: the endpoint
+    has no links.
+
+    The step raises `Problem` 403 for a link that is not valid or has expired. Requests without a link are unchanged.
+    """
     if _lifetime(endpoint) is None:
         return None
     protector = Protector(services.auth.keys, "download links")
@@ -56,7 +60,9 @@ def open_link(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def issue_link(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step behind authorization that responds with a link; None: the endpoint has no links."""
+    """Return the step that responds with a new link if the request asks for one (`?link`), behind authorization; None:
+    the endpoint has no links.
+    """
     seconds = _lifetime(endpoint)
     if seconds is None:
         return None
@@ -85,5 +91,6 @@ def issue_link(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _lifetime(endpoint: Endpoint) -> float | None:
+    """Return the seconds for which links are valid; None: the endpoint has no links."""
     download = endpoint.options.download
     return None if download is None else download.link_seconds

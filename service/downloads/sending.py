@@ -61,6 +61,8 @@ def send_file(endpoint: Endpoint, services: Services, call: Call) -> Step:
 
 
 class _Download:
+    """Sends the files of one endpoint."""
+
     def __init__(self, endpoint: Endpoint, services: Services, call: Call) -> None:
         download = endpoint.options.download
         assert download is not None  # noqa: S101 (of downloads only)
@@ -96,6 +98,7 @@ class _Download:
         await self._send(context, row, file)
 
     def _unusable(self, why: str) -> Problem:
+        """Log why the file cannot be sent, and return the 500 for it."""
         log.error("%s: the file cannot be sent: %s", self._endpoint.name, why)
         problem = Problem(500, "the file cannot be sent; the log of the service says why")
         problem.logged = True
@@ -126,6 +129,9 @@ class _Download:
         return BytesInMemory(len(data), tag, data=data)
 
     async def _object(self, row: DownloadRow) -> File | None:
+        """Return the object of the object store, or None if it does not exist. Raises `Problem` if the store cannot be
+        read.
+        """
         from rowcall.service.http_client.bucket import StoreError
 
         bucket = self._bucket(row)
@@ -181,6 +187,7 @@ class _Download:
         if date:
             headers.append(("last-modified", date))
         if context.scope.method in ("GET", "HEAD") and (file.tag or date):
+            # Without a time of modification, only the entity tag decides.
             since = None if file.modified is None else request.get("if-modified-since")
             tag = file.tag.removeprefix("W/")
             if is_unchanged(tag, file.modified or time.time(), request.get("if-none-match"), since):
@@ -198,6 +205,7 @@ class _Download:
         try:
             part = None
             if context.scope.method == "GET":
+                # A weak tag does not mean equal bytes, so it cannot identify the file of a range (RFC 9110, 13.1.5).
                 strong = "" if file.tag.startswith("W/") else file.tag
                 part = byte_range(request.get("range"), request.get("if-range"), strong, date, file.size)
         except UnsatisfiableError:

@@ -219,7 +219,8 @@ def _socket_folder(path: Path) -> Path:
 
 def _account() -> Account | None:
     """Return the account for PostgreSQL: None for the present user; for root, `pgserver` or `postgres`, or a new
-    `pgserver`."""
+    `pgserver`. Raises `StartupError`.
+    """
     if os.geteuid() != 0:
         return None
     for name in ("pgserver", "postgres"):

@@ -22,7 +22,9 @@ SIZE = 1 + 10
 
 
 def prefix(binding: str) -> str:
-    """Return the begin of texts with this binding: the mark and 60 bits of a digest of the name, in any case."""
+    """Return the first characters of texts with this binding: the mark and 60 bits of a digest of the name, ignoring
+    case.
+    """
     digest = hashlib.sha256(binding.casefold().encode()).digest()
     return MARK + base64.urlsafe_b64encode(digest)[: SIZE - 1].decode()
 

@@ -46,7 +46,7 @@ Opener = Callable[[bytes], bytes]
 def with_decrypted_columns(
     writer: BodyWriter | None, endpoint: Endpoint, shape: ResultShape, services: Services
 ) -> BodyWriter | None:
-    """Return a writer that decrypts columns, or the writer itself if the comment decrypts none."""
+    """Return a writer that decrypts columns, or `writer` itself if the comment decrypts none."""
     encryption = endpoint.options.encryption
     if writer is None or encryption is None or not services.options.encrypts:
         return writer
@@ -59,13 +59,13 @@ def with_decrypted_columns(
 
 
 class DecryptedColumns:
-    """Decrypts single texts."""
+    """Decrypts single texts with the keys of the service."""
 
     def __init__(self, keys: Keys) -> None:
         self._keys = keys
         self._protector = Protector(keys, PURPOSE)
         self._bound_protector = Protector(keys, BOUND_PURPOSE)
-        self._asked = 0.0
+        self._requested_at = 0.0
 
     def bound_to(self, binding: str) -> Open:
         """Return a function that decrypts texts with this binding or without any; if the binding is empty, all
@@ -73,7 +73,9 @@ class DecryptedColumns:
         return partial(self.text, start=prefix(binding) if binding else MARK)
 
     def text(self, sealed: str, start: str = MARK) -> str:
-        """Return the decrypted text, or the text itself. start: required begin of bound texts."""
+        """Return the decrypted text, or `sealed` itself if it cannot be decrypted. start: how bound texts have to
+        begin; those with another binding are not decrypted.
+        """
         if len(sealed) < _SHORTEST or not sealed.startswith(("A", start)):
             return sealed
         try:
@@ -87,11 +89,12 @@ class DecryptedColumns:
         return sealed
 
     def _ask_for_keys(self) -> None:
-        """Request a reading of the key ring: another host may have created the key a moment ago, and the next request
-        has it."""
+        """Request another reading of the key ring, at most each `_ASK_AGAIN` seconds: another host may have created the
+        key a moment ago. Later requests use the result.
+        """
         now = time.monotonic()
-        if self._keys.on_unknown is not None and now - self._asked >= _ASK_AGAIN:
-            self._asked = now
+        if self._keys.on_unknown is not None and now - self._requested_at >= _ASK_AGAIN:
+            self._requested_at = now
             self._keys.on_unknown()
 
 
@@ -132,7 +135,9 @@ def _openers(endpoint: Endpoint, shape: ResultShape, choice: _Choice, codecs: Co
 
 
 def _spread(columns: tuple[ResultColumn, ...], choice: _Choice, codecs: Codecs) -> Opener | None:
-    """Return the function for a composite column whose attributes are rendered as columns."""
+    """Return the function for a composite column whose attributes are rendered as columns; None: none of them is
+    decrypted.
+    """
     parts = [
         _of_type(column.column.type_oid, codecs, choice.of(column)) if choice.includes(column) else None
         for column in columns
@@ -188,6 +193,8 @@ def _composite(parts: list[Open | None]) -> Open:
 
 
 def _in_bytes(opener: Open) -> Opener:
+    """Return the function for bytes instead of texts."""
+
     def open_value(value: bytes) -> bytes:
         text = value.decode()
         opened = opener(text)

@@ -28,7 +28,8 @@ TEXTS = frozenset({"text", "character varying", "bpchar", "character", "varchar"
 def encrypt_parameters(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that encrypts arguments, or None if the endpoint encrypts none.
 
-    The step raises `Problem` 400 for a value that rows would be compared with, 503 if there is no key.
+    The step raises `Problem`: 400 for a parameter by which a table endpoint filters rows, because an encrypted text
+    never equals another; 503 if there is no key.
     """
     sealed = sealed_parameters(endpoint) if services.options.encrypts else {}
     if not sealed:

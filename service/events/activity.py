@@ -16,7 +16,8 @@ _MOST_STREAMS = 300
 @dataclass(frozen=True, slots=True)
 class HubActivity:
     """Numbers of events since the start. published: by requests of this host. received: from other hosts. notified: by
-    PostgreSQL, by channel. stored: in the replay buffer, which has room for `most`.
+    PostgreSQL, by channel. stored: in the replay buffer at the moment. most: largest number that the replay buffer
+    holds.
     """
 
     published: int
@@ -29,8 +30,8 @@ class HubActivity:
 @dataclass(frozen=True, slots=True)
 class StreamEntry:
     """An open event stream. number: among those of its worker. user: name of the user, None for an anonymous caller.
-    address: of the client. began: in seconds since 1970. waiting, dropped: events that its reader has not taken yet,
-    and has missed.
+    address: of the client. began: in seconds since 1970. waiting: events that the reader has not taken yet. dropped:
+    events that the reader has missed.
     """
 
     number: int

@@ -11,7 +11,9 @@ from rowcall.core.events.event import Event
 
 
 class Batch(NamedTuple):
-    """Events of one publishing host, numbered without gaps from `first`."""
+    """Events of one publishing host, numbered without gaps from `first`. origin: identifies the run of the publishing
+    service.
+    """
 
     origin: str
     first: int

@@ -134,6 +134,7 @@ class Broadcaster:
                 self._drop(group)
 
     def _drop(self, group: _Group) -> None:
+        """Remove a group without streams, with its waiting events."""
         viewer = group.viewer
         del self._groups[group]
         self._waiting.pop(group, None)
@@ -145,6 +146,9 @@ class Broadcaster:
             del self._by_execution[viewer.channel, viewer.execution]
 
     def _beginning(self, viewer: Viewer, position: Position | None, *, last_value: bool) -> Iterable[bytes]:
+        """Yield the texts with which a stream begins: retry interval, missed events or the last value, and the present
+        position.
+        """
         if self._options.retry is not None:
             yield retry_text(round(self._options.retry * 1000))
         history = self._history
@@ -165,6 +169,7 @@ class Broadcaster:
             yield id_text(position_text(history.position))
 
     def remove(self, stream: Stream) -> None:
+        """Remove a stream that has ended, or will not begin."""
         timer = self._ending.pop(stream, None)
         if timer is not None:
             timer.cancel()
@@ -197,12 +202,15 @@ class Broadcaster:
         return bool(found)
 
     def end_streams(self, which: Callable[[Stream], bool]) -> None:
+        """End the streams for which `which` returns True, so that their clients reconnect."""
         for stream in self._streams():
             if which(stream):
                 self._send_back(stream)
 
     def _send_back(self, stream: Stream) -> None:
-        """End a stream so that its client reconnects, but not at the same time as all others."""
+        """End a stream so that its client reconnects, after a random delay, because all clients at once would be a
+        burst.
+        """
         delay = (self._options.retry or BACK_WITHIN) * random.uniform(0.2, 1.2)  # noqa: S311 (not a secret)
         stream.end(retry_text(round(delay * 1000)))
 
@@ -224,6 +232,7 @@ class Broadcaster:
             self._sending = self._loop.call_at(self._not_before, self._send)
 
     def _place(self, event: Event, event_id: str) -> None:
+        """Add an event to the waiting events of the groups that may see it."""
         text = event_text(event.message, event_id)
         waiting = self._waiting
         for group in self._addressed(event):
@@ -232,7 +241,7 @@ class Broadcaster:
                 waiting[group] = None
 
     def _addressed(self, event: Event) -> Iterable[_Group]:
-        """Return the groups that neither the execution nor the channel of the event excludes."""
+        """Return the groups whose channel and execution the event is for."""
         groups = self._by_execution
         if event.execution:
             return (*groups.get((event.channel, ""), ()), *groups.get((event.channel, event.execution), ()))
@@ -276,6 +285,7 @@ class Broadcaster:
             self._pushing = self._loop.call_later(PUSH_EVERY, self._push)
 
     def _push(self) -> None:
+        """Send to slow readers what they have room for, and repeat this as long as there are slow readers."""
         self._pushing = None
         for stream in list(self._slow):
             if not stream.push():
@@ -287,6 +297,7 @@ class Broadcaster:
         self._ticking = self._loop.call_later((self._options.heartbeat or TICKS) / TICKS, self._tick)
 
     def _tick(self) -> None:
+        """Send heartbeats to a part of the streams, merge groups, and schedule the next tick."""
         self._ticking = None
         self._ticks += 1
         if not self._count:

@@ -51,7 +51,9 @@ class ChannelListener:
         return self._watched
 
     async def watch(self, channels: frozenset[str]) -> None:
-        """Listen on these channels. Returns when it does; after a failure it is retried forever in the background."""
+        """Listen on these channels instead of the previous ones. Return when this is so, when it has failed, or after
+        `SETTLE_SECONDS`. A failure is logged, and repeated in the background without end.
+        """
         if channels == self._watched:
             return
         self._watched = channels
@@ -87,7 +89,9 @@ class ChannelListener:
                 await asyncio.sleep(pause(min(attempt, 6)))
 
     async def _listen(self, connection: psycopg.AsyncConnection, *, again: bool) -> None:
-        """Listen until no channel is watched any more."""
+        """Listen on the watched channels until there are none. again: after a failure, which the
+        log reports as over.
+        """
         self.active = frozenset()
         while watched := self._watched:
             self._changed.clear()
@@ -103,6 +107,7 @@ class ChannelListener:
             await self._hear_until_changed(connection)
 
     async def _hear_until_changed(self, connection: psycopg.AsyncConnection) -> None:
+        """Pass notifications on until the watched channels change."""
         hearing = asyncio.ensure_future(self._hear_all(connection))
         changed = asyncio.ensure_future(self._changed.wait())
         try:

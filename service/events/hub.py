@@ -68,7 +68,9 @@ class EventHub:
         return HubActivity(self._next - 1, self._received, dict(self._notified), len(history), history.most)
 
     def want(self, worker: object, send: Send) -> bytes:
-        """Pass events to `send` from now on. Return the replay buffer, or nothing if the worker has it already."""
+        """Pass events to `send`, a function of this worker, from now on. Return the replay buffer, or nothing if the
+        worker has it already.
+        """
         if worker in self._workers:
             return b""
         self._workers[worker] = send
@@ -88,6 +90,7 @@ class EventHub:
             self._transport.send(batch)
 
     def _hand_out(self, batch: Batch) -> None:
+        """Store a batch in the replay buffer, and send it to all workers with streams."""
         self._history.add(batch)
         if not self._workers:
             return
@@ -121,13 +124,16 @@ class EventHub:
             self._history.add(fresh)
 
     def _receive(self, batch: Batch) -> None:
+        """Pass new events of other hosts on."""
         fresh = self._fresh(batch)
         if fresh is not None:
             self._received += len(fresh.events)
             self._hand_out(fresh)
 
     def _fresh(self, batch: Batch) -> Batch | None:
-        """Remove events that are known already. Every host gets its own events back, and some of other hosts twice."""
+        """Return the batch without events that are known already, or None if all are. Every host gets its own events
+        back, and some of other hosts twice.
+        """
         if batch.origin == self._origin:
             return None
         latest = self._history.position.get(batch.origin, 0)

@@ -24,7 +24,7 @@ _BY_THE_DRIVER = "25P01"
 
 
 def hear_notices(endpoint: Endpoint, options: EventOptions, publish: Publish) -> Hear | None:
-    """Return the constructor of notice listeners, or None for endpoints that publish nothing."""
+    """Return the function that makes the notice listener of a request, or None for endpoints that publish nothing."""
     events = endpoint.options.events
     if events is None or not events.publish:
         return None
@@ -34,7 +34,7 @@ def hear_notices(endpoint: Endpoint, options: EventOptions, publish: Publish) ->
 
 
 class _Publisher:
-    """The part that all requests of an endpoint share."""
+    """Makes the events of one endpoint, for all of its requests."""
 
     def __init__(self, endpoint: Endpoint, events: Events, options: EventOptions, publish: Publish) -> None:
         access = endpoint.access
@@ -53,6 +53,9 @@ class _Publisher:
         return "" if self._tenant is None else tenant_of(self._tenant, context)
 
     def event(self, message: str, hint: str | None, execution: str) -> Event:
+        """Return the event for a notice. A HINT with a mistake is logged, and the scope of the endpoint applies
+        instead.
+        """
         try:
             return self._publication.event(message, hint, execution)
         except HintError as error:

@@ -39,7 +39,7 @@ class Connections:
         """Construct it in the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._descriptors: dict[str, int] = {}
-        self._looked = 0.0
+        self._scanned_at = 0.0
         self._looking = False
         self._unread: weakref.WeakValueDictionary[str, Unread] = weakref.WeakValueDictionary()
 
@@ -55,12 +55,13 @@ class Connections:
         if sys.platform != "linux" or not client:
             return None
         result = self._ask(client)
-        if result is None and not self._looking and time.monotonic() > self._looked + _LOOK_AGAIN:
+        if result is None and not self._looking and time.monotonic() > self._scanned_at + _LOOK_AGAIN:
             self._look()
             result = self._ask(client)
         return result
 
     def _ask(self, client: str) -> int | None:
+        """Return the bytes that the client has acknowledged on its connection; None if the connection is not found."""
         descriptor = self._descriptors.get(client)
         if descriptor is None:
             return None
@@ -78,17 +79,17 @@ class Connections:
         return None
 
     def cut(self, client: str) -> None:
-        """Reset the connection at once: as the reader does not take the data, an end behind it would not arrive."""
+        """Reset the connection at once. An orderly end would wait behind the data that the reader does not take."""
         if sys.platform != "linux" or not client:
             return
         if self._ask(client) is None:
-            self._note(os.listdir(_DESCRIPTORS))
+            self._connections_among(os.listdir(_DESCRIPTORS))
         with contextlib.suppress(OSError, KeyError), socket.socket(fileno=os.dup(self._descriptors[client])) as end:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
             end.shutdown(socket.SHUT_RDWR)
 
     def _look(self) -> None:
-        """Scan all sockets, as the addresses of others will soon be needed too."""
+        """Scan all sockets: the addresses of other clients will soon be needed too."""
         self._looking = True
         self._look_on(os.listdir(_DESCRIPTORS), {})
 
@@ -96,16 +97,18 @@ class Connections:
         """Scan a slice of the descriptors, then the next one: with thousands of streams, all of them take tens of
         milliseconds, and other requests run in between.
         """
-        unread.update(self._note(names[:_SLICE]))
+        unread.update(self._connections_among(names[:_SLICE]))
         if len(names) > _SLICE:
             self._loop.call_soon(self._look_on, names[_SLICE:], unread)
             return
         self._descriptors = unread
-        self._looked = time.monotonic()
+        self._scanned_at = time.monotonic()
         self._looking = False
 
-    def _note(self, names: list[str]) -> dict[str, int]:
-        """Return the descriptors of connections, by the address of the client."""
+    def _connections_among(self, names: list[str]) -> dict[str, int]:
+        """Find the TCP connections among these descriptors and remember them. Return the descriptors by address of the
+        client.
+        """
         result: dict[str, int] = {}
         for name in names:
             with contextlib.suppress(OSError, ValueError):
@@ -138,7 +141,9 @@ class Unread:
         self.size = 0
 
     def look(self, sent: int, acknowledged: int) -> None:
-        """Update the size. sent: bytes that one of the streams has sent since its last call."""
+        """Update the size. sent: bytes that one of the streams has sent since its last call. acknowledged: all bytes
+        that the client has acknowledged on the connection.
+        """
         received = 0 if self._acknowledged is None else acknowledged - self._acknowledged
         self._acknowledged = acknowledged
         self.size = max(0, self.size + sent - received)
@@ -192,6 +197,7 @@ class Progress:
             self._unread.look(framed, acknowledged)
 
     def end(self) -> None:
+        """End the count for a stream that has ended."""
         if self._unread is not None:
             self._unread.forget(self._sent)
             self._unread = None

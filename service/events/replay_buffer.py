@@ -19,6 +19,8 @@ from rowcall.service.events.batches import Batch
 
 
 class ReplayEntry(NamedTuple):
+    """A stored event. number: its place among the events of `origin`."""
+
     origin: str
     number: int
     event: Event
@@ -32,7 +34,7 @@ class ReplayBuffer:
     def __init__(self, most: int, size: int) -> None:
         self.most = most
         self._size = size
-        self._held = 0
+        self._stored_size = 0
         self._events: deque[ReplayEntry] = deque()
         self._removed: dict[str, int] = {}
         """Number of the last event of each origin that was removed."""
@@ -52,10 +54,10 @@ class ReplayBuffer:
     def _keep(self, entry: ReplayEntry) -> None:
         advance(self.position, entry.origin, entry.number)
         self._events.append(entry)
-        self._held += len(entry.event.message)
-        while len(self._events) > self.most or (self._held > self._size and len(self._events) > 1):
+        self._stored_size += len(entry.event.message)
+        while len(self._events) > self.most or (self._stored_size > self._size and len(self._events) > 1):
             removed = self._events.popleft()
-            self._held -= len(removed.event.message)
+            self._stored_size -= len(removed.event.message)
             advance(self._removed, removed.origin, removed.number)
 
     def after(self, position: Position) -> list[ReplayEntry]:
@@ -73,12 +75,14 @@ class ReplayBuffer:
     # --- a copy for a worker ---------------------------------------------------------------------------------------
 
     def pack(self) -> bytes:
+        """Return the content as bytes for `restore` in a worker."""
         events = [(stored.origin, stored.number, tuple(stored.event)) for stored in self._events]
         return orjson.dumps((self.position, self._removed, events))
 
     def restore(self, packed: bytes) -> None:
+        """Replace the content by that of the supervisor. packed: from `pack`."""
         position, removed, events = orjson.loads(packed)
         self._events = deque(ReplayEntry(origin, number, Event(*row)) for origin, number, row in events)
-        self._held = sum(len(stored.event.message) for stored in self._events)
+        self._stored_size = sum(len(stored.event.message) for stored in self._events)
         self._removed = removed
         self.position = position

@@ -16,6 +16,8 @@ hardly more.
 
 
 class SendQueue:
+    """The events that wait for one slow reader, and the rest of an event that is partly sent."""
+
     def __init__(self, most: int) -> None:
         """most: maximum number of events."""
         self._most = most
@@ -48,7 +50,9 @@ class SendQueue:
         return len(self._texts) + bool(self._begun)
 
     def take(self) -> bytes:
-        """Return the next chunk to send."""
+        """Return the next chunk to send, of at most `PIECE` bytes. If events were dropped, an event `gap` with their
+        number comes first.
+        """
         if not self._begun:
             text = self._texts.popleft()
             self._size -= len(text)

@@ -140,6 +140,7 @@ class Stream:
             self._give(text)
 
     def _give(self, data: bytes) -> None:
+        """Send data; if the client is gone, end the stream."""
         sent = self._transport.send_bytes(data)
         if sent is False or type(sent).__name__ == _CLOSED:
             self.end()
@@ -147,6 +148,7 @@ class Stream:
         self._pieces += 1
 
     def _look(self) -> Progress:
+        """Return the progress of the reader, updated."""
         progress = self._progress
         if progress is None:
             progress = self._progress = Progress(self._connections, self.client, shares=self._shares)
@@ -157,12 +159,16 @@ class Stream:
     # --- slow readers ----------------------------------------------------------------------------------------------
 
     def _hold(self, texts: Sequence[bytes]) -> None:
+        """Let events wait from now on, beginning with these."""
         self._backlog = SendQueue(self._options.queue)
         self._taken = self._held = time.monotonic()
         self._wait(texts)
         self._on_slow(self)
 
     def _wait(self, texts: Sequence[bytes]) -> None:
+        """Add events to those that wait. If the queue is full, drop the oldest ones, or end the stream if the options
+        say so.
+        """
         if self._backlog is None:
             return
         bounded = time.monotonic() > self._held + LENIENT
@@ -196,8 +202,8 @@ class Stream:
         return True
 
     def cut(self) -> None:
-        """End the stream by a reset of the connection: as the reader does not take the data, an end behind it would not
-        arrive.
+        """End the stream by a reset of the connection. An orderly end would wait behind the data that the reader does
+        not take.
         """
         if self._transport is not None:
             self.end()

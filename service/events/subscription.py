@@ -35,7 +35,7 @@ class Subscription:
         """terms: what has to be unchanged for a stream to continue after a reload of the schema."""
         self._path = path
         self._terms = terms
-        self._wanted = events
+        self._events = events
         self._tenant = tenant
         self._options = services.options.events
         self._roles_match_users = services.options.auth.roles_match_users
@@ -75,8 +75,8 @@ class Subscription:
             Viewer(
                 scope.query_string or "",
                 context.user,
-                self._wanted.channel or "",
-                self._wanted.filters,
+                self._events.channel or "",
+                self._events.filters,
                 tenant=tenant_of(self._tenant, context) or "",
                 roles_match_users=self._roles_match_users,
             ),
@@ -89,7 +89,7 @@ class Subscription:
         )
         # An id that cannot be read is not from this service: its client counts as new.
         last = read_position(scope.headers.get("last-event-id") or "") or None
-        broadcaster.add(stream, last, last_value=self._wanted.last_value)
+        broadcaster.add(stream, last, last_value=self._events.last_value)
 
     def _headers_for(self, scope: Any) -> list[tuple[str, str]]:
         """Return the headers without `Connection` for HTTP/2 (RFC 9113, 8.2.2), and with `Connection: close` if the

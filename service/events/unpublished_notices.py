@@ -11,8 +11,8 @@ from rowcall.service.database.pools.pool import NoticeHandler
 
 
 class UnpublishedNotices:
-    """Notice handler that passes every notice on to `behind`, and reports endpoints that raise notices of the level of
-    events without publishing events.
+    """Notice handler that reports endpoints which raise notices of the level of events without publishing events, and
+    then passes every notice on to `behind`.
 
     severity: the level of events. report: called with the path of the endpoint and the severity.
     """

@@ -29,7 +29,7 @@ class WorkerFeed:
         self._leaving: list[Event] = []
         self._joining: list[Joined] = []
         """Joins of this turn of the event loop."""
-        self._asked: deque[list[Joined]] = deque()
+        self._requested_joins: deque[list[Joined]] = deque()
         """Joins for which the supervisor was asked."""
         self.send: Callable[[bytes], None] = _nowhere
         """Sends events to the supervisor. Set by the worker."""
@@ -56,13 +56,13 @@ class WorkerFeed:
             self._loop.call_soon(self._ask)
 
     def _ask(self) -> None:
-        self._asked.append(self._joining)
+        self._requested_joins.append(self._joining)
         self._joining = []
         self.want(True)
 
     def leave(self) -> None:
         """End the delivery of events until the next join."""
-        if not self._joining and not self._asked:
+        if not self._joining and not self._requested_joins:
             self.want(False)
 
     # --- from the supervisor ---------------------------------------------------------------------------------------
@@ -72,10 +72,11 @@ class WorkerFeed:
         if packed:
             self._restore(packed)
         # Immediately, as the next message may contain an event that they must not miss.
-        for joined in self._asked.popleft():
+        for joined in self._requested_joins.popleft():
             joined()
 
     def arrive(self, packed: bytes) -> None:
+        """Pass events of the supervisor on to the streams."""
         self._deliver(unpack(packed))
 
 

@@ -26,7 +26,9 @@ log = logging.getLogger("rowcall")
 
 
 def request_log(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the first step if requests are logged: it records the name of the endpoint."""
+    """Return the first step, which records the name of the endpoint for the request log; None:
+    requests are not logged.
+    """
     if not services.options.request_log:
         return None
     name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"
@@ -45,8 +47,8 @@ def request_log(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return a step that refuses requests of an endpoint with an unknown connection. The endpoint exists, so that
-    callers get the reason (execution-15).
+    """Return a step that refuses requests of an endpoint with an unknown connection; None: the connection is known. The
+    endpoint exists, so that callers get the reason (execution-15).
     """
     name = endpoint.options.connection
     if services.known(name):
@@ -60,8 +62,10 @@ def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | 
 
 
 def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return a step that refuses a procedure which may commit if its preamble would end with the transaction: the
-    rights of the caller must not change in the middle of a procedure.
+    """Return the step that refuses an endpoint because its procedure may commit, and a part of its preamble would end
+    with the transaction; None for other endpoints.
+
+    Otherwise, the rights of the caller would change in the middle of the procedure.
     """
     if not is_procedure(endpoint.routine) or not may_commit(endpoint.routine):
         return None
@@ -83,7 +87,9 @@ def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step after which error responses have the comment's headers too (execution-4)."""
+    """Return the step after which error responses have the comment's headers too (execution-4); None: the comment has
+    no headers.
+    """
     return CommentHeaders(endpoint) if response_header_lines(endpoint) else None
 
 
@@ -104,21 +110,25 @@ def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def resolve_parameters(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Return the steps that fill parameters by SQL of the comment; a value may be the NULL for which a STRICT routine
-    is not called.
+    """Return the steps that fill parameters by SQL of the comment, and then skip the call of a STRICT routine if a
+    value is NULL; None if the comment has no such SQL.
     """
     return _with_skip(resolve(endpoint, services), endpoint, services)
 
 
 def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Return the steps that fill parameters by requests of HTTP types (outbound-12)."""
+    """Return the steps that fill parameters by requests of HTTP types, and then skip the call of a STRICT routine if a
+    value is NULL; None without HTTP types (outbound-12).
+    """
     if endpoint.options.invalidates:
         return None
     return _with_skip(call_types(endpoint, services), endpoint, services)
 
 
 def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Return the steps of a proxy: it answers, or its routine continues with the response (proxies-9, proxies-10)."""
+    """Return the steps of a proxy: either the other service answers, or the routine continues with its response; None
+    for other endpoints (proxies-9, proxies-10).
+    """
     plan = plan_of(endpoint, services)
     if endpoint.options.invalidates:
         return (invalidating(endpoint, services, plan, log_invalidation(endpoint, services.options)),)
@@ -130,6 +140,7 @@ def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
 
 
 def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
+    """Return the step, and behind it the one that skips the call of a STRICT routine; None without a step."""
     if fill is None:
         return None
     skip = skip_null_call(endpoint, services)
@@ -137,7 +148,7 @@ def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tup
 
 
 def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that encrypts parameters. For cached endpoints it comes later: cache keys are made of the values
-    sent, and the encrypted value is different each time.
+    """Return the step that encrypts parameters; None: there is nothing to encrypt, or the endpoint is cached. Then this
+    is done later: cache keys are made of the values sent, and the encrypted value is different each time.
     """
     return encrypt_parameters(endpoint, services) if plan_of(endpoint, services) is None else None

@@ -50,8 +50,8 @@ def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: st
 
 
 def log_cached_forward(endpoint: Endpoint, options: WorkerOptions) -> Step | None:
-    """Return a step that logs the use of a cached proxy response (caching-22)."""
-    report = _status_reporter(endpoint, options)
+    """Return a step that logs the use of a cached proxy response (caching-22); None: it is not logged."""
+    report = _note_logger(endpoint, options)
     return None if report is None else lambda context: report(context, "/* proxy response from cache */")
 
 
@@ -61,7 +61,7 @@ def log_invalidation(
     """Return a function that logs an invalidation: whether a cached response was found, and its key, as a hash if
     values are not logged (caching-22).
     """
-    report = _status_reporter(endpoint, options)
+    report = _note_logger(endpoint, options)
     if report is None:
         return None
     plain = options.log_command_parameters and not _secret_parameters(endpoint, sealed=False)
@@ -74,7 +74,7 @@ def log_invalidation(
     return log_it
 
 
-def _status_reporter(endpoint: Endpoint, options: WorkerOptions) -> Callable[[RequestContext, str], None] | None:
+def _note_logger(endpoint: Endpoint, options: WorkerOptions) -> Callable[[RequestContext, str], None] | None:
     """Return a function that logs a request which runs no SQL, with a note; None if nothing would be logged."""
     describe = description(endpoint, options, sealed=False)
     if describe is None or not log.isEnabledFor(logging.DEBUG):
@@ -112,8 +112,10 @@ def description(endpoint: Endpoint, options: WorkerOptions, *, sealed: bool = Tr
 
 
 def _secret_parameters(endpoint: Endpoint, *, sealed: bool) -> frozenset[int]:
-    """Return the indexes of parameters whose values are not logged: all of a sensitive endpoint, else passwords and
-    their hashes, and the parameters to encrypt. sealed: the latter are encrypted already, and so are logged.
+    """Return the indexes of parameters whose values are not logged: all of a sensitive endpoint; else passwords, their
+    hashes, and parameters to encrypt.
+
+    sealed: the values are already encrypted, so that parameters to encrypt are logged.
     """
     if endpoint.options.sensitive:
         return frozenset(range(len(endpoint.parameters)))
@@ -139,6 +141,7 @@ def _values(context: RequestContext, endpoint: Endpoint, resolved: set[str], sec
 
 
 def _shown(parameter: EndpointParameter, value: bytes | None, resolved: set[str]) -> str:
+    """Return the value as it is logged: as a literal of SQL, null, or a mark for a value that SQL computes."""
     if parameter.db_name in resolved:
         return "(resolved)"
     if value is None:

@@ -47,6 +47,7 @@ def may_commit(routine: Routine) -> bool:
 
 
 def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
+    """Return the call of an endpoint. writer: renders the result; None if the rows are not rendered."""
     shape = endpoint.shape
     routine = endpoint.routine
     single = endpoint.options.single
@@ -111,6 +112,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
 
 
 def _inner_sql(endpoint: Endpoint) -> Callable[[int], str] | None:
+    """Return the function for the SQL of the routine by mask, if the endpoint is a query over its result; else None."""
     if endpoint.query is None:
         return None
     inner: Endpoint = endpoint.query.inner
@@ -118,6 +120,7 @@ def _inner_sql(endpoint: Endpoint) -> Callable[[int], str] | None:
 
 
 def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals | None:
+    """Return what recognizes errors about values of the request, or None if such values are replaced by defaults."""
     if endpoint.options.lenient:
         return None
     filled = {item.index for item in injected_parameters(endpoint, services.options.auth.mapping)}
@@ -159,5 +162,6 @@ PREAMBLE: Sequence[PreambleFactory] = (
 
 
 def preamble_of(endpoint: Endpoint, services: Services) -> Preamble:
+    """Return all settings and commands that a request of the endpoint sends ahead of its call."""
     result = (factory(endpoint, services) for factory in PREAMBLE)
     return sum((item for item in result if item is not None), Preamble())

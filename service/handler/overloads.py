@@ -29,7 +29,7 @@ def compile_route(route: Route, services: Services) -> tuple[Step, ...]:
     read goes to the primary endpoint, which reports the error.
     """
     # The primary is the endpoint discovered last. Its transport of values applies to all overloads.
-    endpoints = [_travelling_as(route.primary, endpoint) for endpoint in route.candidates[::-1]]
+    endpoints = [_with_transport_of(route.primary, endpoint) for endpoint in route.candidates[::-1]]
     if len(endpoints) == 1:
         return compile_endpoint(endpoints[0], services)
     candidates = [Candidate.of(bound_parameters(_without_filled(endpoint, services))) for endpoint in endpoints]
@@ -71,7 +71,8 @@ def _without_filled(endpoint: Endpoint, services: Services) -> Endpoint:
     return with_injected(endpoint, claims | hashes)
 
 
-def _travelling_as(primary: Endpoint, endpoint: Endpoint) -> Endpoint:
+def _with_transport_of(primary: Endpoint, endpoint: Endpoint) -> Endpoint:
+    """Return the endpoint with the transport of values of the primary endpoint of its route."""
     if endpoint.transport is primary.transport or endpoint.raw_body is not None:
         return endpoint
     return replace(endpoint, options=replace(endpoint.options, transport=primary.transport))

@@ -1,8 +1,8 @@
 """Reading from replicas: which calls may use them, and how a client reads its own writes.
 
-The response of an endpoint that may write contains the position of the write-ahead log behind it, in a cookie and in a
-header. The next requests of the client send it back, and are read from a replica that has replayed that position, or
-from the primary.
+The response of an endpoint that may write has, in a cookie and in a header, a position of the write-ahead log which
+includes the write. The client sends it back with its next requests. They are read from a replica that has replayed this
+position, or from the primary.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def _position_of(options: ReplicaOptions) -> Position:
 
 
 def record_position(endpoint: Endpoint, services: Services, *, writes: bool) -> Step | None:
-    """Return the step, behind the run of a call that may have written, which sends the WAL position to the client."""
+    """Return the step, behind the run of a call, which sends the WAL position to the client; None: there are no
+    replicas, or the call does not write.
+    """
     replicas = services.replicas
     if replicas is None or services.main is not None or not writes:
         return None

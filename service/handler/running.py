@@ -58,6 +58,8 @@ from rowcall.service.webhooks.receiving import delivery_key
 def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that selects a table format in place of JSON, if the request or the comment names one
     (formats-1).
+
+    None: the endpoint has no result that a table can show, or no format is enabled.
     """
     shape = endpoint.table_shape
     if shape is None or not services.options.tables.keys or is_sign(endpoint) or endpoint.options.invalidates:
@@ -106,7 +108,9 @@ def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
 
 
 def say_where_it_wrote(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that sends the WAL position to the client, so that it reads its own writes from replicas."""
+    """Return the step that sends the WAL position to the client, so that it reads its own writes from replicas; None:
+    the endpoint does not write, or there are no replicas.
+    """
     if services.replicas is None:
         return None
     routine = endpoint.routine
@@ -115,7 +119,7 @@ def say_where_it_wrote(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Return the steps of a routine that signs in or out, including its response."""
+    """Return the steps of a routine that signs in or out, including its response; None for other endpoints."""
     if not is_sign(endpoint):
         return None
     writer = None if endpoint.shape.path is ResultPath.VOID else CellRows(services.codecs, True)
@@ -125,7 +129,7 @@ def sign(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
 
 
 def download(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Return the steps of a routine whose row is a file, including its response."""
+    """Return the steps of a routine whose row is a file, including its response; None for other endpoints."""
     if endpoint.options.download is None:
         return None
     call = call_of(endpoint, services, CellRows(services.codecs, True))
@@ -133,7 +137,9 @@ def download(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
 
 
 def account(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Return the steps of a routine whose rows get tokens or become mail, including its response."""
+    """Return the steps of a routine whose rows get tokens or become mail, including its response; None for other
+    endpoints.
+    """
     if not gives_rows_to_account_steps(endpoint):
         return None
     call = call_of(endpoint, services, CellRows(services.codecs, True))
@@ -150,6 +156,9 @@ def is_sign(endpoint: Endpoint) -> bool:
 
 
 def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
+    """Return the steps that run the call in the way that the endpoint needs: with uploads or tokens, on a replica, in a
+    job or a batch, once for an idempotency key, or simply on a pool.
+    """
     database = services.database
     logged = log_command(call, endpoint, services.options)
     if endpoint.options.upload is not None and (
@@ -181,6 +190,9 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
 def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
+    """Return the steps that run the routine and, with a plan, those of the cache around them. writer: renders the
+    result.
+    """
     writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server_timing
     measured = timed or _is_measured(services.options)
@@ -220,7 +232,7 @@ def chooses(endpoint: Endpoint, services: Services) -> bool:
 
 
 def respond(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that makes the response of the result."""
+    """Return the step that makes the response of the result; None: other steps respond."""
     if _responds_itself(endpoint) or endpoint.options.invalidates:
         return None
     if endpoint.options.job is not None and not services.job_runs:

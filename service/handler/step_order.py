@@ -62,7 +62,9 @@ from rowcall.service.webhooks.receiving import verify_signature
 
 
 def choose_export(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that continues with another format than JSON, if the request asks for one."""
+    """Return the step that continues with another format than JSON, if the request asks for one; None: there are no
+    exports.
+    """
     options = services.options.exports
     if options is None or not options.of(endpoint):
         return None
@@ -71,7 +73,9 @@ def choose_export(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def apply_query(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that continues with the steps of the request's query over the result (`queryable`)."""
+    """Return the step that continues with the steps of the request's query over the result; None: the endpoint is not
+    `queryable`.
+    """
     language = None if endpoint.query is not None else language_of(endpoint)
     if language is None:
         return None

@@ -19,8 +19,8 @@ METHODS = ("HEAD", "PATCH", "DELETE", "POST")
 
 
 def piece_routes(routes: Iterable[Route], services: Services) -> Iterator[tuple[Route, tuple[Step, ...]]]:
-    """Iterate over the routes of upload chunks. They run the steps of their endpoint, so that a chunk needs the same
-    rights as the file.
+    """Yield the routes of upload chunks, with their steps: those of the endpoint, so that a chunk needs the same rights
+    as the file.
     """
     for route in routes:
         if not all(map(resumes, route.candidates)):

@@ -48,6 +48,8 @@ class StoreError(Exception):
 
 
 class Bucket:
+    """One bucket of an object store, with the HTTP client of a worker."""
+
     def __init__(self, client: Client, options: ObjectStore, name: str, *, named: bool) -> None:
         """named: whether the operator has configured the name. Raises `Problem` for an invalid bucket name."""
         if not _NAME.fullmatch(name) or ".." in name:
@@ -69,16 +71,17 @@ class Bucket:
         await self._ask("DELETE", key)
 
     async def begin(self, key: str, content_type: str) -> str:
-        """Create a multipart upload and return its id."""
+        """Create a multipart upload and return its id. Raises `StoreError`."""
         _, body = await self._ask("POST", key, {"uploads": ""}, content_type=content_type)
         return _member(body, "UploadId")
 
     async def put_part(self, key: str, upload: str, number: int, data: bytes) -> str:
-        """Send a part and return its entity tag."""
+        """Send a part and return its entity tag. Raises `StoreError`."""
         headers, _ = await self._ask("PUT", key, {"partNumber": str(number), "uploadId": upload}, data)
         return headers.get("etag", "")
 
     async def complete(self, key: str, upload: str, tags: Sequence[str]) -> None:
+        """Complete a multipart upload. tags: entity tags of its parts, in order. Raises `StoreError`."""
         parts = "".join(
             f"<Part><PartNumber>{number}</PartNumber><ETag>{_escaped(tag)}</ETag></Part>"
             for number, tag in enumerate(tags, 1)
@@ -107,7 +110,9 @@ class Bucket:
         return True
 
     async def tag(self, key: str) -> str | None:
-        """Return the entity tag of the object, or None if there is none."""
+        """Return the entity tag of the object, empty if the store sends none. None: the object does not exist or cannot
+        be described.
+        """
         try:
             headers, _ = await self._ask("HEAD", key)
         except StoreError:

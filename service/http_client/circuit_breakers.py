@@ -1,7 +1,8 @@
 """Circuit breakers: to a server that keeps failing, no worker of the host sends requests for a time.
 
-The shared state has a record for each server: consecutive failures, and the time until which it gets no requests. After
-that time, requests are sent again; one more failure opens the circuit again, one success deletes the record.
+The shared state has a record for each failing server: consecutive failures, and the time until which it gets no
+requests. After that time, requests are sent again; one more failure opens the circuit again, one success deletes the
+record.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class CircuitBreakers:
         self._environment = environment
         self._failures = failures
         self._seconds = seconds
-        self._looked = _FIRST
+        self._last_examined = _FIRST
         """Key at which the next check for deletable records begins."""
 
     def check(self, origin: Origin) -> None:
@@ -63,6 +64,7 @@ class CircuitBreakers:
         return 0.0 if data is None else float(_RECORD.unpack(data)[1]) - time.monotonic()
 
     def succeeded(self, origin: Origin) -> None:
+        """Delete the record of failures, if there is one."""
         key = _key(origin)
         if self._environment.get(key) is not None:
             with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
@@ -84,8 +86,8 @@ class CircuitBreakers:
     def _give_up_some(self, transaction: Transaction) -> None:
         """Delete records of servers whose circuit is closed."""
         now = time.monotonic()
-        records = list(itertools.islice(between(transaction, self._looked, _END), LOOKED_AT))
-        self._looked = records[-1][0] if len(records) == LOOKED_AT else _FIRST
+        records = list(itertools.islice(between(transaction, self._last_examined, _END), LOOKED_AT))
+        self._last_examined = records[-1][0] if len(records) == LOOKED_AT else _FIRST
         for key, data in records:
             if _RECORD.unpack(data)[1] <= now:
                 transaction.delete(key)

@@ -203,6 +203,7 @@ class Client:
         return began
 
     def _over(self, request: OutgoingRequest, began: float, status: int) -> None:
+        """Record the end of a request for circuit breakers and meters. status: 0 without a response."""
         origin = request.address.origin
         if self._circuit_breakers is not None and status:
             if status in FAILING:
@@ -218,6 +219,7 @@ class Client:
             self._circuit_breakers.failed(address.origin)
 
     async def _send_with_retry(self, request: OutgoingRequest, guard: Guard | None) -> HttpResponse:
+        """Send a request on a connection of the pool, once more on a new connection if `_repeats` allows it."""
         origin = request.address.origin
         connection = await self._pool.acquire(origin, guard)
         used = connection.used > 0
@@ -231,7 +233,7 @@ class Client:
 
 
 class Begun(Receiver, Protocol):
-    """A request in flight without a task. Its sender sets `request`, the client sets the rest."""
+    """A request in flight without a task. Its sender sets `request`, the client sets the other attributes."""
 
     request: OutgoingRequest
     connection: Http1Connection

@@ -27,6 +27,8 @@ CONNECT_WITHIN = 10.0
 
 
 class ConnectionOpener:
+    """Opens the connections of one HTTP client."""
+
     def __init__(self, options: ClientOptions) -> None:
         self._options = options
 

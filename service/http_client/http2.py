@@ -56,6 +56,10 @@ class _Stream:
 
 
 class Http2Connection(asyncio.Protocol):
+    """A connection. `await connection.send(request)` sends a request and returns its response. `on_free` is called when
+    the connection can take another request, or is closed.
+    """
+
     def __init__(self, on_free: Callable[[Any], None]) -> None:
         self._on_free = on_free
         self._loop = asyncio.get_running_loop()
@@ -94,7 +98,7 @@ class Http2Connection(asyncio.Protocol):
     # --- a request -------------------------------------------------------------------------------------------------
 
     async def send(self, request: OutgoingRequest) -> HttpResponse:
-        """Send a request, as `Http1Connection.send` does."""
+        """Send a request, and return its response when the headers have arrived. Raises `OutboundError`."""
         if not self.usable:
             raise OutboundError("the connection was closed", unanswered=True)
         self.used += 1
@@ -136,6 +140,7 @@ class Http2Connection(asyncio.Protocol):
             self._end(stream, error)
 
     async def _send_piece(self, stream: _Stream, piece: bytes) -> None:
+        """Send a part of a request body, as fast as the server's flow control allows."""
         view = memoryview(piece)
         while view and stream.number in self._streams:
             room = min(self._state.local_flow_control_window(stream.number), self._state.max_outbound_frame_size)
@@ -148,6 +153,7 @@ class Http2Connection(asyncio.Protocol):
             view = view[room:]
 
     def acknowledge(self, stream: _Stream) -> None:
+        """Allow the server to send as many bytes as the reader of the stream has taken."""
         unread, stream.unread = stream.unread, 0
         if unread and self._transport is not None:
             try:
@@ -157,6 +163,7 @@ class Http2Connection(asyncio.Protocol):
             self._flush()
 
     def cancel(self, stream: _Stream) -> None:
+        """Reset a stream whose response is not needed."""
         if stream.number in self._streams and self._transport is not None:
             try:
                 self._state.reset_stream(stream.number, h2.errors.ErrorCodes.CANCEL)
@@ -227,6 +234,7 @@ class Http2Connection(asyncio.Protocol):
             self._end(stream, OutboundError(f"the server reset the stream ({event.error_code!s})", unanswered=refused))
 
     def _begin(self, stream: _Stream, headers: Any) -> None:
+        """Set status and headers of the response of a stream."""
         answer = stream.answer
         status = next((value for name, value in headers if name == ":status"), "")
         # Exactly three digits (RFC 9110, 15).
@@ -242,6 +250,7 @@ class Http2Connection(asyncio.Protocol):
             stream.final.set_result(None)
 
     def _reject(self, stream: _Stream, problem: str) -> None:
+        """End a stream with an invalid response."""
         with contextlib.suppress(h2.exceptions.ProtocolError):
             self._state.reset_stream(stream.number, h2.errors.ErrorCodes.PROTOCOL_ERROR)
         self._end(stream, OutboundError(f"the response is not valid: {problem}"))
@@ -260,11 +269,15 @@ class Http2Connection(asyncio.Protocol):
     # --- ends ------------------------------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
+        """Let the streams continue whose body waits for flow control."""
         for stream in self._streams.values():
             if stream.room is not None and not stream.room.done():
                 stream.room.set_result(None)
 
     def _go_away(self, last: int) -> None:
+        """End the streams after number `last`, which the server will not process; their requests may be repeated. Take
+        no further request.
+        """
         self._leaving = True
         for stream in list(self._streams.values()):
             if stream.number > last:
@@ -273,6 +286,7 @@ class Http2Connection(asyncio.Protocol):
             self.close()
 
     def _end(self, stream: _Stream, error: Exception | None) -> None:
+        """End a stream: with an error, or None if the response is complete."""
         if self._streams.pop(stream.number, None) is None:
             return
         if stream.sender is not None and error is not None and stream.sender is not asyncio.current_task():
@@ -290,6 +304,7 @@ class Http2Connection(asyncio.Protocol):
         self._on_free(self)
 
     def _fail(self, error: Exception) -> None:
+        """Close the connection and end all streams with this error."""
         for stream in list(self._streams.values()):
             self._streams.pop(stream.number, None)
             if stream.sender is not None:

@@ -147,7 +147,7 @@ class HttpResponse(ReceivedBody):
     __slots__ = ()
 
     def header(self, lowered: str) -> str | None:
-        """Return the first value of a header. lowered: its lower-case name."""
+        """Return the first value of a header, or None. lowered: its lower-case name."""
         for name, value in self.headers:
             if name.lower() == lowered:
                 return value

@@ -35,6 +35,8 @@ class _Host:
 
 
 class Pool:
+    """The connections of one HTTP client."""
+
     def __init__(self, options: ClientOptions) -> None:
         self._options = options
         self._dialer = ConnectionOpener(options)
@@ -84,6 +86,7 @@ class Pool:
         return result if isinstance(result, Http1Connection) else None
 
     def _take(self, host: _Host) -> Connection | None:
+        """Return a connection to the host that can take a request now, or None. Old ones are closed."""
         for shared in list(host.shared):
             if self._is_old(shared):
                 shared.retire()
@@ -123,6 +126,10 @@ class Pool:
         return connection
 
     def _on_free(self, host: _Host, made: list[Connection]) -> Callable[[Connection], None]:
+        """Return the function that a connection calls when it can take a request or is closed. made: the connections to
+        the host that are in use by this pool.
+        """
+
         def freed(connection: Connection) -> None:
             if connection not in made:
                 # The HTTP/1.1 connection that is replaced after TLS has negotiated HTTP/2, or one that is not in use
@@ -140,6 +147,7 @@ class Pool:
         return freed
 
     def _give(self, host: _Host, connection: Connection) -> None:
+        """Give a connection to waiting requests, or store it as idle."""
         if isinstance(connection, Http2Connection):
             self._share(host, connection, connection.capacity)
         elif not self._share(host, connection, 1):
@@ -186,6 +194,7 @@ class Pool:
             raise
 
     def _close_old(self) -> None:
+        """Close idle connections that are too old."""
         self._sweep = None
         remains = False
         for key, host in list(self._hosts.items()):

@@ -19,9 +19,10 @@ _QUOTED = re.compile(r'"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')
 
 
 def key_of(context: RequestContext) -> str | None:
-    """Return the key of a request: a quoted string (RFC 8941, 3.3.3), or the same without quotes. None: it has none.
+    """Return the idempotency key of a request; None if it has none.
 
-    Raises `Problem` 400.
+    The header is a quoted string (RFC 8941, 3.3.3), or the same without quotes. Raises `Problem` 400 for any other
+    value.
     """
     headers = context.scope.headers
     values = headers.get_all(HEADER)
@@ -44,8 +45,8 @@ def key_of(context: RequestContext) -> str | None:
 
 
 def check_key(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step that refuses a request with an invalid key, or without a required one, before its body is
-    read.
+    """Return the step that refuses a request with an invalid key, or without a required one, before its body is read;
+    None: the endpoint takes no keys.
     """
     idempotency = endpoint.options.idempotency
     if idempotency is None or endpoint.options.webhook is not None:

@@ -42,7 +42,9 @@ FindKey = Callable[[RequestContext], str | None]
 
 
 class _State(NamedTuple):
-    """A recorded request. result: of one that is finished."""
+    """A recorded request. word: `new`, `running`, `finished`, or `other` for the key of another request. result: of a
+    finished one.
+    """
 
     word: str
     result: Execution | None
@@ -70,6 +72,8 @@ def take_once(
 
 
 class _Once:
+    """Runs the requests of one endpoint once for each key."""
+
     def __init__(self, endpoint: Endpoint, call: Call, services: Services, *, set_by_sql: bool) -> None:
         idempotency = endpoint.options.idempotency
         # Senders may add to a webhook when they repeat it, so only its key is compared.
@@ -124,7 +128,9 @@ class _Once:
             await transaction.commit()
 
     def _values(self, context: RequestContext, key: str) -> tuple[Values, Values]:
-        """Return owner and key, and these with the digest of the request and the time."""
+        """Return two lists of values: owner and key; and owner, key, digest of the request, and seconds for which the
+        key is stored.
+        """
         if self._of_webhook:
             names: Values = [_SENDER, key.encode()]
             return names, [*names, b"\\x", self._seconds]
@@ -150,7 +156,9 @@ class _Once:
         return False
 
     def _result(self, execution: Execution | None) -> Values:
-        """Return body, number of rows and whether it is NULL, as values."""
+        """Return body, number of rows, and whether the result is NULL, as values to store; NULLs
+        without an execution.
+        """
         if execution is None:
             return [None, None, None]
         rows, is_null = execution.rows, execution.is_null

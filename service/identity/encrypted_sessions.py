@@ -15,13 +15,13 @@ CLOCK_SKEW = 300.0
 
 
 class EncryptedSession(NamedTuple):
-    """The content of a session."""
+    """The content of a session. issued, expires: in seconds since 1970."""
 
     claims: tuple[Claim, ...]
     issued: float
     expires: float
     mark: str | None = None
-    """Of a refresh token that can be used once (`core.auth.token_families`)."""
+    """Mark of a refresh token that can be used once (`core.auth.token_families`); None: of another token."""
 
     @property
     def begins(self) -> float:

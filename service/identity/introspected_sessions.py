@@ -31,13 +31,13 @@ LookUp = Callable[[RequestContext, str], Awaitable[tuple[Claim, ...] | None]]
 WatchKey = Callable[[str, str | None], Awaitable[bool]]
 """Returns whether the API key with this digest, sent from this address, is still valid. Runs without a request."""
 Watch = Callable[[str, str], Awaitable[bool]]
-"""Returns the same as `Check`. Runs without a request."""
+"""Returns, as `Check` does, whether a session is still valid. Runs without a request."""
 Check = Callable[[RequestContext, str, str], Awaitable[bool]]
 """Returns whether the session with this id, of the user with this id, is still valid."""
 
 
 class _KeyArguments(NamedTuple):
-    """The arguments of the command for API keys."""
+    """The arguments of the command for API keys. digest: SHA-256 of the key, in hexadecimal digits."""
 
     digest: str
     address: str | None

@@ -28,7 +28,7 @@ class IntrospectionCache(Generic[Result]):
         self._invalidations = 0
 
     def known(self, key: str) -> tuple[Result | None] | None:
-        """Return the cached result in a tuple, or None if there is none."""
+        """Return the cached result in a tuple, `(None,)` if the question had no result. None: nothing is cached."""
         now = time.monotonic()
         if (entry := self._found.get(key)) is not None and now < entry[0]:
             return (entry[1],)
@@ -42,8 +42,9 @@ class IntrospectionCache(Generic[Result]):
         self._asking.clear()
 
     async def ask(self, key: str, question: Callable[[], Awaitable[Result | None]]) -> Result | None:
-        """Return the result of the question, or of the one that is running for the same key. Raises what the question
-        raises."""
+        """Return the result of the question (None is a negative one), or of the question that is running for the same
+        key. Raises what the question raises.
+        """
         while (asking := self._asking.get(key)) is not None:
             try:
                 return await asyncio.shield(asking)

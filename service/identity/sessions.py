@@ -119,7 +119,10 @@ class Sessions:
         return None
 
     def scheme_of(self, scope: Any) -> Scheme | None:
-        """Return the scheme by which a request with these headers is authenticated, and of which it signs out."""
+        """Return the scheme by which the credentials in these headers are authenticated, valid or not: that of the
+        bearer token, of a cookie, else the default one; None: there is no default. A sign-out without names ends the
+        session of this scheme.
+        """
         header = scope.headers.get("authorization")
         if header is not None and is_bearer(header) and (kinds := self._kinds(header[len(BEARER) :])):
             return kinds[0]
@@ -204,6 +207,7 @@ class Sessions:
         raise BadTokenError("no key of the issuer verifies the token")
 
     def _session(self, scheme: Scheme, verified: VerifiedToken) -> Session:
+        """Return the session of a verified token. Raises `BadTokenError` if its impersonation has ended."""
         ends = latest_end(verified.claims)
         if ends <= time.time():
             raise BadTokenError("acting as another user has ended")

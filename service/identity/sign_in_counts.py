@@ -86,7 +86,9 @@ class HostCounts:
         return state is not None and not is_expired(state, time.monotonic())
 
     def _write(self, change: Callable[[Transaction], T]) -> T | None:
-        """Apply a change; if the environment is full, make room and try once more, and then return None."""
+        """Apply a change and return its result. If the environment is full, make room and try once more; None: it is
+        still full.
+        """
         for force in (False, True):
             try:
                 if force:

@@ -52,6 +52,8 @@ class Signers(Protocol):
 
 
 class _Counter(NamedTuple):
+    """A counter to which an attempt is added."""
+
     key: bytes
     limit: Limit
     about: str
@@ -108,7 +110,7 @@ class SignInGuard:
         return result
 
     def attempt_of(self, context: RequestContext) -> SignInAttempt | None:
-        """Return the attempt that this request has begun."""
+        """Return the attempt that this request has begun, or None."""
         return self._attempts.get(context)
 
     async def _counters(self, context: RequestContext, account: str | None, network: str | None) -> list[_Counter]:
@@ -165,7 +167,7 @@ class SignInGuard:
         return number if key == _digest(account) and expires > time.time() else None
 
     def remember_device(self, context: RequestContext, account: str) -> None:
-        """Add the cookie to the response by which the browser is known from now on."""
+        """Add a cookie to the response, by which the browser is known from now on."""
         expires = int(time.time() + self.options.known_for)
         content = orjson.dumps([_digest(account), secrets.token_hex(_NONCE), expires])
         secure = "; secure" if self._sessions.is_secure(context.scope) else ""
@@ -176,6 +178,9 @@ class SignInGuard:
     # --- the end of a request ---------------------------------------------------------------------------------
 
     def _end(self, context: RequestContext, error: Exception | None) -> None:
+        """End the attempt of a request that has not ended it: as a failure, or not counted after an error of the
+        service.
+        """
         attempt = self._attempts.pop(context, None)
         if attempt is None or attempt.ended:
             return
@@ -256,4 +261,5 @@ def _digest(account: str) -> str:
 
 
 def _delay(counter: _Counter, attempt: Any) -> int:
+    """Return the seconds that the next attempt has to wait, rounded up."""
     return math.ceil(counter.limit.delay_after(attempt.failures))

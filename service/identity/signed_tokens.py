@@ -116,6 +116,10 @@ class _WrongKeyError(BadTokenError):
 
 
 def _decoded(token: str, key: Any, algorithms: tuple[str, ...], scheme: JwtScheme, *, lifetime: bool) -> dict[str, Any]:
+    """Return the payload of a token. lifetime: begin and expiry are checked too.
+
+    Raises `_WrongKeyError` if another key may have signed the token, `BadTokenError` for other faults.
+    """
     try:
         payload: dict[str, Any] = jwt.decode(
             token,

@@ -33,7 +33,9 @@ class RunnableJobs(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """The end of an attempt. reason: why it has failed. retry: whether a further attempt can succeed."""
+    """The end of an attempt. status: of the response. reason: why it has failed. retry: whether a further attempt can
+    succeed.
+    """
 
     status: int
     reason: str = ""

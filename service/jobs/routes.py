@@ -94,6 +94,8 @@ def job_routes(options: JobOptions, services: Services) -> Iterator[FixedRoute]:
 
 
 class _Jobs:
+    """The steps of the routes."""
+
     def __init__(self, options: JobOptions, services: Services) -> None:
         self._roles = frozenset(options.roles)
         self._database = services.main_database
@@ -204,12 +206,12 @@ class _Jobs:
 
 
 def _arrives(sent: object) -> bool:
-    """Whether the client is still there, by the result of sending."""
+    """Return whether the client is still connected. sent: the result of sending to it."""
     return sent is not False and type(sent).__name__ != _CLOSED
 
 
 def _result(content_type: str, text: bytes) -> Any:
-    """Return the result of a routine: JSON, or a text."""
+    """Return the result of a routine: JSON, or a text; None if it has no result."""
     if text == b"-":
         return None
     value = bytes.fromhex(text.decode())

@@ -1,7 +1,8 @@
 """Takes jobs of the database and runs them, in every worker of every host.
 
-A connection of its own waits for notifications, so that a job begins as soon as it is committed; without one, the time
-of the next job is awaited. `keep` (`service.background`) restarts the runner when the database was lost.
+A job begins as soon as it is committed, because a connection waits for notifications. Without a notification, the
+runner looks again at the time of the next job. `Background.keep` (`service.background`) calls `run` again after the
+database was lost.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ FULL_QUEUE = 0.25
 
 
 class JobRunner:
+    """The jobs that one worker takes and runs."""
+
     def __init__(
         self,
         options: JobOptions,
@@ -65,7 +68,7 @@ class JobRunner:
         start: Start,
         counts: bool,
     ) -> None:
-        """start: runs the steps of a request. counts: `gauges` are used."""
+        """start: runs the steps of a request. counts: `gauges` are updated, for the metrics."""
         self._counts = counts
         self.gauges: list[tuple[str, Mapping[str, str], float]] = []
         """Jobs of all services in the database, by queue and state."""
@@ -163,6 +166,7 @@ class JobRunner:
                 await self._wake.wait()
 
     async def _take(self, most: int) -> int:
+        """Take up to `most` jobs and start them. Return their number."""
         queues = list(self._options.queues) or None
         if limits := self._options.limits:
             names, numbers = zip(*limits.items(), strict=True)
@@ -236,6 +240,7 @@ class JobRunner:
     # --- one job -----------------------------------------------------------------------------------------------------
 
     async def _run_job(self, job: Job) -> None:
+        """Run a job and store its outcome. Errors are logged."""
         try:
             await self._attempt(job)
         except asyncio.CancelledError:
@@ -250,6 +255,7 @@ class JobRunner:
                 self._wake.set()
 
     async def _attempt(self, job: Job) -> None:
+        """Run one attempt. If it has failed, store the failure, or return the job to the queue."""
         jobs = self._jobs
         attempt = await run_attempt(job, jobs, self._auth, self._start_steps)
         if attempt.settled:

@@ -55,6 +55,9 @@ async def _run_for_job(
 async def _run_once(
     database: Database, call: Call, lock: Call, finish: Call, content_type: bytes, context: RequestContext
 ) -> None:
+    """Run the call and mark the job as finished in one transaction. `lock`, in front of the call, fails if the job is
+    no longer that of this worker.
+    """
     job: Job = context.scope.job
     names = [job.id.encode(), str(job.attempt).encode()]
     async with database.transaction(call, context) as transaction:

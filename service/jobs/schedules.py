@@ -58,8 +58,9 @@ class Schedules:
             self._next[endpoint.name] = next(due_after(schedule, now))
 
     async def _begin(self, query: Query, now: datetime) -> None:
-        """Determine when each schedule is due next, and enqueue the jobs of schedules that were due while no service
-        ran, if they are made up for.
+        """Determine when each schedule is due next, and enqueue the jobs that were due while no service ran.
+
+        These are the jobs of schedules that ask for missed ones, and jobs that were due at most `TOLERANCE` ago.
         """
         former = {endpoint.name: due_before(_schedule(endpoint), now) for endpoint in self._endpoints}
         rows = await query(

@@ -68,7 +68,9 @@ def _name(kind: bytes, policy: str, caller: str) -> bytes:
 
 
 class _Gate:
-    """A concurrency limit for one caller."""
+    """A concurrency limit for one caller: its holders by process, and its waiting requests. A copy of the record in the
+    environment.
+    """
 
     __slots__ = ("holders", "waiters")
 
@@ -93,9 +95,11 @@ class _Gate:
         return sum(self.holders.values())
 
     def give(self, process: int) -> None:
+        """Add a permit that the process holds."""
         self.holders[process] = self.holders.get(process, 0) + 1
 
     def take_back(self, process: int) -> None:
+        """Remove a permit that the process holds."""
         remaining = self.holders.get(process, 0) - 1
         if remaining > 0:
             self.holders[process] = remaining
@@ -296,11 +300,13 @@ class HostPermits:
             self._message_bus.publish(TOPIC, _WORD.pack(process, number, allowed))
 
     def _hear(self, message: bytes) -> None:
+        """Receive a result from the message bus."""
         process, number, allowed = _WORD.unpack(message)
         if process == self._process:
             self._answer(number, allowed)
 
     def _answer(self, number: int, allowed: bool) -> None:
+        """Report the result to a waiting request of this process."""
         future = self._waiting.get(number)
         if future is not None and not future.done():
             future.set_result(allowed)
@@ -310,6 +316,9 @@ class HostPermits:
         self._notify_waiters(self._with_room(partial(self._take_all_back, process), otherwise=()))
 
     def _take_all_back(self, process: int) -> Sequence[tuple[int, int]]:
+        """Release all permits of a worker that has exited, and end its waits. Return the waiting requests that got
+        permits.
+        """
         served: list[tuple[int, int]] = []
         with self._environment.write() as transaction:
             for name, data in list(between(transaction, _GATE, _AFTER_GATE)):

@@ -29,13 +29,13 @@ Caller = Callable[[RequestContext], str]
 
 
 def limit_all_callers(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step of a policy that does not depend on the user."""
+    """Return the step of a policy that does not depend on the user, or None if the endpoint has no such policy."""
     policy = _policy_of(endpoint, services)
     return None if policy is None or policy.asks_who_calls else limit(policy, services)
 
 
 def limit_callers(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step of a policy that depends on the user."""
+    """Return the step of a policy that depends on the user, or None if the endpoint has no such policy."""
     policy = _policy_of(endpoint, services)
     return None if policy is None or not policy.asks_who_calls else limit(policy, services)
 
@@ -55,7 +55,8 @@ def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
 
 
 def limit_named(services: Services, name: str | None) -> Step | None:
-    """Return the step for a path without an endpoint, to which the default policy does not apply.
+    """Return the step for a path without an endpoint, to which the default policy does not apply. None: the path names
+    no policy.
 
     An unknown policy is reported at the start, when the options are read.
     """
@@ -158,7 +159,7 @@ def _window(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
             if not connected and decision.turn is not None:
                 permits.give_back(policy, name, decision.turn)
         if not connected:
-            raise _gone()
+            raise _disconnected()
 
     return limit_rate
 
@@ -178,13 +179,13 @@ def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Ste
             if not connected and decision.turn is not None:
                 await asyncio.shield(permits.give_back(policy, name, decision.turn))
         if not connected:
-            raise _gone()
+            raise _disconnected()
 
     return limit_rate_of_all
 
 
 async def _stays(seconds: float, context: RequestContext) -> bool:
-    """Wait until the permit may be used; return whether the client is still connected."""
+    """Wait until the permit may be used. Return whether the client is still connected."""
     gone = asyncio.ensure_future(context.protocol.client_disconnect())
     try:
         done, _ = await asyncio.wait({gone}, timeout=seconds)
@@ -193,7 +194,7 @@ async def _stays(seconds: float, context: RequestContext) -> bool:
     return not done
 
 
-def _gone() -> ClientDisconnectedError:
+def _disconnected() -> ClientDisconnectedError:
     return ClientDisconnectedError("the client has left while it waited for its turn")
 
 
@@ -224,7 +225,7 @@ def _gate(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
         if not turn.done():
             turn.cancel()
             permits.abandon(policy, name, number)
-            raise _gone()
+            raise _disconnected()
         if not turn.result():
             raise refusal(policy, 1.0)
         context.at_end(lambda _context, _error: permits.leave(policy, name))

@@ -43,6 +43,7 @@ class Log:
         self.handler = SinkHandler(sinks, options.client_name)
 
     def _sinks(self, options: LogOptions, stream: TextIO | None) -> Iterable[tuple[str, Sink]]:
+        """Yield name and sink for each sink that the options switch on."""
         if "Console" in options.floors:
             plain = Template(options.template, colour=(stream or sys.stdout).isatty())
             yield "Console", ConsoleSink(stream, json_line if options.json_console else plain)
@@ -124,7 +125,7 @@ def configure_logging(settings: Settings, stream: TextIO | None = None) -> loggi
 
 
 def current_log() -> Log:
-    """Return the log that `configure_logging` has created."""
+    """Return the log that `configure_logging` has created. Raises `RuntimeError` before that."""
     if _current is None:
         raise RuntimeError("logging has not been configured")
     return _current

@@ -43,7 +43,11 @@ class FileOptions:
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """A floor is the lowest level that reaches a sink; a sink that is None is off."""
+    """Options of the log. A floor is the lowest level that reaches a sink; a sink that is None is off.
+
+    levels: lowest level of a channel by its name. template: of the lines of the console and of files. postgres: SQL
+    command of the sink.
+    """
 
     levels: Mapping[str, int]
     template: str

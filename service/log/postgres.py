@@ -37,18 +37,18 @@ class PostgresSink:
         self._command = command
         self._count = parameter_count(command)
         self._parameters: Mapping[str, str] | None = None
-        self._known = threading.Event()
+        self._parameters_set = threading.Event()
         self._closing = threading.Event()
         self._connection: psycopg.Connection[Any] | None = None
 
     def connect_to(self, parameters: Mapping[str, str]) -> None:
         """Set the connection parameters. Entries wait until then."""
         self._parameters = {"connect_timeout": _CONNECT_WITHIN, **parameters}
-        self._known.set()
+        self._parameters_set.set()
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Store entries; returns when they are stored. Raises `psycopg.Error` for rows that the command refuses."""
-        self._known.wait()
+        self._parameters_set.wait()
         rows = [self._row(entry) for entry in entries]
         for attempt in range(1_000_000):
             try:
@@ -65,7 +65,7 @@ class PostgresSink:
     def give_up(self) -> None:
         """From now on, do not wait for an unavailable database."""
         self._closing.set()
-        self._known.set()
+        self._parameters_set.set()
 
     def close(self) -> None:
         self._disconnect()

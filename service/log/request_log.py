@@ -26,14 +26,14 @@ _TRACE = re.compile(r"[0-9a-f]{2}-(?P<trace>(?!0{32})[0-9a-f]{32})-[0-9a-f]{16}-
 class LoggedProtocol(ObservedProtocol):
     """Logs status and duration of the response."""
 
-    __slots__ = ("_add", "_began", "_gone", "_method", "_status", "endpoint", "path", "trace")
+    __slots__ = ("_add", "_began", "_client_gone", "_method", "_status", "endpoint", "path", "trace")
 
     def __init__(self, add: Callable[[RequestRecord], None], scope: Any, protocol: Any) -> None:
         self.inner = protocol
         self._add = add
         self._method = scope.method
         self._status = 0
-        self._gone = False
+        self._client_gone = False
         self._began = time.monotonic()
         self.path = scope.path
         self.endpoint = ""
@@ -74,21 +74,21 @@ class LoggedProtocol(ObservedProtocol):
 
     async def client_disconnect(self) -> None:
         await self.inner.client_disconnect()
-        self._gone = True
+        self._client_gone = True
 
     def stream_ended(self) -> None:
         """Log the request after the last byte of a streamed result was written, or the stream was cut off."""
-        self._gone = False  # it has a response, however much of it the client has read
+        self._client_gone = False  # it has a response, however much of it the client has read
         self._log(self._status)
 
     def abandoned(self) -> None:
         """Log a request whose client has disconnected and gets no response."""
-        self._gone = True
+        self._client_gone = True
         self._log(CLIENT_GONE)
 
     def _log(self, status: int) -> None:
         seconds = time.monotonic() - self._began
-        status = CLIENT_GONE if self._gone else status
+        status = CLIENT_GONE if self._client_gone else status
         self._add((time.time(), self._method, self.path, status, seconds, self.endpoint, self.correlation, self.trace))
 
 

@@ -73,8 +73,9 @@ class SinkThread:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
 
     def give_up(self) -> None:
-        """Put the sink into its mode for the end of the process, in which it does not wait. The first call then waits,
-        for at most `FLUSH_WITHIN` seconds, until the queue is written."""
+        """Make the sink not wait any more, because the process ends. The first call then waits, for at most
+        `FLUSH_WITHIN` seconds, until the queue is written.
+        """
         self._sink.give_up()
         if not self._given_up:
             self._given_up = True

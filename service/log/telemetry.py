@@ -19,7 +19,7 @@ _EXCEPTION = re.compile(r"^(?P<type>[\w.]+)(?:: (?P<message>.*))?", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class TelemetryOptions:
-    """Options of the OpenTelemetry sink."""
+    """Options of the OpenTelemetry sink. resource: attributes of this service. headers: sent with each request."""
 
     endpoint: str
     http: bool

@@ -40,7 +40,7 @@ class Site:
             self._bodies = {name: packed.read(name) for name in packed.namelist()}
 
     def file(self, path: str) -> File | None:
-        """Return the file for the decoded path of a URL; a folder stands for its `index.html`."""
+        """Return the file for the decoded path of a URL, or None; a folder stands for its `index.html`."""
         name = path.lstrip("/")
         if name == "" or name.endswith("/"):
             name += "index.html"

@@ -33,6 +33,8 @@ class ManualServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """Serves the files of the manual to one connection."""
+
     server_version = "rowcall"
     sys_version = ""
     protocol_version = "HTTP/1.1"

@@ -134,7 +134,9 @@ class _Server:
         return origin.lower() == base.lower() and (self._knows_hosts or is_address(base.partition("://")[2]))
 
     async def answer(self, context: RequestContext) -> None:
-        """Respond to a JSON-RPC request or notification."""
+        """Respond to a JSON-RPC request or notification. Raises `Problem` for methods other than POST, and for the
+        body.
+        """
         if self._must_authenticate(context):
             self._challenge(context, 401)
             return
@@ -166,6 +168,7 @@ class _Server:
         self._send(context, 200, headers, rpc_result(request.id, result))
 
     def _accept(self, context: RequestContext) -> None:
+        """Respond 202 to a notification, which has no result."""
         context.protocol.response_empty(202, [])
         context.answered = True
 
@@ -201,7 +204,9 @@ class _Server:
         return not self._options.by_role or self._refused(endpoint, user) is None
 
     def _refused(self, endpoint: Endpoint, user: User | None) -> int | None:
-        """Return the status with which the endpoint would refuse the user by claims, or None."""
+        """Return the status, 401 or 403, with which the endpoint would refuse the user by claims, or None if it would
+        not.
+        """
         access = endpoint.access
         if access.anonymous:
             return None

@@ -110,6 +110,8 @@ class AdminListener:
 
 
 class _Server(ThreadingHTTPServer):
+    """The HTTP server of the listener, with a thread for each request."""
+
     daemon_threads = True
     block_on_close = False
     request_queue_size = 64
@@ -164,6 +166,8 @@ def _bindable(address: Address) -> Any:
 
 
 class _Handler(BaseHTTPRequestHandler):
+    """Responds to one connection: checks the caller, then answers with a page or by a mount."""
+
     protocol_version = "HTTP/1.1"
     timeout = _SECONDS
 
@@ -273,10 +277,12 @@ class _Handler(BaseHTTPRequestHandler):
             raise Problem(403, "pages of other origins cannot use the admin listener")
 
     def _refuse(self, problem: Problem) -> None:
+        """Respond with a problem document."""
         headers = [("content-type", CONTENT_TYPE), *problem.headers]
         self._send(problem.status, headers, json.dumps(problem.members(with_type=True)).encode())
 
     def _send(self, status: int, headers: list[tuple[str, str]], body: bytes | Iterator[bytes]) -> None:
+        """Send the response and its headers; an iterator is sent as it yields."""
         self.send_response(status)
         if isinstance(body, bytes):
             headers.append(("content-length", str(len(body))))

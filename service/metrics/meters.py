@@ -35,8 +35,9 @@ def segment_of(options: WorkerOptions, host: HostState) -> Segment | None:
 
 
 def meter_of(endpoint: Endpoint, services: Services) -> Meter | None:
-    """Return the meter of an endpoint, or None. Its path is the template of the route, so the number of meters is
-    bounded."""
+    """Return the meter of an endpoint; None: metrics are off. Its path is the template of the route, so the number of
+    meters is bounded.
+    """
     segment = segment_of(services.options, services.host)
     if segment is None:
         return None
@@ -45,7 +46,7 @@ def meter_of(endpoint: Endpoint, services: Services) -> Meter | None:
 
 
 def count_requests(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that counts requests, before everything that may refuse them."""
+    """Return the step that counts requests, before everything that may refuse them; None: metrics are off."""
     return meter_of(endpoint, services)
 
 
@@ -58,13 +59,15 @@ def counted(
 
 
 def count_path(method: str, path: str, services: Services) -> Step | None:
-    """Return the step that counts requests that no endpoint serves. path: a template without values."""
+    """Return the step that counts requests that no endpoint serves; None: metrics are off. path: a template without
+    values.
+    """
     segment = segment_of(services.options, services.host)
     return None if segment is None else segment.meter("endpoint", method, path, "")
 
 
 def cache_counter(endpoint: Endpoint, services: Services) -> Callable[[str], None] | None:
-    """Return a function to call with `hit`, `miss` or `bypass` for each cacheable request, or None."""
+    """Return a function to call with `hit`, `miss` or `bypass` for each cacheable request; None: metrics are off."""
     meter = meter_of(endpoint, services)
     if meter is None:
         return None
@@ -90,7 +93,7 @@ def upstream_meters(options: WorkerOptions, host: HostState) -> Callable[[str], 
 
 
 def counting(does: Callable[[Something], None], options: WorkerOptions, host: HostState) -> Callable[[Something], None]:
-    """Wrap a function so that each call counts as a published event."""
+    """Return a function that calls `does` and counts each call as a published event. Without metrics, `does` itself."""
     segment = segment_of(options, host)
     if segment is None:
         return does
@@ -104,7 +107,7 @@ def counting(does: Callable[[Something], None], options: WorkerOptions, host: Ho
 
 
 def event_counter(outcome: str, options: WorkerOptions, host: HostState) -> Callable[[int], None]:
-    """Return a function to call with a number of events that were `delivered` to streams, or `dropped`."""
+    """Return a function to call with a number of events that have the outcome `delivered` (to streams) or `dropped`."""
     segment = segment_of(options, host)
     if segment is None:
         return lambda _count: None

@@ -123,7 +123,9 @@ def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:
 
 
 def gauges(worker_samples: Iterable[Sequence[Gauge]]) -> Iterable[Family]:
-    """Yield the gauges of all workers, each of which has reported a sequence. Those of a worker are summed."""
+    """Yield the gauges of all workers. worker_samples: the gauges of each worker. Equal gauges of several workers are
+    summed.
+    """
     sums: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for worker_gauges in worker_samples:
         for name, labels, value in worker_gauges:
@@ -170,7 +172,7 @@ class Processes:
         return cpu, memory, files, started
 
     def _summed(self, process: Process, seconds: float) -> float:
-        """Return the processor time of this process and of those before it with the same name."""
+        """Return the processor seconds of this process and of the processes that had its name before."""
         pid, last = self._last.get(process.name, (process.pid, 0.0))
         if pid != process.pid:
             self._before[process.name] = self._before.get(process.name, 0.0) + last

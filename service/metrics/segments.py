@@ -81,7 +81,7 @@ class Segment:
         return meter
 
     def _adopt(self, number: int) -> Meter:
-        """Create the meter of an existing row."""
+        """Create the meter of a row that a previous worker has left, or that was just written."""
         start = _HEADER + number * _ROW + _LABEL
         label = _label(self._memory, number)
         # Requests in flight ended when the previous worker exited.
@@ -118,7 +118,9 @@ def _parts(text: bytes) -> Label:
 
 
 def _own_file(folder: Path) -> int:
-    """Open and lock the first segment that no process uses."""
+    """Open and lock the first segment that no process uses, and return its descriptor. Raises `RuntimeError` if all are
+    in use.
+    """
     folder.mkdir(mode=0o700, exist_ok=True)
     for number in range(_MOST_WORKERS):
         descriptor = os.open(folder / str(number), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -147,6 +149,7 @@ def read(folder: Path) -> list[Row]:
 
 
 def _rows(folder: Path) -> Iterator[tuple[Label, tuple[float, ...]]]:
+    """Yield label and numbers of each row of all segments."""
     for path in folder.glob("*"):
         if path.stat().st_size < _HEADER:
             continue  # being created

@@ -54,6 +54,7 @@ def note_signing(services: Services, method: str, path: str) -> tuple[Step, ...]
 
 
 def _noting(options: AuditTrailOptions, services: Services, name: str, routine: str | None) -> Step:
+    """Return the step that records calls under this name."""
     trail = trail_of(options, services)
 
     def note(context: RequestContext) -> None:
@@ -85,6 +86,7 @@ class _Call:
         self._began = time.time()
 
     def answered(self, status: int) -> None:
+        """Record the call, once, with the status of its response."""
         trail, self._trail = self._trail, None
         if trail is None:
             return
@@ -110,6 +112,7 @@ class _Call:
         )
 
     def end(self, _context: RequestContext, error: Exception | None) -> None:
+        """Record a call whose client has disconnected before the response."""
         if isinstance(error, ClientDisconnectedError):
             self.answered(CLIENT_GONE)
 
@@ -158,6 +161,7 @@ class AuditTrail:
         self._writing: asyncio.Task[None] | None = None
 
     def add(self, call: dict[str, object]) -> None:
+        """Add a record to the queue and have it written. If the queue is full, the oldest record is dropped."""
         if len(self._calls) >= self._options.most:
             self._calls.popleft()
             self._dropped += 1

@@ -38,14 +38,14 @@ class Check:
     """
 
     def __init__(self, probe: HealthProbe, within: float) -> None:
-        self._asked = probe
+        self._probe = probe
         self._within = within
         self._well = True
         self._asking: asyncio.Task[None] | None = None
 
     async def look(self) -> Finding:
         """Run the check and return its status and duration."""
-        probe = self._asked
+        probe = self._probe
         began = time.monotonic()
         try:
             await self._ask_in_time()
@@ -70,7 +70,7 @@ class Check:
         none. A late query continues until its session is closed; meanwhile no other query is started.
         """
         if self._asking is None or self._asking.done():
-            self._asking = asyncio.ensure_future(self._asked.ask())
+            self._asking = asyncio.ensure_future(self._probe.ask())
             self._asking.add_done_callback(_outcome)
         done, _ = await asyncio.wait({self._asking}, timeout=self._within)
         if not done:

@@ -28,6 +28,8 @@ from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheLease, L
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """A response of a health check or a report."""
+
     status: int
     headers: Headers
     body: bytes
@@ -41,7 +43,9 @@ Form = Callable[[RequestContext], str]
 
 
 def guarded(what: str, options: Guarded, services: Services, answer: Step) -> tuple[Step, ...]:
-    """Return the steps of a path, of which `answer` is the last. what: name in refusals, such as `/stats/tables`."""
+    """Return the steps of a path: authentication, rate limit, access, and then `answer`. what: name in refusals, such
+    as `/stats/tables`.
+    """
     steps: list[Step] = []
     if services.options.auth.schemes:
         steps.append(services.auth.sessions.authenticate)
@@ -54,6 +58,8 @@ def guarded(what: str, options: Guarded, services: Services, answer: Step) -> tu
 
 
 def make_answer(make: Make) -> Step:
+    """Return the step that responds with what `make` returns, without a cache."""
+
     async def answer(context: RequestContext) -> None:
         _send(context, await make(context))
 
@@ -70,10 +76,12 @@ def _wants_new(context: RequestContext) -> bool:
 
 
 def _place(scope: Any) -> tuple[str, str]:
+    """Return the parts of the requested URL on which responses may depend: scheme and host."""
     return scope.scheme, str(scope.authority or scope.headers.get("host") or "")
 
 
 def _aged(answer: Answer, seconds: float) -> Answer:
+    """Return the response with the header `Age`."""
     return Answer(answer.status, [*answer.headers, ("age", str(int(seconds)))], answer.body)
 
 
@@ -157,14 +165,14 @@ class CachedPage:
         self._seconds = seconds
         self._form = form
         self._make = make
-        self._answers: dict[tuple[str, ...], tuple[float, Answer]] = {}
+        self._cached: dict[tuple[str, ...], tuple[float, Answer]] = {}
         self._making: dict[tuple[str, ...], asyncio.Task[Answer]] = {}
 
     def __call__(self, context: RequestContext) -> Awaitable[None] | None:
         if _wants_new(context):
             return self._anew(context)
         key = (*_place(context.scope), self._form(context))
-        made, answer = self._answers.get(key, (0.0, None))
+        made, answer = self._cached.get(key, (0.0, None))
         age = time.monotonic() - made
         if answer is None or age >= self._seconds:
             return self._renewed(context, key)
@@ -183,12 +191,13 @@ class CachedPage:
         _send(context, await asyncio.shield(making))
 
     def _keep(self, key: tuple[str, ...], done: asyncio.Task[Answer]) -> None:
+        """Cache a response with status 200; if there are too many, drop all others."""
         self._making.pop(key, None)
         if done.cancelled() or done.exception() is not None or done.result().status != 200:
             return
-        if len(self._answers) >= MOST_HOSTS:
-            self._answers.clear()
-        self._answers[key] = time.monotonic(), done.result()
+        if len(self._cached) >= MOST_HOSTS:
+            self._cached.clear()
+        self._cached[key] = time.monotonic(), done.result()
 
 
 MOST_HOSTS = 64

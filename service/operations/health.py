@@ -1,5 +1,4 @@
-"""Health paths `/health`, `/health/ready` and `/health/live` (operations-3 to operations-5, operations-3 to
-operations-5)."""
+"""Health paths `/health`, `/health/ready` and `/health/live` (operations-3 to operations-5)."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ def health_routes(options: HealthOptions, services: Services) -> Iterator[FixedR
     # Requests are served without Redis too, so its failure does not make the host unready unless configured.
     needed = (*database, *redis) if options.needs_redis else database
     for path, checks in ((options.path, (*database, *redis)), (options.ready, needed)):
-        answer = _unless_leaving(services.drain_state, _answering(options, checks))
+        answer = _unless_draining(services.drain_state, _answering(options, checks))
         steps = guarded(path, options.guarded, services, answer)
         yield from (FixedRoute(method, path, options.guarded.access, steps) for method in METHODS)
     # A worker that responds is alive; the servers behind it do not matter here.
@@ -51,7 +50,8 @@ def health_routes(options: HealthOptions, services: Services) -> Iterator[FixedR
 
 
 def _answering(options: HealthOptions, checks: Sequence[Check]) -> Step:
-    keep, make = options.guarded.keep, _looking(checks)
+    """Return the step that runs the checks and responds with their status, cached for the configured time."""
+    keep, make = options.guarded.keep, _making_report(checks)
     return make_answer(make) if keep is None else CachedPage(keep, make, _form)
 
 
@@ -102,14 +102,16 @@ def _parsed(texts: Iterable[str | None]) -> list[RedisAddress]:
     return list(addresses)
 
 
-def _looking(checks: Sequence[Check]) -> Make:
+def _making_report(checks: Sequence[Check]) -> Make:
     async def make(context: RequestContext) -> Answer:
         return _answer(await asyncio.gather(*(check.look() for check in checks)), context)
 
     return make
 
 
-def _unless_leaving(drain_state: DrainState, step: Step) -> Step:
+def _unless_draining(drain_state: DrainState, step: Step) -> Step:
+    """Return the step that responds as unhealthy while the worker drains, and otherwise runs `step`."""
+
     async def stopping(context: RequestContext) -> Answer:
         return _answer(_STOPPING, context)
 

@@ -42,6 +42,8 @@ def note_slow(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 class _Watch:
+    """Measures the requests of one endpoint."""
+
     def __init__(
         self, endpoint: Endpoint, options: SlowRequestOptions, plans: Plans | None, database: Database
     ) -> None:
@@ -77,6 +79,7 @@ class _Watch:
 
 
 def _where(request: Execution | None) -> str:
+    """Return the part of the message about the database."""
     if request is None or not request.began:
         return ", none of it in the database"
     return f", {request.seconds:.3f} s of it in the database, {request.rows} rows"
@@ -103,6 +106,7 @@ class Plans:
         return True
 
     def log_plan(self, text: str, statement: Statement, database: Database) -> None:
+        """Log `text` with the plan of the statement, in the background."""
         self._running += 1
         self._asking.start(self._log_plan(text, statement, database))
 

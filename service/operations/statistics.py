@@ -1,4 +1,4 @@
-"""Paths of the four database reports (operations-6 to operations-8, operations-6 to operations-8)."""
+"""Paths of the four database reports (operations-6 to operations-8)."""
 
 from __future__ import annotations
 

@@ -130,8 +130,9 @@ _REMOVED = {
     "JwtExpireMinutes": ("JwtExpire", "60 minutes"),
     "JwtRefreshExpireDays": ("JwtRefreshExpire", "7 days"),
 }
-"""Keys of older services of this kind, with the replacement and an example. If they were ignored, sessions would have
-another lifetime than intended."""
+"""Keys of NpgsqlRest that this service has replaced, with the replacement and an example. They are errors: if they were
+ignored, sessions would have another lifetime than intended.
+"""
 
 
 def _refuse_removed(settings: Settings) -> None:

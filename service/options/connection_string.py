@@ -30,6 +30,7 @@ class ConnectionInfo:
     command_timeout: float | None = None
     """Default timeout of routines in seconds; 0: no limit, None: the configuration decides."""
     maximum_pool_size: int | None = None
+    """Largest number of connections in a pool; None: the configuration decides."""
 
     def conninfo(self) -> str:
         return conninfo.make_conninfo("", **self.parameters)
@@ -72,7 +73,9 @@ def main_connection_name(settings: Settings) -> str:
 
 
 def connection_for(settings: Settings, name: str, default_application_name: str) -> ConnectionInfo | EmbeddedServerPath:
-    """Parse the connection string `name`, with placeholders resolved and the application name set."""
+    """Parse the connection string `name`, with placeholders resolved and the application name set.
+    Raises StartupError.
+    """
     text = settings.map_text("ConnectionStrings", name)
     if not text or not text.strip():
         raise StartupError(f"ConnectionStrings:{name} is empty: say where the database is")
@@ -224,7 +227,9 @@ _NO_EFFECT = frozenset(_ACCEPTED.split())
 
 
 def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
-    """Map `Keyword=value` pairs to libpq parameters; case, spaces and underscores in a keyword are ignored."""
+    """Map `Keyword=value` pairs to libpq parameters; case, spaces and underscores in a keyword are ignored. Raises
+    StartupError.
+    """
     parameters: dict[str, str] = {}
     settings: dict[str, str] = {}
     command_timeout = maximum_pool_size = None

@@ -118,9 +118,9 @@ def _without(names: Iterable[str], main: str) -> tuple[str, ...]:
 
 
 def with_role(settings: Settings, name: str, info: ConnectionInfo) -> ConnectionInfo:
-    """Set `target_session_attrs` of a connection with several hosts as `MultiHostConnectionTargets` demands.
+    """Return the connection with the `target_session_attrs` that `MultiHostConnectionTargets` demands.
 
-    `Any` leaves the value of the connection string.
+    A connection with one host is returned unchanged. `Any` leaves the value of the connection string.
     """
     if "," not in info.parameters.get("host", ""):
         return info

@@ -196,7 +196,7 @@ def _refusals(settings: Settings) -> Refusals:
 def _variables(settings: Settings) -> tuple[tuple[str, str | None], ...]:
     """Return name, in lower case, and value of the environment variables that annotations may use.
 
-    An unset variable has the default text of `Service:AvailableEnvVars`.
+    An unset variable has the text that `Service:AvailableEnvVars` names for it, or None.
     """
     environment = {**os.environ, **settings.variables}
     names = settings.name_defaults("Service:AvailableEnvVars")

@@ -64,7 +64,9 @@ class HttpOptions:
     """
 
     body_limit: int = 30_000_000
+    """Largest body of a request; see `bodies` for other limits."""
     sign_in_body_limit: int = 65_536
+    """Largest body of a sign-in."""
     form_body_limit: int = 2_097_152
     """Limit for urlencoded forms, which the service itself decodes."""
     bodies: BodyLimits = field(default_factory=BodyLimits)
@@ -73,27 +75,38 @@ class HttpOptions:
     header_timeout: float = 30.0
     """Timeout for the head of a request to arrive, and for an idle connection."""
     keep_alive: bool = True
+    """Connections are kept open after a response."""
     line_limit: int | None = None
+    """Largest request line."""
     headers_limit: int | None = None
+    """Largest size of all headers together."""
     read_at_once: int = 0
     """Size of one read of an HTTP/1 connection; at least the limit of a request head."""
     header_count_limit: int | None = None
+    """Largest number of request headers."""
     engine: str = "Granian"
     """`HttpServer:Engine`."""
     connections: int | None = None
     """Maximum of open connections of each listener of this worker; further ones wait to be accepted."""
     response_buffer: int | None = None
+    """Bytes of a response that are buffered for each HTTP/2 stream."""
     http2: Http2Options = field(default_factory=Http2Options)
     threads: int = 1
+    """Threads of the HTTP server that handle connections."""
     blocking_threads: int | None = None
+    """Largest number of threads for blocking work."""
     slow_client: float = 60.0
     """Time for which a client may stop reading a streamed response."""
     server_timing: bool = False
+    """Responses carry `Server-Timing`."""
     server_header: bool = True
+    """Responses carry `Server`."""
     redirect_to_https: bool = False
+    """Requests over http are redirected to https."""
     https_port: int | None = None
     """Port of the redirect to https; None: the port of the first https address."""
     hsts: bool = False
+    """Responses over https carry `Strict-Transport-Security`."""
     compression: Compression | None = None
     """Compression of responses; None: responses are not compressed."""
     security_headers: tuple[tuple[str, str], ...] = ()
@@ -145,8 +158,11 @@ class WorkerOptions:
     """Rules that `validate` may name."""
     retries: RetryStrategies = field(default_factory=RetryStrategies)
     resolve_nested: bool = True
+    """Composites at any depth are rendered as objects."""
     timestamps_utc: bool = True
+    """Timestamps with time zone are rendered in UTC."""
     strict_types: StrictTypes | None = None
+    """None: JSON values of other types are converted."""
     problem_types: bool = True
     """Problem documents contain `type`."""
     explains_unauthorized: bool = False
@@ -161,11 +177,15 @@ class WorkerOptions:
     before: tuple[BeforeCommand, ...] = ()
     """Commands that run before every routine."""
     wrap_in_transaction: bool = False
+    """All statements of a request run in one transaction, with transaction-local settings."""
     log_commands: bool = False
+    """Commands are logged at level Debug."""
     log_command_parameters: bool = False
+    """Values of parameters are logged with commands."""
     log_file_texts: bool = False
     """SQL files with several statements are logged with their text."""
     camel_case: bool = True
+    """Parameters and columns are called `orderId` rather than `order_id` in requests and responses."""
     safe_numbers: bool = False
     """bigint and numeric are strings in JSON, and in client code and documents that describe the service."""
     tables: TableFormats = field(default_factory=TableFormats)
@@ -190,6 +210,7 @@ class WorkerOptions:
     tracing: TracingOptions | None = None
     """None: requests are not traced."""
     query_tags: bool = False
+    """Statements begin with a comment that names the endpoint."""
     slow_requests: SlowRequestOptions | None = None
     metrics: MetricsOptions | None = None
     """None: no metrics are recorded."""
@@ -209,6 +230,7 @@ class WorkerOptions:
     """None: `application_name` stays that of the connection."""
     outbound: OutboundOptions = field(default_factory=OutboundOptions)
     deadlines: DeadlineOptions = field(default_factory=DeadlineOptions)
+    """Deadlines that clients may send with requests."""
     batch: BatchOptions | None = None
     jobs: JobOptions | None = None
     exports: ExportOptions | None = None

@@ -21,7 +21,7 @@ _NUMERIC = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, V
 
 
 def automatic_parameters(endpoint: Endpoint, services: Services) -> tuple[Automatic, ...]:
-    """Return these parameters in the order of their declaration."""
+    """Return the parameters whose values the service adds to a proxied request, in the order of their declaration."""
     indexes = {item.index for item in injected_parameters(endpoint, services.options.auth.mapping)}
     indexes |= {item.target for item in resolved_parameters(endpoint)}
     indexes |= endpoint.outgoing.filled - {index for index, _ in endpoint.outgoing.replies}
@@ -42,8 +42,8 @@ def automatic_values(automatic: tuple[Automatic, ...], context: RequestContext) 
 
 
 def context_names(services: Services) -> frozenset[str]:
-    """Return the headers, in lower case, that only this service may set. A client that sends one would impersonate a
-    user.
+    """Return the names, in lower case, of headers that only this service may set. If clients could send them, they
+    could impersonate users.
     """
     mapping = services.options.auth.mapping
     keys = [key for key, _ in mapping.context]

@@ -17,7 +17,7 @@ SMALL = 65_536
 
 
 async def gathered(context: RequestContext, length: int | None, limit: int, on_piece: Callable[[], None]) -> bytes:
-    """Return the whole body as it arrives, without decoding it."""
+    """Return the whole body as it arrives, without decoding it. Raises `Problem` like `pieces`."""
     return b"".join([piece async for piece in pieces(context, length, limit, on_piece)])
 
 

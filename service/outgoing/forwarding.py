@@ -52,7 +52,7 @@ NO_HOST = "Proxy host is not configured. Name one in the annotation, or set Serv
 
 
 class ForwardRequest:
-    """Forwards the requests of one endpoint."""
+    """Forwards the requests of one endpoint to the target of its proxy. wish: method and URL of the annotation."""
 
     def __init__(self, endpoint: Endpoint, wish: Forwarding, services: Services) -> None:
         options = services.options.outbound.proxy
@@ -87,7 +87,7 @@ class ForwardRequest:
         """Whether its requests may be sent by `begin`."""
 
     def _begins(self) -> bool:
-        """Whether requests go to another server, without hedging and without added parameters."""
+        """Return whether requests go to another server, without hedging and without added parameters."""
         other = self._host is not None and not self._host.startswith("/")
         return other and self._hedge is None and not self._automatic and self._options.timeout >= WATCH_AFTER_SECONDS
 
@@ -196,6 +196,7 @@ class ForwardRequest:
     async def _query_and_body(
         self, context: RequestContext, method: str, extend_deadline: Callable[[], None]
     ) -> tuple[str, Body, int | None]:
+        """Return query string, body, and the length of a body in chunks if it is known, with automatic values added."""
         query: str = context.scope.query_string
         values: list[AutomaticValue] = automatic_values(self._automatic, context) if self._automatic else []
         carries = method in BODY_METHODS
@@ -329,7 +330,8 @@ def _is_json(context: RequestContext) -> bool:
 
 
 def _anonymous(headers: Headers, secret: str) -> Headers:
-    """Remove the identity of the caller: endpoints of this service are called as an anonymous caller (proxies-12).
+    """Return the headers without the identity of the caller: endpoints of this service are called as an anonymous
+    caller (proxies-12).
 
     secret: a header with credentials, besides the usual ones.
     """

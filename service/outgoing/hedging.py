@@ -16,8 +16,7 @@ async def hedged(ask: Callable[[], Awaitable[Response]], seconds: float, leave: 
 
     leave: called with a response that is not used.
 
-    Raises:
-        Exception: the one of `ask`, if no call remains.
+    Raises: Exception: the one of `ask`, if all calls have failed.
     """
     running: set[asyncio.Task[Response]] = {_begun(ask)}
     try:

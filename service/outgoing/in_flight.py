@@ -31,9 +31,9 @@ _IN_WHOLE_MILLISECONDS = 0.001
 class InFlightRequests:
     """The requests in flight of one endpoint.
 
-    finish: called with the context, a response that has arrived completely, and the time at which its request was sent;
-    it sends the response to the client. go_on: called with the context, the request in flight, and the object that
-    waits for its response; it completes the request in a task.
+    finish: called with the context, a response that has arrived completely, and the time at which its request was sent.
+    It sends the response to the client. go_on: called with the context, the request in flight, and the object that
+    waits for its response. It completes the request in a task.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class InFlightRequests:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, in_flight_request: InFlightRequest) -> None:
+        """Watch a request that was sent."""
         in_flight_request.moment = self._loop.time()
         self.unwatched[in_flight_request] = None
         if self._timer is None:
@@ -84,6 +85,7 @@ class InFlightRequest(PendingHttpResponse):
         self._owner = in_flight_requests
 
     def _answered_otherwise(self, answer: HttpResponse) -> None:
+        """Receive a response that cannot be sent at once: gather a small body, or continue in a task."""
         if self._arriving is not None:
             self._arriving.answered(answer)
         elif self.done():
@@ -96,6 +98,7 @@ class InFlightRequest(PendingHttpResponse):
                 self.continue_in_task()
 
     def _count(self, status: int) -> None:
+        """Report the end of the request to the client, which counts it."""
         if self._owner.client.watches:
             self._owner.client.ended(self, status)
 
@@ -124,6 +127,7 @@ class InFlightRequest(PendingHttpResponse):
         self.connection.abort()
 
     def _ended(self, answer: HttpResponse) -> None:
+        """Send a response whose body is complete now."""
         answer.on_end = None
         self._answer = None
         self.answered(answer)

@@ -59,7 +59,7 @@ async def pass_through(
 
 
 def _with_length(headers: Headers, length: str) -> Headers:
-    """Return the headers with this length, which the configuration may have let through as well."""
+    """Return the headers with this Content-Length only."""
     return [*(field for field in headers if field[0].lower() != "content-length"), ("content-length", length)]
 
 
@@ -93,6 +93,9 @@ def sends_events(answer: HttpResponse) -> bool:
 async def _stream(
     context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float | None
 ) -> None:
+    """Send the response part by part. silence: seconds that the server may send nothing; None:
+    events, without a limit.
+    """
     protocol: Any = context.protocol
     # Events are not compressed: they are small, and each has to be delivered immediately.
     coder = None if silence is None else coder_of(protocol, headers)
@@ -125,6 +128,9 @@ async def _stream(
 
 
 async def _pump(answer: HttpResponse, body: PipeBody | StreamBody, silence: float | None, coder: Coder | None) -> bool:
+    """Write the body to the client as it arrives. Return True at its end. Raises if it breaks off or the client
+    disconnects.
+    """
     loop = asyncio.get_running_loop()
     while True:
         if answer.has_more:

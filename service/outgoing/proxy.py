@@ -40,6 +40,10 @@ log = logging.getLogger("rowcall")
 
 
 def proxy(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that sends requests to the other service; None: the endpoint is no proxy.
+
+    The step responds if the endpoint only passes through; otherwise the routine continues with the response.
+    """
     wish = endpoint.options.proxy
     if wish is None:
         return None
@@ -50,7 +54,9 @@ def proxy(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step before binding that reads the body, if both the routine and the other service need it."""
+    """Return the step before binding that reads the body; None unless both the routine and the
+    other service need it.
+    """
     if endpoint.options.proxy is None or endpoint.passes_through:
         return None
     if endpoint.transport is not Transport.BODY and endpoint.raw_body is None:
@@ -64,6 +70,7 @@ def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services) -> Step:
+    """Return the step that passes the response through."""
     options = services.options.outbound.proxy
     time_limit = services.options.http.slow_client
     send_subrequest = is_inside(endpoint, options)
@@ -128,6 +135,7 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
 
 
 def _transform(endpoint: Endpoint, forward: ForwardRequest, services: Services) -> Step:
+    """Return the step that fills parameters of the routine with the response."""
     options = services.options.outbound.proxy
     replies = endpoint.outgoing.replies
     binary = {index for index, _ in replies if endpoint.parameters[index].cast == "bytea"}
@@ -152,6 +160,9 @@ def _transform(endpoint: Endpoint, forward: ForwardRequest, services: Services) 
 
 
 async def _reply(forward: ForwardRequest, context: RequestContext, limit: int | None, seconds: float) -> Reply:
+    """Send the request and return the reply with its decoded body. limit: largest body in bytes.
+    seconds: for the body.
+    """
     answer = await forward.send(context)
     try:
         async with asyncio.timeout(seconds):
@@ -163,7 +174,7 @@ async def _reply(forward: ForwardRequest, context: RequestContext, limit: int | 
 
 
 def is_inside(endpoint: Endpoint, options: ProxyOptions) -> bool:
-    """Whether the target is an endpoint of this service."""
+    """Return whether the target is an endpoint of this service."""
     wish = endpoint.options.proxy or endpoint.options.proxy_out
     host = None if wish is None else wish.url or options.host
     return host is not None and host.startswith("/")
@@ -215,6 +226,9 @@ class Failure:
 
 
 def failure(endpoint: Endpoint, error: Exception, options: ProxyOptions, what: str = "Proxy") -> Failure:
+    """Return status and message for an error of a request, and log the error. Raises `error` itself if it is a
+    `Problem` below 500, because the request of the client is at fault. what: kind of the request, for the message.
+    """
     if isinstance(error, Problem):
         if error.status < 500:
             # The request itself is invalid, so the client gets the error.

@@ -62,6 +62,8 @@ class _Result(CapturedResponse):
 
 
 class _Sender:
+    """Sends the results of one endpoint to the other service."""
+
     def __init__(self, endpoint: Endpoint, wish: Forwarding, services: Services) -> None:
         self._options = services.options.outbound.proxy
         self._client = services.client
@@ -99,6 +101,7 @@ class _Sender:
 
 
 async def _streamed(result: HttpResponse, deadline: asyncio.Timeout, seconds: float) -> AsyncIterator[bytes]:
+    """Yield the result as the routine makes it. The time limit of the request is extended with each chunk."""
     loop = asyncio.get_running_loop()
     while piece := await result.chunk():
         if deadline.when() is not None:
@@ -107,7 +110,7 @@ async def _streamed(result: HttpResponse, deadline: asyncio.Timeout, seconds: fl
 
 
 def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step before the routine that captures its response."""
+    """Return the step before the routine that captures its response; None: the endpoint has no `proxy_out`."""
     wish = endpoint.options.proxy_out
     if wish is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
@@ -125,7 +128,9 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def send_result(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step after the routine that sends its result and passes the response through."""
+    """Return the step after the routine that sends its result and passes the response through; None: the endpoint has
+    no `proxy_out`.
+    """
     if endpoint.options.proxy_out is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
     options = services.options.outbound.proxy

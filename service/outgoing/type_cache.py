@@ -28,7 +28,7 @@ def request_key(method: str, url: str, headers: Headers, body: bytes | None) -> 
     return hashlib.sha256(text.encode(errors="replace") + b"\n\n" + (body or b"")).digest()
 
 
-async def kept_reply(
+async def cached_reply(
     answers: BoundedCache, key: bytes, seconds: float | None, ask: Callable[[], Awaitable[Reply]]
 ) -> Reply:
     """Return the cached reply, or that of `ask`.
@@ -38,7 +38,7 @@ async def kept_reply(
     lookup = answers.begin(key)
     result = await lookup if isinstance(lookup, Awaitable) else lookup
     if isinstance(result, Entry):
-        return _opened(result)
+        return _reply_of(result)
     if result is NOT_SHARED:
         return await ask()
     try:
@@ -47,15 +47,15 @@ async def kept_reply(
         result.give_up(None)  # type: ignore[union-attr]
         raise
     # Waiting requests get this reply in any case; only a successful one is stored.
-    answers.keep(key, result, _sealed(reply), seconds if reply.success else 0.0)  # type: ignore[arg-type]
+    answers.keep(key, result, _entry_of(reply), seconds if reply.success else 0.0)  # type: ignore[arg-type]
     return reply
 
 
-def _sealed(reply: Reply) -> Entry:
+def _entry_of(reply: Reply) -> Entry:
     head = orjson.dumps([reply.status, reply.headers, reply.content_type, reply.error])
     return Entry(reply.body or b"", 1, is_null=reply.body is None, head=head)
 
 
-def _opened(entry: Entry) -> Reply:
+def _reply_of(entry: Entry) -> Reply:
     status, headers, content_type, error = orjson.loads(entry.head)
     return Reply(status, None if entry.is_null else entry.body, headers, content_type, error)

@@ -28,7 +28,7 @@ from rowcall.service.http_client.messages import Headers, HttpResponse, Outgoing
 from rowcall.service.outgoing.decoding import decoded_body
 from rowcall.service.outgoing.hedging import hedged
 from rowcall.service.outgoing.timing import record_time
-from rowcall.service.outgoing.type_cache import kept_reply, request_key
+from rowcall.service.outgoing.type_cache import cached_reply, request_key
 from rowcall.service.request_context.arguments import set_argument
 from rowcall.service.request_context.client_liveness import cancel_on_disconnect
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -46,7 +46,7 @@ LONGEST_PAUSE = 30.0
 
 def ignore_nulls_of_types(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step behind binding that ignores missing fields of HTTP types: a STRICT routine is called although
-    they have no values yet.
+    they have no values yet. None: the routine is not STRICT, or has no HTTP types.
     """
     if not endpoint.routine.strict or not endpoint.outgoing.filled:
         return None
@@ -63,6 +63,7 @@ def _count_nulls(ignored: frozenset[int], context: RequestContext) -> None:
 
 
 def call_types(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that sends the requests; None: the endpoint has no HTTP types, or only invalidates."""
     if not endpoint.outgoing.calls or endpoint.options.invalidates:
         return None
     calls = [_Call(endpoint, call, services) for call in endpoint.outgoing.calls]
@@ -82,6 +83,7 @@ def call_types(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 async def _all(calls: list[_Call], context: RequestContext) -> None:
+    """Send the requests of all types at the same time, then fill the parameters."""
     for call in calls:
         call.check_path(context)
     if len(calls) == 1:
@@ -146,7 +148,7 @@ class _Call:
         keeps = self._services.type_answers
         if not self._definition.cached or keeps is None:
             return await self._with_retries(shown, attempt)
-        return await kept_reply(
+        return await cached_reply(
             keeps, attempt.key, self._definition.cache_seconds, partial(self._with_retries, shown, attempt)
         )
 
@@ -230,7 +232,7 @@ def _path_of(url: str) -> str:
 
 
 def _pause(delay: float | None, reply: Reply) -> float | None:
-    """Return the seconds until the next attempt, at least those that the other service requires. None: no further
+    """Return the seconds until the next attempt: `delay`, or more if the other service requires it. None: no further
     attempt.
     """
     if delay is None or reply.retry_after is None:
@@ -239,8 +241,8 @@ def _pause(delay: float | None, reply: Reply) -> float | None:
 
 
 def _wants_retry(definition: RequestDefinition, reply: Reply) -> bool:
-    """Whether to repeat the request: always after timeouts and network errors, else after the listed statuses, or any
-    that is no success.
+    """Return whether to repeat the request: always after timeouts and network errors; else after the listed statuses
+    or, if none are listed, after any that is no success.
     """
     if reply.status in (FAILED, TIMED_OUT) and reply.error is not None:
         return True
@@ -283,6 +285,7 @@ class _Attempt:
         """Whether another attempt may succeed."""
 
     async def run(self) -> Reply:
+        """Send the request once, and return the reply or the failure. Nothing is raised."""
         try:
             async with asyncio.timeout(self._timeout):
                 if self._hedge is None:

@@ -100,11 +100,11 @@ class Services:
         return self.safe_codecs or self.codecs
 
     def known(self, connection: str | None) -> bool:
-        """Whether endpoints may use this connection."""
+        """Return whether endpoints may use this connection. None: the main one."""
         return connection is None or connection.casefold() in (*self.options.main_names, *self.others)
 
     def there(self, connection: str | None) -> Services:
-        """Return the services for endpoints on this connection."""
+        """Return the services for endpoints on this connection: with its database and codecs."""
         other = self.others.get((connection or "").casefold())
         return (
             self

@@ -1,1 +1,1 @@
-"""PostgREST's interface on tables and functions: the parts that touch the world."""
+"""PostgREST's interface on tables and functions: the parts with input and output, around `core.postgrest`."""

@@ -1,7 +1,7 @@
 """Cache of reads by anonymous callers: the result row of the main statement, from which each response is made.
 
-A result is found by everything that its transaction contains, except headers and cookies of the request, as it serves
-callers who send others.
+The key of a result has everything that its transaction contains, except headers and cookies of the request. So a result
+also serves callers who send others.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ class AnonymousCache:
         return key if key.count(b"\0") == len(parts) else None
 
     def miss(self, context: RequestContext, found: CacheLease | NotShareable) -> None:
-        """Let the request compute a result: for itself, or with a lease for all that wait for it."""
+        """Record a miss. With a lease, this request computes the result for all that wait for it; otherwise only for
+        itself.
+        """
         if isinstance(found, NotShareable):
             self.report(context, "bypass")
             return

@@ -57,6 +57,8 @@ class Authenticated:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
+    """One key of `jwt-secret`: the key of the library, the algorithms that it may verify, and its id."""
+
     key: Any
     algorithms: tuple[str, ...]
     id: str | None = None
@@ -95,6 +97,7 @@ class Authentication:
         return Authenticated(role, claims, orjson.dumps({**claims, "role": role}))
 
     def _caller_of(self, token: str) -> Authenticated | None:
+        """Return the caller with a token that is valid now; None as for `_caller`. Raises `TokenError`."""
         known = self._verified.get(token)
         if known is None:
             claims = self._verify(token)
@@ -111,6 +114,7 @@ class Authentication:
             self._verified[token] = verified
 
     def _verify(self, token: str) -> dict[str, Any]:
+        """Verify the signature of a token and return its claims, unchecked. Raises `TokenError`."""
         if not token:
             raise TokenError("PGRST301", "Empty JWT is sent in Authorization header")
         if self._keys is None:
@@ -180,6 +184,7 @@ def bearer_token(authorization: str | None) -> str | None:
 
 
 def role_path(options: PostgRestOptions) -> ClaimPath:
+    """Return the path of the role in the claims. Raises `InvalidOptionError`."""
     try:
         return parse_claim_path(options.jwt_role_claim_key)
     except ClaimPathError as error:

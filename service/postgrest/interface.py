@@ -134,6 +134,7 @@ class _Steps:
         interface.responder.send(context, interface.responder.error(error, context.scope, self._request))
 
     def _limit(self, limit: Step, context: RequestContext) -> Waiting:
+        """Request a permit of the rate limiter. A refusal is answered as an error of the interface."""
         try:
             waiting: Any = limit(context)
         except Problem as problem:
@@ -166,6 +167,7 @@ class _Steps:
             return None
 
     async def _read(self, context: RequestContext, limit: int) -> None:
+        """Read the body of the request into the context. An error is answered."""
         try:
             context.body = await read_body(context.scope, context.protocol, limit)
         except Problem as error:
@@ -195,6 +197,7 @@ class _Steps:
             return None
 
     def _look_up(self, cache: AnonymousCache, context: RequestContext, request: ApiRequest, work: Work) -> Waiting:
+        """Answer from the cache, or run the work if its result is not shared or not cached."""
         key = cache.key(request, work, self._interface.transactions.shared_settings(request, work))
         if key is None:
             return self._run(context, request, work)
@@ -234,6 +237,9 @@ class _Steps:
             return None
 
     def _run(self, context: RequestContext, request: ApiRequest, work: Work, *, alone: bool = False) -> Waiting:
+        """Start the work. Return its execution, or an awaitable if it needs an explicit transaction, which also
+        answers.
+        """
         execution = self._interface.transactions.begin(request, work, alone=alone)
         if execution is None:
             return self._run_transaction(context, request, work)
@@ -251,6 +257,7 @@ class _Steps:
         context.answered = True
 
     def _respond(self, context: RequestContext) -> Waiting:
+        """Answer with the result of the execution, or run the work again."""
         request, work, execution = self._request, self._work, context.execution
         if context.answered or request is None or work is None or execution is None:
             return None

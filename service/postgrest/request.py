@@ -23,6 +23,8 @@ WRITE_METHODS = ("POST", "PUT", "PATCH", "DELETE")
 
 
 class Resource(Enum):
+    """The kinds of targets below the mount."""
+
     ROOT = "root"
     RELATION = "relation"
     FUNCTION = "function"
@@ -63,6 +65,7 @@ class ApiRequest(NamedTuple):
 
     @property
     def reads(self) -> bool:
+        """Whether the method only reads."""
         return self.method in READ_METHODS
 
     @property
@@ -130,6 +133,7 @@ def negotiation_headers(accept: tuple[str, ...], prefer: tuple[str, ...]) -> Neg
 
 
 def _check_method(resource: Resource, method: str) -> None:
+    """Raise `ApiError` for a method that the kind of target does not have."""
     if method in READ_METHODS or method == "OPTIONS":
         return
     if resource is Resource.FUNCTION:

@@ -121,7 +121,7 @@ class Responder:
     # --- errors -------------------------------------------------------------------------------------------------------
 
     def error(self, error: Exception, scope: Any, request: ApiRequest | None) -> Response:
-        """Return the response to an error."""
+        """Return the response to an `ApiError` or `Problem`; raise any other error."""
         if isinstance(error, Problem):
             error = problem_error(error)
         if not isinstance(error, ApiError):

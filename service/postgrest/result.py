@@ -9,7 +9,11 @@ from rowcall.service.postgrest.statement_cache import SEPARATOR
 
 
 class Result(NamedTuple):
-    """A row of `core.postgrest.sql.output.COLUMNS`. inserted: None if the statement does not count them."""
+    """A row of `core.postgrest.sql.output.COLUMNS`. total: rows without a range; None if they are not counted.
+
+    headers, status: as set by SQL, None if not set. inserted: None if the statement does not count inserted rows. keys:
+    JSON of the key of an inserted row.
+    """
 
     total: int | None
     rows: int

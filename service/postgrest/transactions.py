@@ -55,8 +55,12 @@ class Transactions:
             self._before = ((statement_for(f"select {name}()", 0), []),)
 
     def begin(self, request: ApiRequest, work: Work, *, alone: bool = False) -> Execution | None:
-        """Start work that is one segment; `finish` follows. None: `run` has to run it. alone: on a connection that no
-        other request uses at the same time."""
+        """Start work that is one segment; `finish` follows. None: the work is more than one segment, so `run` has to
+        run it.
+
+        alone: on a connection that no other request uses at the same time. Raises `ApiError` for values that cannot be
+        sent.
+        """
         if not self.is_one_segment(request, work):
             return None
         cached = self._statements.find(work.statement, work.repeatable)
@@ -125,6 +129,7 @@ class Transactions:
             if work.check is not None:
                 work.check(result)
             if self._rolls_back(request):
+                # COMMIT would check deferred constraints, so the response must contain their errors here too.
                 checked = await transaction.run(CHECK_CONSTRAINTS, [], ())
                 self._raise_if_failed(request, checked)
                 await transaction.end(ROLLBACK)
@@ -154,12 +159,14 @@ class Transactions:
         return level if level in LEVELS and level != DEFAULT_LEVEL else None
 
     def _rolls_back(self, request: ApiRequest) -> bool:
+        """Return whether the transaction ends with ROLLBACK, as options and request say."""
         options, requested = self._options, request.preferences.transaction
         if options.end_may_be_overridden and requested is not None:
             return requested == "rollback"
         return options.rolls_back
 
     def _result(self, request: ApiRequest, work: Work, execution: Execution) -> Result:
+        """Return the result of the execution. Raises `ApiError` and `Problem`."""
         self._raise_if_failed(request, execution)
         if not work.raw:
             return read_result(execution.body)

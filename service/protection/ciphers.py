@@ -32,6 +32,8 @@ class KeyCipher:
 
 
 class _GcmCipher(KeyCipher):
+    """AES in Galois/Counter Mode."""
+
     def __init__(self, key: Key, info: bytes) -> None:
         self._cipher = AESGCM(_derive(key, info, ALGORITHMS[key.algorithm]))
 
@@ -49,6 +51,8 @@ class _GcmCipher(KeyCipher):
 
 
 class _CbcCipher(KeyCipher):
+    """AES in CBC mode, with an HMAC of head, initialization vector and ciphertext."""
+
     def __init__(self, key: Key, info: bytes) -> None:
         self._digest, self._size = _DIGESTS[key.validation]
         size = ALGORITHMS[key.algorithm]

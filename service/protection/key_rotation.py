@@ -60,7 +60,7 @@ class KeyRotation:
         self._renewal = renewal
         self._publish = publish
         self.ring = KeyRing()
-        self._wanted = asyncio.Event()
+        self._reading_requested = asyncio.Event()
         self._reported: set[str] = set()
 
     async def start(self) -> None:
@@ -84,7 +84,7 @@ class KeyRotation:
         while True:
             due = max(1.0, self.ring.next_look(time.time()) - time.time())
             await self._wait(min(longest, due), between_looks)
-            self._wanted.clear()
+            self._reading_requested.clear()
             succeeded = await self._look()
             # An unreadable storage reports a change at every check; without this, each would be logged.
             longest, between_looks = (
@@ -97,9 +97,9 @@ class KeyRotation:
         passed. between_looks: seconds between two checks of the storage.
         """
         ends = time.monotonic() + seconds
-        while not self._wanted.is_set() and (remaining := ends - time.monotonic()) > 0:
+        while not self._reading_requested.is_set() and (remaining := ends - time.monotonic()) > 0:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wanted.wait(), min(remaining, between_looks))
+                await asyncio.wait_for(self._reading_requested.wait(), min(remaining, between_looks))
             if await self._storage.has_changed():
                 return
 
@@ -119,9 +119,10 @@ class KeyRotation:
 
     def look_again(self) -> None:
         """Request a reading, because another host may have created a key since the last one."""
-        self._wanted.set()
+        self._reading_requested.set()
 
     async def _read(self) -> None:
+        """Read the ring from the storage and publish it."""
         start = time.monotonic() if self._storage.shared else math.inf
         keys = [key for text in await self._storage.elements() if (key := self._opened(text)) is not None]
         self._report_lost({key.id for key in keys})
@@ -176,6 +177,7 @@ class KeyRotation:
         self._set(self.ring.joined([key]))
 
     def _set(self, ring: KeyRing) -> None:
+        """Set the ring of this process and publish it to the workers."""
         self.ring = ring
         self._publish(ring)
 

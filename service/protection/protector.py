@@ -61,7 +61,7 @@ class Keys:
         self._waiting.clear()
 
     async def read_again(self) -> None:
-        """Wait for a ring that was read after this call, at most `READ_WITHIN` seconds."""
+        """Wait until the ring was read after this call, at most `READ_WITHIN` seconds. Then the caller tries again."""
         requested_at = time.monotonic()
         deadline = requested_at + READ_WITHIN
         if self.on_unknown is None or self._ring.read_at >= requested_at:
@@ -89,9 +89,10 @@ class Keys:
         return entry
 
     def _stand_in(self, now: float) -> Key:
-        """Return the best key while none is active, and request a new one from the supervisor.
+        """Return the key whose time is nearest, while none is active, and request a new one from the supervisor.
 
-        This happens if a clock is wrong: that of this host, or of the host that created the keys.
+        This happens if a clock is wrong: that of this host, or of the host that created the keys. Raises `NoKeyError`
+        if the ring is empty.
         """
         if self.on_unknown is not None:
             self.on_unknown()
@@ -125,8 +126,9 @@ class Protector:
         self._purpose = purpose
 
     def seal(self, data: bytes, context: bytes = b"") -> str:
-        """Return the sealed text. context: authenticated and not part of the text; `open` needs the same. Raises
-        `NoKeyError`."""
+        """Return the sealed text. context: authenticated, but not part of the text; `open` needs the same context.
+        Raises `NoKeyError`.
+        """
         head, cipher = self._keys.sealing(self._purpose)
         return _text(head + cipher.seal(data, head + context))
 

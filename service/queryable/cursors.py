@@ -26,7 +26,7 @@ class Cursors:
         self._language = language
 
     def start(self, order: tuple[OrderTerm, ...]) -> bytes:
-        """Return the begin of all cursors for an order."""
+        """Return the text with which the content of all cursors for this order begins; `seal` completes it."""
         return orjson.dumps([self._language.endpoint.name, order_text(order)])[:-1] + b","
 
     def seal(self, start: bytes, position: bytes) -> str:

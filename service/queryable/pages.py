@@ -1,4 +1,4 @@
-"""Responses with one page of a result: `Link` to its neighbours (RFC 8288), and the number of all rows if wanted.
+"""Responses with one page of a result: `Link` to its neighbours (RFC 8288), and the number of all rows if requested.
 
 Links are relative to the requested URL, so that they are right behind every proxy.
 """

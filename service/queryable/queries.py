@@ -62,7 +62,9 @@ class Queries:
         self._shapes: dict[Shape, tuple[CompiledQuery | None, Values]] = {}
 
     def apply(self, context: RequestContext) -> None:
-        """Continue with the steps of the request's query, or with those of the endpoint if there is none."""
+        """Continue with the steps of the request's query, or with those of the endpoint if there is none. Raises
+        `BindingError`.
+        """
         query_string: str = context.scope.query_string
         pages = self._language.abilities.page
         if not query_string and not pages:
@@ -95,7 +97,9 @@ class Queries:
         return (counted, tuple(shape)), values
 
     def _planned(self, shape: Shape) -> tuple[CompiledQuery | None, Values]:
-        """Return the query of a new shape. Raises `BindingError`."""
+        """Return the query of a new shape and its values; None: it changes nothing. The shape is remembered unless it
+        has a cursor. Raises `BindingError`.
+        """
         counted, pairs = shape
         request = read_request(self._language, pairs, self._open, counted=counted)
         query: CompiledQuery | None = None
@@ -107,6 +111,7 @@ class Queries:
         return query, values
 
     def _compiled(self, request: ResultRequest) -> tuple[CompiledQuery, Values]:
+        """Return the compiled query and its values. It is compiled if its SQL is new."""
         query = Query(self._language, request, self._positioned)
         rendered = query.rendered()
         columns = query.shape.columns
@@ -122,7 +127,7 @@ class Queries:
 
 
 def _bound_to(items: dict[Key, Item], most: int) -> dict[Key, Item]:
-    """Return the dictionary with room for one more item."""
+    """Remove the oldest items until there is room for one more, and return the dictionary."""
     while len(items) >= most:
         del items[next(iter(items))]
     return items

@@ -23,7 +23,9 @@ def _cut(text: bytes) -> bytes:
 
 
 def application_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
-    """Set application_name for the call, as in `{"app":"shop","uid":"7","id":null}`."""
+    """Return the preamble that sets application_name for the call, as in `{"app":"shop","uid":"7","id":null}`; None: it
+    is off.
+    """
     application = services.options.application_name
     if application is None:
         return None

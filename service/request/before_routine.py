@@ -26,7 +26,9 @@ ValueOf = Callable[[RequestContext], bytes | None]
 
 
 def before_routine(_endpoint: Endpoint, services: Services) -> Preamble | None:
-    """Return the commands as the last part of the preamble, so that they can read its settings."""
+    """Return the commands as the last part of the preamble, so that they can read its settings; None: there are no
+    commands.
+    """
     commands = services.options.before
     return Preamble(commands=tuple(_compiled(command, services) for command in commands)) if commands else None
 
@@ -64,6 +66,6 @@ def value_of(value: BeforeValue, services: Services) -> ValueOf:
 
 
 def _header(context: RequestContext, name: str) -> bytes | None:
-    """Return the values of a header; several are joined by commas."""
+    """Return the values of a header, several joined by commas; None: the request does not have it."""
     headers = [value for key, value in context.scope.headers.items() if key == name]
     return ",".join(headers).encode() if headers else None

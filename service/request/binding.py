@@ -30,11 +30,15 @@ Bound = Binding | tuple[int, list[bytes | None], bool]
 
 
 def bind(endpoint: Endpoint, services: Services) -> Step:
+    """Return the step that sets the arguments of the call from the request. Its errors do not repeat values of a
+    `sensitive` endpoint.
+    """
     step = _bind(endpoint, services)
     return bind_redacted(step) if endpoint.options.sensitive else step
 
 
 def _bind(endpoint: Endpoint, services: Services) -> Step:
+    """Return the binding step for the way in which the endpoint receives its values."""
     options = endpoint.options
     binder = Binder(
         bound_parameters(endpoint),
@@ -59,7 +63,7 @@ def _bind(endpoint: Endpoint, services: Services) -> Step:
 
 def read_small_body(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that reads a small JSON body for the following steps, which read larger bodies and other types
-    themselves.
+    themselves; None: the endpoint reads no fields from its body.
     """
     if endpoint.transport is not Transport.BODY or endpoint.passes_through or endpoint.raw_body is not None:
         return None
@@ -78,9 +82,10 @@ def body_limit(endpoint: Endpoint, services: Services) -> int:
 
 
 async def read_fields(context: RequestContext, services: Services, limit: int) -> bytes:
-    """Read a body whose fields the service decodes.
+    """Read a body whose fields the service decodes, and return it.
 
-    limit: bytes; a urlencoded form has `MaxUrlEncodedBodySize` besides. Raises `Problem` as `read_body` does.
+    limit: largest size in bytes; for a urlencoded form, `MaxUrlEncodedBodySize` applies too. Raises `Problem` as
+    `read_body` does.
     """
     if kind_of(context.scope) == URLENCODED:
         limit = min(limit, services.options.http.form_body_limit)
@@ -110,6 +115,7 @@ def _set_arguments(context: RequestContext, bound: Bound) -> None:
 
 
 def _from_query(binder: Binder, fast: FastBinder, path_values: PathValues | None) -> Step:
+    """Return the binding step for values in the query string and the path."""
     bind_fast, bind_exactly = fast.bind_query, binder.bind_query
 
     def from_query_alone(context: RequestContext) -> None:
@@ -128,6 +134,8 @@ def _from_query(binder: Binder, fast: FastBinder, path_values: PathValues | None
 
 
 def _from_body(services: Services, binder: Binder, fast: FastBinder, path_values: PathValues, limit: int) -> Step:
+    """Return the binding step for values in the body, which is JSON or a form, and the path."""
+
     def bind_exactly(context: RequestContext, body: bytes, values: dict[str, str]) -> Bound:
         pairs = form_pairs(context.scope, body)
         if pairs is not None:
@@ -204,6 +212,7 @@ def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_val
 
 
 def _from_raw_body(parameter: EndpointParameter, binder: Binder, path_values: PathValues, limit: int) -> Step:
+    """Return the binding step for an endpoint whose parameter gets the whole body."""
     name = parameter.api_name
     as_text = body_bytes if parameter.cast == "bytea" else body_text
 

@@ -71,7 +71,7 @@ def _refuse_encoded(scope: Any) -> None:
 
 
 def cut_off() -> Problem:
-    """Return the problem of an incomplete body; the received part may look complete, and must not be used."""
+    """Return the problem of an incomplete body. The received part may look complete, and must not be used."""
     return Problem(400, "the body ends before it is complete", headers=(("connection", "close"),))
 
 
@@ -89,7 +89,7 @@ def too_slow() -> Problem:
     return Problem(408, "the body arrives too slowly", headers=(("connection", "close"),))
 
 
-def _crumbled() -> Problem:
+def _too_many_pieces() -> Problem:
     return Problem(400, "the body comes in too many small pieces", headers=(("connection", "close"),))
 
 
@@ -100,7 +100,7 @@ def _no_room() -> Problem:
 
 
 class _BodyReader:
-    """The progress of one body."""
+    """The progress of one body that is being read."""
 
     __slots__ = ("began", "late", "received", "task", "unseen")
 
@@ -146,7 +146,7 @@ class Bodies:
         """Return the whole body.
 
         Raises: Problem: 413 beyond `limit` bytes, 400 for an invalid length or an incomplete body, 408 for one that is
-        too slow, 503 if the worker holds too many.
+        too slow, 415 for a compressed one, 503 if the worker holds too many.
         """
         _refuse_encoded(scope)
         announced = scope.headers.get("content-length")
@@ -223,7 +223,7 @@ class Bodies:
                 self._arriving += size
                 pieces += 1
                 if pieces > FREE_PIECES + reading.received // SMALLEST_PIECE:
-                    raise _crumbled()
+                    raise _too_many_pieces()
                 buffer.write(piece)
             # Without a copy, which would be expensive for a body of 30 MB.
             body = buffer.getvalue()
@@ -262,6 +262,7 @@ class Bodies:
         self._whole = referenced
 
     def _look(self) -> None:
+        """End bodies that arrive too slowly or take too long, release complete ones, and schedule the next check."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         limits = self._limits
@@ -277,14 +278,14 @@ class Bodies:
         if enough:
             self._freed = 0
         if enough or self._settling:
-            _give_back()
+            _return_freed_memory()
         self._settling = enough
         self._looking = bool(self._reading or self._whole or self._settling)
         if self._looking:
             loop.call_later(LOOK_EVERY, self._look)
 
 
-def _give_back() -> None:
+def _return_freed_memory() -> None:
     """Return freed memory to the system: glibc holds it otherwise, so that one large body would occupy memory without
     end.
     """
@@ -297,6 +298,7 @@ BODIES = Bodies()
 
 
 async def _fill(context: RequestContext, body: Awaitable[bytes]) -> None:
+    """Store the body in the request context when it has arrived."""
     context.body = await body
 
 

@@ -14,15 +14,16 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def may_have_deadline(endpoint: Endpoint, services: Services) -> bool:
-    return bool(services.options.deadlines.headers or _own(endpoint, services.options.deadlines))
+    """Return whether requests of the endpoint may have a deadline."""
+    return bool(services.options.deadlines.headers or _deadline_of(endpoint, services.options.deadlines))
 
 
 def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that sets the deadline. A client may shorten the deadline of the endpoint, but not
-    lengthen it.
+    """Return the step that sets the deadline; None: there is none. A client may shorten the deadline of the endpoint,
+    but not lengthen it.
     """
     options = services.options.deadlines
-    own = _own(endpoint, options)
+    own = _deadline_of(endpoint, options)
     if not options.headers:
         return None if own is None else _fixed(own)
     headers = options.headers
@@ -41,7 +42,7 @@ def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
     return set_as_asked
 
 
-def _own(endpoint: Endpoint, options: DeadlineOptions) -> float | None:
+def _deadline_of(endpoint: Endpoint, options: DeadlineOptions) -> float | None:
     """Return the deadline of the endpoint in seconds, for all callers; 0 in the comment means none."""
     seconds = options.otherwise if endpoint.options.deadline is None else endpoint.options.deadline
     return seconds or None

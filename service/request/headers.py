@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step of mode Parameter: it sets the parameter of that name, which must have a default, regardless of
-    the request.
+    """Return the step of mode Parameter, which sets the parameter for headers, regardless of the request; None: the
+    endpoint has no such parameter.
     """
     index = headers_parameter(endpoint)
     if index is None:
@@ -59,7 +59,7 @@ def with_headers_filled(endpoint: Endpoint, services: Services) -> Endpoint:
 
 
 def headers_context(endpoint: Endpoint, services: Services) -> Preamble | None:
-    """Return the preamble of mode Context: a setting during the call."""
+    """Return the preamble of mode Context: a setting during the call. None: the endpoint has another mode."""
     if endpoint.options.request_headers is not HeadersMode.CONTEXT:
         return None
     key = services.options.headers.key.encode()

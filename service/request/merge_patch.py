@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def collect_patch(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that collects the members before binding."""
+    """Return the step that collects the members before binding; None: the endpoint has no such parameter."""
     name = endpoint.options.patch_parameter
     if name is None or endpoint.transport is not Transport.BODY or endpoint.passes_through:
         return None

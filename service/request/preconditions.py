@@ -21,7 +21,10 @@ _CHANGED = "the row has another version by now, or does not exist; read it again
 
 
 def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step that fills the version from `If-Match`. It follows binding. Raises `Problem` 428 and 412."""
+    """Return the step, behind binding, that fills the version from `If-Match`; None: the endpoint has no version.
+
+    The step raises `Problem` 428 without the header, 412 if no version can match, and 400 for an invalid one.
+    """
     index = endpoint.version_index
     if index is None:
         return None
@@ -57,7 +60,9 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def check_version(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step behind a write that found no row with the expected version. Raises `Problem` 412."""
+    """Return the step behind a write that raises `Problem` 412 if no row had the expected version; None: there is no
+    version.
+    """
     if endpoint.version_index is None or not counts_rows(endpoint):
         return None
 
@@ -77,7 +82,7 @@ def counts_rows(endpoint: Endpoint) -> bool:
 
 
 def tag_with_version(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step after which responses with one row have its version as `ETag`."""
+    """Return the step after which responses with one row have its version as `ETag`; None: rows have no version."""
     key = version_key(endpoint)
     if key is None or endpoint.options.invalidates:
         return None

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 def forget_supplied(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step that drops values which a request supplies for resolved parameters."""
+    """Return the step that drops values which a request supplies for resolved parameters; None: there are no such
+    parameters.
+    """
     targets = unsupplied_parameters(endpoint)
     if not targets:
         return None
@@ -42,6 +44,9 @@ def forget_supplied(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def resolve(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that runs the statements and sets their parameters, or None if the comment has no such
+    expression.
+    """
     statements = [_Statement(endpoint, item, services) for item in resolved_parameters(endpoint)]
     if not statements:
         return None
@@ -98,10 +103,10 @@ class _Statement:
         return None if not rows or rows[0] is None else str(rows[0]).encode()
 
     async def _run_either(self, inner: RequestContext, calls: SharedSession) -> None:
-        """Run the form that last worked, then the other one, which is remembered if only it works. If both fail, the
-        error of the first is raised.
+        """Run the form that last worked, and the other one if it fails. If only the other one works, it is used first
+        from then on.
 
-        Raises: Problem: both failed.
+        Raises: Problem: both failed; that of the first one.
         """
         inner.mask = self._typed
         failed = await calls.attempt(self._call, inner)

@@ -238,17 +238,19 @@ class _PipeReader:
 
 
 def _marked(raw_path: str) -> str:
+    """Return the path with a mark in place of each encoded slash."""
     contains_mark = _SLASH in raw_path or _ENCODED in raw_path.upper()
     return raw_path if contains_mark else _ENCODED_SLASH.sub(_ENCODED, raw_path)
 
 
 def _with_slashes(values: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the values of the path with slashes in place of the marks."""
     return {name: text.replace(_SLASH, "/") for name, text in values.items()}
 
 
 def _is_named(route: str, written: str | None, path: str) -> bool:
-    """Whether values of the client stand only where the route has placeholders, and none of them contains several
-    segments.
+    """Return whether the author of the comment has named this route: values of the client are only where the route has
+    placeholders, and none of them contains several segments.
     """
     if written is None:
         return True
@@ -342,6 +344,7 @@ class Subrequests:
         )
         try:
             context.scope.path = decode_path(raw_path)
+            # An encoded slash belongs to its segment; decoded, it would separate two segments for the router.
             marked = _marked(raw_path)
             match = self._find(method, decode_path(marked))
         except MalformedPathError as error:

@@ -28,8 +28,9 @@ TextOf = Callable[[RequestContext], str | None]
 
 
 def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that stores the body for the steps behind binding: arrays are checked in the form in which they
-    were sent, requests with an `Idempotency-Key` are compared, and webhooks are verified.
+    """Return the step that stores the body for the steps behind binding; None: none of them needs it. Arrays are
+    checked in the form in which they were sent, requests with an `Idempotency-Key` are compared, and webhooks are
+    verified.
     """
     raw = endpoint.raw_body is not None
     if endpoint.transport is not Transport.BODY and not raw:
@@ -49,8 +50,8 @@ def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def validate(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that checks values, and reports the first broken rule of each. Values that were not sent and are
-    left to the server are not checked.
+    """Return the step that checks values, and reports the first broken rule of each; None: there are no rules. Values
+    that were not sent and are left to the server are not checked.
     """
     rule_checks = [
         _RuleCheck(endpoint, check.index, rule, _message_of(endpoint, check.index, rule))
@@ -149,7 +150,7 @@ def _text_of(endpoint: Endpoint, index: int) -> TextOf:
 
 
 def _array_in_body(context: RequestContext, parameter: EndpointParameter) -> str | None:
-    """Return the JSON text of an array; for a form, the text that a query string would give."""
+    """Return the JSON text of an array; for a form, the text that a query string would give. None: it was not sent."""
     body = context.body or b""
     pairs = form_pairs(context.scope, body)
     if pairs is not None:
@@ -163,6 +164,6 @@ def _array_in_query(context: RequestContext, parameter: EndpointParameter) -> st
 
 
 def _joined(pairs: Iterable[tuple[str, str]], parameter: EndpointParameter) -> str | None:
-    """Return the elements joined by commas."""
+    """Return the elements of the parameter joined by commas; None: there are none."""
     elements = [text for key, text in pairs if key == parameter.api_name]
     return ",".join(elements) if elements else None

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class ChangedQuery:
-    """Has everything else of the scope that it stands for."""
+    """A scope with another query string, and everything else of `scope`."""
 
     def __init__(self, scope: Any, query_string: str) -> None:
         self._scope = scope
@@ -17,7 +17,10 @@ class ChangedQuery:
 
 
 def take_parameter(query_string: str, name: str) -> tuple[str | None, str]:
-    """Return the text of a parameter, still encoded, and the query string without it. None: it is not there."""
+    """Return the text of a parameter, still encoded, and the query string without it.
+
+    If the parameter is repeated, the last one counts. None: it is not there.
+    """
     value, rest = None, []
     for part in query_string.split("&"):
         key, _, text = part.partition("=")

@@ -18,8 +18,8 @@ def client_reader(options: Forwarding) -> Callable[[Any], Client]:
 
 
 def address_reader(options: Forwarding) -> Callable[[Any], bytes | None]:
-    """Return the function that reads only the address, for parameters and session variables. Without proxies it is the
-    address of the peer.
+    """Return the function that reads only the address, for parameters and session variables; None: it is unknown, as
+    for a Unix socket. Without proxies it is the address of the peer.
     """
     if options.enabled:
         read = client_reader(options)

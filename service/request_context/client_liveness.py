@@ -37,6 +37,8 @@ async def cancel_on_disconnect(protocol: Any, work: Awaitable[Done]) -> Done:
 
 
 class _Watch:
+    """Watches the client of one piece of work, and cancels the task of the work if the client disconnects."""
+
     def __init__(self, protocol: Any, worker: asyncio.Task[Any] | None) -> None:
         self._protocol = protocol
         self._worker = worker

@@ -48,6 +48,7 @@ def _forget(timer: asyncio.TimerHandle, _context: RequestContext, _error: Except
 
 
 def _end(context: RequestContext) -> None:
+    """End the work of a request whose deadline has passed, unless its response has begun."""
     request = context.execution
     if context.answered or (request is not None and request.streaming):
         return

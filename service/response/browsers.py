@@ -10,8 +10,8 @@ from rowcall.service.request_context.protocols import Handle, Headers, HeadersPr
 
 
 class SecureProtocol(HeadersProtocol):
-    """Adds the service's own headers in front; a field of the same name from a comment is sent too (browsers-1,
-    browsers-2).
+    """Adds the service's own headers in front of those of the response. If a comment sets a field of the same name,
+    both are sent (browsers-1, browsers-2).
     """
 
     __slots__ = ()
@@ -21,6 +21,7 @@ class SecureProtocol(HeadersProtocol):
 
 
 def with_security_headers(handle: Handle, fields: tuple[tuple[str, str], ...]) -> Handle:
+    """Wrap `handle` so that every response has these headers."""
     added = list(fields)
     return lambda scope, protocol: handle(scope, SecureProtocol(protocol, added))
 

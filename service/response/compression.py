@@ -1,8 +1,8 @@
 """Compression of responses, between the application and the HTTP server, if configured.
 
-Complete bodies are compressed at once, on the event loop: sets are smaller than the size from which they are streamed;
-one large value blocks the worker during its compression. A streamed body is compressed part by part, each flushed, so
-that rows that have been read are not held back.
+A complete body is compressed at once, on the event loop. Results of many rows are not: they are streamed from a certain
+size on. A single large value blocks the worker during its compression. A streamed body is compressed part by part, each
+flushed, so that rows that have been read are not held back.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _ABOUT_BYTES = frozenset(
 
 
 class _Brotli:
+    """Compresses one body with Brotli, as `Coder` describes."""
+
     def __init__(self, level: int) -> None:
         self._compressor = brotli.Compressor(quality=level)
 
@@ -38,6 +40,8 @@ class _Brotli:
 
 
 class _Gzip:
+    """Compresses one body with gzip, as `Coder` describes."""
+
     def __init__(self, level: int) -> None:
         self._compressor = zlib.compressobj(level, zlib.DEFLATED, _GZIP_WINDOW)
 
@@ -98,14 +102,16 @@ class CompressedProtocol(ObservedProtocol):
         self.inner.response_file(status, headers, file)
 
     def stream_coder(self, headers: Headers) -> Coder | None:
-        """Return the compressor for the body that `response_file` is about to begin."""
+        """Return the compressor for the body that `response_file` is about to begin; None: it is not compressed."""
         self._streaming = coding = self._choose() if self._fits(headers) else None
         return None if coding is None else _CODERS[coding](self._options.level(coding))
 
     def _choose(self) -> str | None:
+        """Return the coding for this client, or None."""
         return self._options.choose(self._accepted)
 
     def _fits(self, headers: Headers) -> bool:
+        """Return whether a response with these headers may be compressed."""
         names = {name.lower(): value for name, value in headers}
         if not _ABOUT_BYTES.isdisjoint(names):
             return False
@@ -130,8 +136,8 @@ def _varies(headers: Headers) -> bool:
 
 
 def _weakened(field: tuple[str, str]) -> tuple[str, str]:
-    """Make an entity tag weak: a file's tag identifies its uncompressed bytes, and a download resumed with a strong tag
-    must have the same bytes (RFC 9110, 8.8.3.3).
+    """Return an entity tag as a weak one: a file's tag identifies its uncompressed bytes, and a download resumed with a
+    strong tag must have the same bytes (RFC 9110, 8.8.3.3). Other fields are returned unchanged.
     """
     name, value = field
     return (name, f"W/{value}") if name.lower() == "etag" and value.startswith('"') else field

@@ -24,6 +24,7 @@ _OF_BODIES = frozenset(
 
 
 def tag_answers(endpoint: Endpoint, _services: Services) -> Step | None:
+    """Return the step after which responses have an entity tag, or None if the endpoint sends none."""
     if not endpoint.options.entity_tag or endpoint.method != "GET" or endpoint.options.invalidates:
         return None
 
@@ -70,7 +71,7 @@ class TaggedProtocol(ObservedProtocol):
 
 
 def _fits(if_none_match: str, mark: str) -> bool:
-    """Compare weakly (RFC 9110, 13.1.2)."""
+    """Return whether the header contains the tag, by weak comparison (RFC 9110, 13.1.2)."""
     opaque = mark.removeprefix("W/")
     return if_none_match.strip() == "*" or opaque in (
         item.strip().removeprefix("W/") for item in if_none_match.split(",")

@@ -30,7 +30,9 @@ def argument_text(context: RequestContext, index: int) -> str | None:
 
 
 class CommentHeaders:
-    """A step from which on a request has the header lines of its endpoint, also in error responses."""
+    """The header lines of one endpoint's comment. Called as a step, it adds them to every later response of the
+    request, also to errors.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._lines = header_lines(endpoint)
@@ -40,6 +42,7 @@ class CommentHeaders:
         context.comment_headers = self
 
     def fields(self, context: RequestContext) -> tuple[tuple[str, str], ...]:
+        """Return the header lines with values of the request."""
         return self._lines.fields(partial(argument_text, context)) if self._fixed is None else self._fixed
 
 

@@ -88,12 +88,17 @@ def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
 
 
 def _parts(whole: bytes, tail: bytes) -> tuple[bytes, str, str]:
+    """Return body, status and headers of a result with both marks. tail: end of the body, which stands behind the
+    marks.
+    """
     body, status, headers = whole.removesuffix(tail).rsplit(MARK, 2)
     return body + tail, status.decode(), headers.decode()
 
 
 def _usual(endpoint: Endpoint, execution: Execution, body: bytes) -> tuple[int, str | None, bytes]:
-    """Return status, content type and body as they are if SQL sets nothing."""
+    """Return status, content type and body as they are if SQL sets nothing. Raises `Problem` without a row, or for
+    NULL.
+    """
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:
         return endpoint.success_status, None, b""

@@ -113,7 +113,7 @@ async def stream_response(
 
 
 def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[RequestContext], None]:
-    """Return the response for a NULL text result, or for `single` without a row (rendering-15)."""
+    """Return the function that responds for a NULL text result, or for `single` without a row (rendering-15)."""
     mode = endpoint.options.null_text
     headers = fields_of(section, endpoint.shape.content_type)
     if mode is NullText.NO_CONTENT:

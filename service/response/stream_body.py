@@ -26,15 +26,20 @@ class StreamBody:
         headers: list[tuple[str, str]],
         time_limit: float,
     ) -> None:
-        """innermost: the protocol of the HTTP server, behind those that stand in front of it. time_limit: seconds for
-        which the client may leave unread what it was sent."""
+        """innermost: the protocol of the HTTP server, which `protocol` wraps.
+
+        time_limit: seconds for which the client may leave unread what it was sent.
+        """
         self._loop = asyncio.get_running_loop()
         self._time_limit = time_limit
         self._writer = innermost.prepare_stream()
         protocol.response_file(status, headers, self._writer.name)
 
     async def write(self, data: bytes) -> None:
-        """Send `data`; return when the transport takes more. Raises `ClientDisconnectedError`."""
+        """Send `data`; return when the transport takes more.
+
+        Raises `ClientDisconnectedError`, also for a client that has read nothing within the time limit.
+        """
         if not self._writer.send_bytes(data):
             raise ClientDisconnectedError("the client has closed the connection")
         if self._writer.full():

@@ -81,6 +81,7 @@ class PipeBody:
         self._leave()
 
     def _leave(self) -> None:
+        """Record that the client or granian has closed the pipe."""
         self._loop.remove_reader(self._write_end)
         _wake(self._gone)
 
@@ -118,6 +119,9 @@ class PipeBody:
             raise ClientDisconnectedError("the client has closed the connection")
 
     async def _wait_for_room(self) -> None:
+        """Wait until the pipe has room. Raises `ClientDisconnectedError` if the client disconnects or does not read in
+        time.
+        """
         room = self._loop.create_future()
         time_limit = self._time_limit
         self._loop.add_writer(self._write_end, _wake, room)
@@ -141,6 +145,7 @@ class PipeBody:
         self._looking = self._loop.call_later(seconds, self._look, seconds)
 
     def _look(self, seconds: float) -> None:
+        """Check once, and schedule the next check if granian has not opened the pipe."""
         self._close_read_end_if_read()
         if self._read_end >= 0:
             self._look_for_reader(min(2 * seconds, 1.0))
@@ -178,6 +183,7 @@ class PipeBody:
             os.close(self._write_end)
 
     async def _until_read(self) -> None:
+        """Wait until granian has read from the pipe, for at most the time limit."""
         start = self._loop.time()
         looked = False
         while _unread(self._read_end) >= self._written > 0 and not self._gone.done():
@@ -240,6 +246,7 @@ _closing: set[asyncio.Task[None]] = set()
 
 
 def _descriptors() -> list[int]:
+    """Return the open file descriptors of this process."""
     return [int(name) for name in os.listdir("/dev/fd") if name.isdigit()]
 
 
@@ -286,6 +293,8 @@ class Encoder(Protocol):
 
 
 class _Plain:
+    """Sends rendered parts unchanged."""
+
     async def part(self, data: bytes) -> bytes:
         return data
 
@@ -378,6 +387,7 @@ async def stream_result(
 
 
 async def _pump(connection: Connection, execution: Execution, encoder: Encoder, body: PipeBody | StreamBody) -> None:
+    """Send the parts of the result as the server delivers them."""
     while execution.streaming:
         part = connection.take()
         execution.waiter = waiter = asyncio.get_running_loop().create_future()

@@ -126,16 +126,18 @@ class CacheBackends:
             for store in self.every():
                 result = store.invalidate_tag(tag)
                 if isinstance(result, Awaitable):
-                    task = asyncio.ensure_future(_surely(store, tag, result))
+                    task = asyncio.ensure_future(_invalidate_until_done(store, tag, result))
                     self._invalidating.add(task)
                     task.add_done_callback(self._invalidating.discard)
 
     def _made(self, place: Place) -> CacheBackend:
+        """Create the backend for a `Type`."""
         if place is Place.MEMORY or (place is Place.HYBRID and not self.options.hybrid.uses_redis):
             return self._memory_answers()
         return _Later(self._behind_redis(place), self._absent)
 
     async def _behind_redis(self, place: Place) -> CacheBackend:
+        """Return the backend for a `Type` with Redis, when it is known whether Redis is reachable."""
         redis = await self._connect()
         if redis is None:
             return self._memory_answers()
@@ -186,6 +188,7 @@ class CacheBackends:
         return self._redis_answers(link)
 
     def _redis_answers(self, link: RedisLink) -> RedisCache:
+        """Return the Redis backend, which releases leases of workers that exit."""
         from rowcall.service.shared_state.redis_cache import RedisCache
 
         cache = RedisCache(link, self._host.name, os.getpid())
@@ -198,6 +201,7 @@ class CacheBackends:
         return min(most, self.options.hybrid.largest_answer + 1) if place is Place.HYBRID else most
 
     def _memory_answers(self) -> MemoryCache:
+        """Return the memory backend, which is created once."""
         if self._memory is None:
             self._memory = MemoryCache(
                 self._host.cached_responses("answers", self.options.memory), self._host.message_bus
@@ -305,7 +309,7 @@ async def _tried(link: RedisLink, attempts: int) -> str | None:
     return reason
 
 
-async def _surely(store: CacheBackend, tag: str, invalidation: Awaitable[int]) -> None:
+async def _invalidate_until_done(store: CacheBackend, tag: str, invalidation: Awaitable[int]) -> None:
     """Repeat an invalidation by tag until it succeeds: no client waits for it that could repeat a failed one."""
     while True:
         try:

@@ -15,6 +15,7 @@ _SIZE = 32
 
 
 def sealed(name: bytes, content: bytes) -> bytes:
+    """Return the content with its digest. name: of the entry in Redis."""
     return _digest(name, content) + content
 
 

@@ -28,7 +28,7 @@ class HostState:
         self._folder = folder
         self._environments: dict[str, Environment] = {}
         self._tables: dict[str, ResponseTable[Entry]] = {}
-        self._kept: dict[str, object] = {}
+        self._objects: dict[str, object] = {}
 
     @property
     def name(self) -> str:
@@ -54,9 +54,9 @@ class HostState:
 
         If it has a `close` method, it is closed together with the shared state.
         """
-        if name not in self._kept:
-            self._kept[name] = make()
-        return self._kept[name]  # type: ignore[return-value]
+        if name not in self._objects:
+            self._objects[name] = make()
+        return self._objects[name]  # type: ignore[return-value]
 
     def agreed(self, name: str, mine: str) -> str:
         """Return the value that the first process of this host has proposed under this name. mine: the proposal of this
@@ -87,11 +87,11 @@ class HostState:
             self.message_bus.publish(INVALIDATE_TAGS, tags.encode())
 
     def close(self) -> None:
-        for shared_object in self._kept.values():
+        for shared_object in self._objects.values():
             close = getattr(shared_object, "close", None)
             if close is not None:
                 close()
-        self._kept.clear()
+        self._objects.clear()
         for environment in self._environments.values():
             environment.close()
         self._environments.clear()

@@ -66,7 +66,7 @@ class HybridCache:
         self._memory = memory
         self._local = options.seconds if options.local_seconds is None else options.local_seconds
         self._default = options.seconds
-        self._own = secrets.token_hex(8).encode()
+        self._listener_name = secrets.token_hex(8).encode()
         self._last_reply = 0.0
         self._noted = -NOTED
         """Time of the last successful registration as a listener."""
@@ -86,9 +86,11 @@ class HybridCache:
         return self._copied(key) or self._begin_stale(key, time_limit, stale)
 
     def _copied(self, key: bytes) -> Entry | None:
+        """Return the copy of a response; None: there is none, or copies may not be used now."""
         return self._memory.get(_copy_name(key)) if self._hears() else None
 
     def _hears(self) -> bool:
+        """Return whether this worker certainly receives invalidations."""
         return time.monotonic() - self._last_reply < SILENT
 
     async def _begin(self, key: bytes, time_limit: float) -> LookupResult:
@@ -158,12 +160,17 @@ class HybridCache:
         return count
 
     async def _publish(self, word: bytes) -> None:
+        """Send an invalidation to the workers with copies, and wait until all have confirmed it or cannot use copies
+        any more.
+
+        word: kind and name of what is invalidated. Raises `Problem` if Redis does not answer.
+        """
         link = self._redis.link
         reply = b"rowcall:reply:" + secrets.token_hex(8).encode()
         try:
             await link.ask(link.client.publish, CHANNEL, reply + word)
             until = time.monotonic() + REPLY_TIMEOUT
-            missing = set(await link.run(_NOTED, [LISTENERS], [int(NOTED * 1000)])) - {self._own}
+            missing = set(await link.run(_NOTED, [LISTENERS], [int(NOTED * 1000)])) - {self._listener_name}
         except GoneError:
             raise invalidation_failed() from None
         # A Redis that has just restarted does not know all listeners yet.
@@ -175,6 +182,7 @@ class HybridCache:
             await asyncio.sleep(max(0.0, until - time.monotonic()))
 
     async def _next_reply(self, reply: bytes, seconds: float) -> bytes:
+        """Wait for a confirmation. Return the name of the worker; empty if none arrives within `seconds`."""
         began = time.monotonic()
         with contextlib.suppress(*FAILURES, *MALFORMED):
             async with asyncio.timeout(seconds):
@@ -193,11 +201,12 @@ class HybridCache:
         while True:
             began = time.monotonic()
             with contextlib.suppress(GoneError):
-                await self._redis.link.run(_NOTE, [LISTENERS], [self._own])
+                await self._redis.link.run(_NOTE, [LISTENERS], [self._listener_name])
                 self._noted = began
             await asyncio.sleep(PING)
 
     def _began(self) -> None:
+        """Discard all copies, because listening begins again."""
         # Invalidations during the interruption were not received.
         self._invalidations += 1
         self._since = time.monotonic()
@@ -212,6 +221,7 @@ class HybridCache:
             self._last_reply = requested_at
 
     async def _hear(self, data: bytes) -> None:
+        """Remove the copies that an invalidation names, and confirm this to the worker that has sent it."""
         reply, kind, rest = data[:30], data[30:31], data[31:]
         self._invalidations += 1
         if kind == b"t":
@@ -221,7 +231,7 @@ class HybridCache:
         client = self._redis.link.client
         with contextlib.suppress(*FAILURES):
             async with asyncio.timeout(SILENT):
-                await client.rpush(reply, self._own)
+                await client.rpush(reply, self._listener_name)
                 await client.expire(reply, 10)
 
     def close(self) -> None:

@@ -65,6 +65,8 @@ def stored_name(key: bytes) -> bytes:
 
 
 class MemoryLease(Lease):
+    """A lease of the memory backend."""
+
     __slots__ = ()
 
     cache: MemoryCache
@@ -241,6 +243,7 @@ class MemoryCache:
         self._report_cached(lease, entry, flags)
 
     def _report_cached(self, lease: Lease, entry: Entry, flags: int) -> None:
+        """Report to waiting requests that a response is stored, or that it was invalidated meanwhile."""
         self._report_outcome(lease.name, RETRY_LOOKUP if flags != GONE and flags & INVALIDATED else entry, flags)
 
     def pass_on(self, lease: MemoryLease) -> None:
@@ -263,6 +266,7 @@ class MemoryCache:
             self._message_bus.publish(TOPIC, _message(name, RETRY_LOOKUP if isinstance(outcome, Entry) else outcome))
 
     def _hear(self, message: bytes) -> None:
+        """Receive the outcome of a lease of another process."""
         length = int.from_bytes(message[:2], "big")
         name, kind, rest = message[2 : 2 + length], message[2 + length : 3 + length], message[3 + length :]
         outcome: Outcome = RETRY_LOOKUP

@@ -44,6 +44,8 @@ def _key(number: int) -> bytes:
 
 
 class MessageBus:
+    """The message bus as one process uses it."""
+
     def __init__(self, folder: Path) -> None:
         self._environment = Environment(folder / "bus", SIZE)
         self._pipe_folder = folder / "bells"
@@ -55,9 +57,10 @@ class MessageBus:
         self._next = 0
 
     def subscribe(self, topic: str, take: Take, missed: Missed | None = None) -> Callable[[], None]:
-        """Call `take` in the event loop for every message of the topic that is published from now on.
+        """Call `take` in the event loop for every message of the topic that is published from now on. Return a function
+        that ends the subscription.
 
-        missed: called when messages are lost for this process. Returns a function that ends the subscription.
+        missed: called when messages are lost for this process.
         """
         self._listen()
         entry = (take, missed)
@@ -103,6 +106,7 @@ class MessageBus:
     # --- listening -------------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
+        """Create the wake-up pipe of this process, unless it has one."""
         if self._wakeup_pipe is not None:
             return
         self._wakeup_pipe = WakeupPipe(self._pipe_folder / self._name, self._read)
@@ -112,6 +116,7 @@ class MessageBus:
             self._next = int.from_bytes(last[1:], "big") + 1 if last else 1
 
     def _read(self) -> None:
+        """Pass new messages to the subscribers."""
         with self._environment.begin() as transaction:
             values = list(between(transaction, _key(self._next), _AFTER))
         if not values:
@@ -129,6 +134,7 @@ class MessageBus:
                     log.exception("a listener of the message bus failed")
 
     def _report_missed(self) -> None:
+        """Call the functions `missed` of all subscribers."""
         for takers in tuple(self._takers.values()):
             for _take, missed in tuple(takers):
                 if missed is not None:

@@ -169,6 +169,8 @@ def _milliseconds(seconds: float) -> int:
 
 
 class RedisLease:
+    """A lease of the Redis backend."""
+
     __slots__ = ("_cache", "_name", "_shared", "number", "tags")
 
     def __init__(self, cache: RedisCache, name: bytes, number: bytes) -> None:
@@ -301,6 +303,9 @@ class RedisCache:
                 return outcome
 
     def _acquired(self, kind: int, value: bytes, name: bytes, number: bytes) -> StaleLookupResult:
+        """Return the result for the reply of a lookup script. kind: 1 entry, 3 lease, 5 lease with a stale entry;
+        others: stale entry.
+        """
         self.awaited.pop(name, None)
         lease = None
         if kind in (3, 5):
@@ -417,6 +422,7 @@ class RedisCache:
     # --- in the background -----------------------------------------------------------------------------------------
 
     async def _renew(self) -> None:
+        """Renew the leases of this worker regularly, without end."""
         while True:
             await asyncio.sleep(RENEW)
             before = time.monotonic() - RENEW
@@ -432,20 +438,24 @@ class RedisCache:
         self.link.background(self._publish_gone(gone))
 
     async def _publish_gone(self, gone: bytes) -> None:
+        """Publish to all hosts that a worker has exited."""
         with contextlib.suppress(GoneError):
             await self.link.ask(self.link.client.publish, CHANNEL, b"-" * 64 + b"g" + gone)
 
     def _break_leases(self, gone: bytes) -> None:
+        """End the leases of a worker that has exited, if requests of this worker wait for them."""
         for name, number in tuple(self.awaited.items()):
             if number.startswith(gone):
                 self.link.background(self._break(name, number))
 
     async def _break(self, name: bytes, number: bytes) -> None:
+        """End one lease, and let the waiting requests look up again."""
         with contextlib.suppress(GoneError):
             await self.link.run(_BREAK, [_keys(name)[1]], [number])
         self._waiters.resolve(name, RETRY_LOOKUP)
 
     def _hear(self, data: Any) -> None:
+        """Receive the outcome of a lease, or the exit of a worker."""
         name, kind, rest = data[:64], data[64:65], data[65:]
         outcome: Outcome = RETRY_LOOKUP
         if kind == b"g":

@@ -117,6 +117,7 @@ class RedisLink:
         return future
 
     def _send(self) -> None:
+        """Send the reads of this turn of the event loop."""
         self._scheduled = False
         requested, self._requested = self._requested, {}
         if requested:
@@ -124,6 +125,7 @@ class RedisLink:
             self.background(self._get_all(requested))
 
     async def _get_all(self, requested: dict[bytes, asyncio.Future[bytes | None]]) -> None:
+        """Read all keys in one command, and complete their futures."""
         try:
             mget = None if self.client is None else self.client.mget_nonatomic if self.is_cluster else self.client.mget
             values: Sequence[bytes | None] = await self.ask(mget, list(requested), check=_values_of(len(requested)))
@@ -244,6 +246,7 @@ class RedisLink:
     # --- outages ---------------------------------------------------------------------------------------------------
 
     def _lost(self, error: BaseException) -> None:
+        """Record and log that Redis is gone, and begin to look for it."""
         if self.gone:
             return
         self.gone = True
@@ -260,6 +263,7 @@ class RedisLink:
                 await self.client.connection_pool.disconnect(inuse_connections=True)
 
     async def _look_for_it(self) -> None:
+        """Try to connect until it succeeds, then call the functions of `on_back`."""
         while self.gone:
             await asyncio.sleep(TRY_AGAIN)
             try:
@@ -286,6 +290,7 @@ class RedisLink:
             await previous.aclose()
 
     def background(self, work: Any) -> None:
+        """Run a coroutine in a task. An error is logged."""
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -303,6 +308,8 @@ def _checked(reply: Any, check: Callable[[Any], bool] | None) -> Any:
 
 
 def _values_of(count: int) -> Callable[[Any], bool]:
+    """Return the check that a reply has this number of values."""
+
     def check(reply: Any) -> bool:
         values = isinstance(reply, list) and len(reply) == count
         return values and all(value is None or isinstance(value, bytes) for value in reply)
@@ -311,11 +318,14 @@ def _values_of(count: int) -> Callable[[Any], bool]:
 
 
 def _echo_of(mark: bytes) -> Callable[[Any], bool]:
+    """Return the check that a reply has this mark in front."""
     return lambda reply: isinstance(reply, list) and len(reply) in (1, 2) and reply[0] == mark
 
 
 def _is_no_master(error: ResponseError) -> bool:
-    """Whether another server is the master now, or none yet: the client looks for it when it reconnects."""
+    """Whether the error means that this server is not the master (any more). When the client reconnects, it looks for
+    the master.
+    """
     if isinstance(error, (ReadOnlyError, ClusterDownError, AskError, TryAgainError)):
         return True
     return "READONLY" in str(error) or "CLUSTERDOWN" in str(error)
@@ -342,7 +352,10 @@ class LateLink:
         self._connecting = None if self._place is None else asyncio.create_task(self._connect(self._place))
 
     async def link(self) -> RedisLink | None:
-        """Return the link, or None if there is no connection yet."""
+        """Return the link; None if there is no connection.
+
+        The first attempt to connect is awaited. Later ones run in the background, and do not delay the caller.
+        """
         if self._link is not None:
             return self._link
         connecting, place = self._connecting, self._place

@@ -151,6 +151,7 @@ class SingleFlightWaiters:
         return key in self.futures
 
     def leave(self, key: bytes, future: asyncio.Future[Outcome]) -> None:
+        """Remove a waiting request."""
         waiting = self.futures.get(key)
         if waiting is not None:
             waiting.pop(future, None)
@@ -202,12 +203,14 @@ class SingleFlightWaiters:
 
 
 def copied(problem: Problem) -> Problem:
+    """Return a copy of a problem."""
     return Problem(
         problem.status, problem.detail, title=problem.title, type_url=problem.type_url, headers=problem.headers
     )
 
 
 def invalidation_failed() -> Problem:
+    """Return the 503 for an invalidation that is not confirmed."""
     detail = "Redis does not answer, so the invalidation is not confirmed; repeat the request"
     return Problem(503, detail, headers=(("retry-after", "1"),))
 
@@ -218,6 +221,7 @@ def problem_text(problem: Problem) -> bytes:
 
 
 def problem_of(text: bytes) -> Problem:
+    """Return the problem that `problem_text` has serialized."""
     status, detail, title, type_url, headers = orjson.loads(text)
     return Problem(
         status, detail, title=title, type_url=type_url, headers=tuple((name, value) for name, value in headers)

@@ -42,7 +42,9 @@ class StateFolder:
 
 
 def _base() -> Path:
-    """Return the folder in which to create it, with enough room, after removing abandoned folders."""
+    """Return the folder in which to create the state folder, with enough room, after removing
+    abandoned state folders.
+    """
     if _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
         _remove_abandoned(_SHARED_MEMORY)
         space = os.statvfs(_SHARED_MEMORY)

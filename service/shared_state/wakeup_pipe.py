@@ -29,6 +29,7 @@ class WakeupPipe:
         self._loop.add_reader(self._pipe, self._answer)
 
     def _answer(self) -> None:
+        """Empty the pipe and call `on_ring`."""
         with contextlib.suppress(BlockingIOError):
             os.read(self._pipe, _AT_ONCE)
         self._on_ring()
@@ -51,6 +52,7 @@ class Notifier:
         return [name for name in names if not self._ring(name)]
 
     def _ring(self, name: str) -> bool:
+        """Wake a process. Return False if no process reads the pipe any more, which is then removed."""
         try:
             pipe = self._pipes.get(name)
             if pipe is None:

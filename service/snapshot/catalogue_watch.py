@@ -40,7 +40,7 @@ _LOOK_AGAIN = 1000
 
 
 class Watcher:
-    """Calls `on_files` and `on_catalogue` after changes. After `start` has returned, no change is missed."""
+    """Watches the SQL files and catalogues of one service. After `start` has returned, no change is missed."""
 
     def __init__(self, settings: Settings, exposure: Exposure, sources: Sequence[Connector]) -> None:
         self._files = exposure.files
@@ -56,6 +56,11 @@ class Watcher:
     async def start(
         self, background: Background, on_files: Callable[[], None], on_catalogue: Callable[[], None]
     ) -> None:
+        """Start to watch. on_files, on_catalogue: called after a change of files or of a catalogue, perhaps without a
+        change.
+
+        Returns when each catalogue has been polled once.
+        """
         if self._files is not None:
             background.keep("watching the files", partial(_watch_files, self._files, on_files))
         if self._every:
@@ -91,6 +96,7 @@ class Watcher:
 
 
 async def _watch_files(options: SqlFileOptions, on_change: Callable[[], None]) -> None:
+    """Call `on_change` for changes of files, without end, also while the folder is missing or replaced."""
     folder = options.folder
     while True:
         if _identity(folder) is None:

@@ -19,7 +19,7 @@ _BASIC = "Service:AuthenticationOptions:BasicAuth:"
 
 
 class UnresolvedReferences:
-    """A proxy without a host, and requests to this service without a matching endpoint."""
+    """Finds proxies without a host, and requests to this service without a matching endpoint."""
 
     def __init__(self, settings: Settings) -> None:
         self._proxies = settings.flag("Service:ProxyOptions:Enabled")
@@ -40,13 +40,13 @@ class UnresolvedReferences:
                     message = f"{origin} has no host, so every request is answered with 500: name one, or set {_HOST}"
                 elif url.startswith("/") and "{" not in url:
                     router = router or build_router(endpoints, internal=True)[0]
-                    if not _answers(router, method, url.partition("#")[0].partition("?")[0]):
+                    if not _has_route(router, method, url.partition("#")[0].partition("?")[0]):
                         message = f"{origin} requests {method} {url}, but this service has no such endpoint"
                 if message is not None:
                     yield Diagnostic(endpoint.routine.identity, None, f"{endpoint.name}: {message}")
 
     def _targets(self, endpoint: Endpoint) -> Iterator[tuple[str, str, str | None]]:
-        """Yield the origin of each request, its method and its URL."""
+        """Yield the origin of each request, its method and its URL (None: there is no host)."""
         options = endpoint.options
         for word, forwarding in (("proxy", options.proxy), ("proxy_out", options.proxy_out)) if self._proxies else ():
             if forwarding is not None:
@@ -55,7 +55,7 @@ class UnresolvedReferences:
             yield f"the type {call.name}", call.definition.method, call.definition.url
 
 
-def _answers(router: Router, method: str, path: str) -> bool:
+def _has_route(router: Router, method: str, path: str) -> bool:
     if len(path) > 1 and path.endswith("/"):
         return False
     try:
@@ -65,7 +65,7 @@ def _answers(router: Router, method: str, path: str) -> bool:
 
 
 class BasicUsers:
-    """Endpoints that require HTTP Basic and that no caller can use."""
+    """Finds endpoints that require HTTP Basic and that no caller can use."""
 
     def __init__(self, settings: Settings) -> None:
         self._hashed = settings.flag(_BASIC + "UseDefaultPasswordHasher")
@@ -74,6 +74,7 @@ class BasicUsers:
         self._refused = plain and settings.choice(_BASIC + "SslRequirement") == "Required"
 
     def unusable(self, endpoints: Iterable[Endpoint]) -> Iterator[Diagnostic]:
+        """Yield a diagnostic for each of these endpoints and each of their unusable users."""
         for endpoint in endpoints:
             basic_auth = endpoint.options.basic_auth
             if basic_auth is None or not basic_auth.enabled or endpoint.options.invalidates:

@@ -112,6 +112,7 @@ def _by_name(builds: Iterable[_RoutineBuild]) -> defaultdict[tuple[int, str], li
 
 
 def _made(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> _RoutineBuild:
+    """Build the endpoint of a routine, and the endpoint that invalidates its cached responses."""
     built = _build(routine, catalog, defaults)
     endpoint = built.endpoint
     endpoints = () if endpoint is None else (endpoint, *invalidations(endpoint, defaults.cache))
@@ -119,12 +120,14 @@ def _made(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> _Ro
 
 
 class EndpointBuilder:
+    """Builds the endpoints of one service, over all readings of the catalogues."""
+
     def __init__(self, settings: Settings) -> None:
         self._logs_endpoints = settings.flag("Service:DebugLogEndpointCreateEvents")
         self._logs_annotations = settings.flag("Service:DebugLogCommentAnnotationEvents")
         self._caches = settings.flag("CacheOptions:Enabled")
         self._sends = settings.flag("Service:HttpClientOptions:Enabled")
-        self._own = ReservedPaths(settings)
+        self._reserved_paths = ReservedPaths(settings)
         self._unresolved = UnresolvedReferences(settings)
         self._basic = BasicUsers(settings)
         self._reported: set[Diagnostic] = set()
@@ -135,6 +138,8 @@ class EndpointBuilder:
     def build(self, routines: Iterable[tuple[Catalog, Exposed]], *, first: bool = True) -> BuiltEndpoints:
         """Return the endpoints of each catalogue, built with the defaults of their sources. Endpoints that cannot be
         served are left out with a diagnostic.
+
+        first: whether this is the reading of the start.
 
         Raises:
             StartupError: at the first reading, for all fatal diagnostics together.
@@ -158,7 +163,11 @@ class EndpointBuilder:
         groups, clashes = _reached(groups, self._clashes)
         diagnostics += clashes
         public = [endpoint for group in groups for endpoint in group if not endpoint.options.internal]
-        diagnostics += (*self._own.hidden(public), *self._own.unsent(public), *self._own.missing(public))
+        diagnostics += (
+            *self._reserved_paths.hidden(public),
+            *self._reserved_paths.unsent(public),
+            *self._reserved_paths.missing(public),
+        )
         diagnostics += self._basic.unusable(endpoint for group in groups for endpoint in group)
         diagnostics += self._unresolved.diagnostics([endpoint for group in groups for endpoint in group])
         self._report(diagnostics)

@@ -41,6 +41,8 @@ _PATTERN_KEYS: Mapping[Variant, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Exposure:
+    """Which objects may become endpoints, and the defaults of their endpoints."""
+
     discovery: ObjectSelection = field(default_factory=ObjectSelection)
     routines: EndpointDefaults = field(default_factory=EndpointDefaults)
     tables: EndpointDefaults = field(default_factory=EndpointDefaults)
@@ -62,7 +64,7 @@ class Exposure:
 
 
 def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> Exposure:
-    """Return which routines, tables and files are published, and the defaults of their endpoints.
+    """Return which routines, tables and files are published, and the defaults of their endpoints. Raises StartupError.
 
     options: provide the names that annotations may use, such as those of rate limits. Logs a warning if objects of
     every owner are published.

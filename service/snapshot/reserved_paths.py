@@ -63,6 +63,8 @@ _SIGNING = ("Service:AuthenticationOptions:LoginPath", "Service:AuthenticationOp
 
 
 class ReservedPaths:
+    """The reserved paths of one configuration."""
+
     def __init__(self, settings: Settings) -> None:
         self._keys: Mapping[tuple[str | None, str], str] = _keys(settings)
         self._cookies = dict(_cookie_paths(settings))
@@ -75,7 +77,7 @@ class ReservedPaths:
         for endpoint in endpoints:
             if endpoint.options.events is not None and (path := stream_path(endpoint, self._level)) is not None:
                 first = streams.setdefault(path, endpoint)
-                if _heard(first) != _heard(endpoint):
+                if _stream_terms(first) != _stream_terms(endpoint):
                     message = (
                         f"the stream at {path} is also that of {first.routine.identity}, which has other events or "
                         "other recipients; give one of them another path"
@@ -94,15 +96,16 @@ class ReservedPaths:
                 yield Diagnostic(endpoint.routine.identity, None, message)
 
     def unsent(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-        """Report cookies whose path covers no endpoint (RFC 6265, 5.1.4): users who have signed in would be
-        anonymous."""
+        """Yield a diagnostic for each session cookie whose path covers no endpoint (RFC 6265, 5.1.4): users who have
+        signed in would be anonymous.
+        """
         for key, path in self._cookies.items():
             if endpoints and not any(_covers(path, endpoint.path) for endpoint in endpoints):
                 message = f"no endpoint is at {path} or below, so browsers send the cookie to none"
                 yield Diagnostic(key, None, message)
 
     def missing(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-        """Report configured login and logout paths without an endpoint."""
+        """Yield a diagnostic for each configured login or logout path without an endpoint."""
         there = {endpoint.path.lower() for endpoint in endpoints} if self._signing else set()
         for key, path in self._signing.items():
             if endpoints and path.lower() not in there:
@@ -131,8 +134,8 @@ def _covers(cookie: str, path: str) -> bool:
     )
 
 
-def _heard(endpoint: Endpoint) -> object:
-    """Return channel and recipients of a stream of notifications. Streams of notices are equal: None."""
+def _stream_terms(endpoint: Endpoint) -> object:
+    """Return a value that is equal for streams with the same events and recipients: None for all streams of notices."""
     events = endpoint.options.events
     if events is None or events.channel is None:
         return None
@@ -151,7 +154,7 @@ def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
 
 
 def _switched_on(settings: Settings) -> Iterator[tuple[str | None, str]]:
-    """Yield method and key of each enabled path."""
+    """Yield method (None: any) and key of each enabled path."""
     for switches, method, keys in _AT:
         if all(settings.flag(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):
             yield from ((method, key) for key in keys)

@@ -34,6 +34,7 @@ class SchemaSnapshot:
 
     @property
     def left_out_count(self) -> int:
+        """Number of objects that should be served and are not."""
         return sum(diagnostic.left_out for diagnostic in self.left_out)
 
     @property
@@ -90,7 +91,7 @@ def endpoints_by_name(snapshot: SchemaSnapshot, names: set[str]) -> dict[str, li
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChange:
-    """The change from one schema snapshot to the next, for workers that have the former.
+    """The change from one schema snapshot to the next, for workers that serve the former one.
 
     base, base_count: number of the former snapshot, and of its endpoints. parts: the endpoints in order, as ranges of
     indexes (begin, end) of unchanged endpoints in the former snapshot, and lists of new ones. types, other_types,
@@ -111,6 +112,7 @@ class SnapshotChange:
     def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> SnapshotChange:
         parts: list[tuple[int, int] | list[Endpoint]] = []
         places = dict(zip(map(id, old.endpoints), range(len(old.endpoints)), strict=True))
+        # The run of former endpoints that is being extended; empty if both are equal.
         begin = end = 0
         for endpoint in new.endpoints:
             place = places.get(id(endpoint))

@@ -48,6 +48,8 @@ log = logging.getLogger("rowcall")
 
 
 class SnapshotReader:
+    """Reads the schema snapshots of one service."""
+
     def __init__(
         self,
         settings: Settings,
@@ -79,11 +81,9 @@ class SnapshotReader:
         return (self._places.connector(place) for place in self._places.sources)
 
     async def first(self, *, patient: bool = True) -> SchemaSnapshot:
-        """Read for the first time and test the other connections.
+        """Read the first snapshot, and open every other connection once to test it. Raises `StartupError`.
 
-        patient: repeat failed attempts as `ConnectionSettings:RetryOptions` says. Every other connection is opened
-        once. Raises
-        `StartupError`.
+        patient: repeat failed attempts as `ConnectionSettings:RetryOptions` says; otherwise, there is one attempt.
         """
         opening = OpeningRetries(self._settings, patient=patient)
         snapshot = await opening.attempt("read the database", lambda: self.read(1))
@@ -158,7 +158,7 @@ class SnapshotReader:
         groups: list[Sequence[Endpoint]] = list(built.endpoints)
         if self._exact:
             for index, (key, catalog, endpoints) in enumerate(zip(keys, catalogs, groups, strict=True)):
-                catalogs[index], groups[index] = await self._exactly(key, catalog, endpoints)
+                catalogs[index], groups[index] = await self._with_constraints(key, catalog, endpoints)
         types: dict[str, dict[int, TypeInfo]] = {MAIN: {}}
         routed: dict[str, RoutedEndpoints] = {}
         for key, catalog, endpoints in zip(keys, catalogs, groups, strict=True):
@@ -167,6 +167,7 @@ class SnapshotReader:
                 if place == key:
                     types.setdefault(place, {}).update(reached)
                 else:
+                    # Types have other oids in another database, so they are looked up there by name.
                     routed_here = routed.setdefault(place, RoutedEndpoints())
                     routed_here.endpoints += placed
                     routed_here.types |= {(info.schema, info.name): info for info in reached.values()}
@@ -181,8 +182,10 @@ class SnapshotReader:
         return SchemaSnapshot(number, analysed, main, types, built.left_out, looked_at, postgrest=postgrest)
 
     async def _read_postgrest(self) -> PostgRestCatalogue | None:
-        """Read what PostgREST's interface needs, if it is served. Its module is imported here, as most services do not
-        need it."""
+        """Read what PostgREST's interface needs; None: it is not served. Raises `psycopg.Error` and `StartupError`.
+
+        Its module is imported here, as most services do not need it.
+        """
         options = self._options.postgrest
         if options is None:
             return None
@@ -201,10 +204,12 @@ class SnapshotReader:
             except InvalidOptionError as error:
                 raise StartupError(f"PostgRest: {error}") from None
 
-    async def _exactly(
+    async def _with_constraints(
         self, key: str, catalog: Catalog, endpoints: Sequence[Endpoint]
     ) -> tuple[Catalog, Sequence[Endpoint]]:
-        """Return catalogue and endpoints with the constraints of values."""
+        """Return catalogue and endpoints with the constraints of values. key: the place where the
+        catalogue was read.
+        """
         async with await self._places.connector(key).open_plain() as connection:
             constraints = await read_constraints(connection, catalog, endpoints)
         return (
@@ -244,7 +249,9 @@ class SnapshotReader:
         return await files.read(self._places.home_of_files, self._places.usable, open_at, only_files=only_files)
 
     def _exposed(self, key: str, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
-        """Return the candidates for endpoints, with the connection on which they run by default."""
+        """Yield the candidates for endpoints, with the connection on which they run by default. key: the place of the
+        catalogue.
+        """
         objects = self._exposure.objects(catalog)
         name = self._places.default_connection(key)
         if name is None:

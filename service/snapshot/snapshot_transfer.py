@@ -21,7 +21,7 @@ ENDPOINTS = 256
 
 
 def parts_of(snapshot: SchemaSnapshot) -> Iterator[bytes]:
-    """Yield the parts with endpoints, those with other large values, and finally the rest."""
+    """Yield the parts with endpoints, those with other large values, and finally the one with the remaining values."""
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, pickle.HIGHEST_PROTOCOL)
     for begin in range(0, len(snapshot.endpoints), ENDPOINTS):
@@ -33,7 +33,7 @@ def parts_of(snapshot: SchemaSnapshot) -> Iterator[bytes]:
 
 
 def _members(snapshot: SchemaSnapshot) -> Iterator[tuple[object, object]]:
-    """Yield what PostgREST's interface knows of a large schema, so that the rest only refers to it."""
+    """Yield the objects of PostgREST's interface of a large schema, so that the last part only refers to them."""
     if snapshot.postgrest is not None:
         schema = snapshot.postgrest.schema
         yield from schema.relations.items()

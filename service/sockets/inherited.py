@@ -20,7 +20,8 @@ Place = tuple[str, int]
 class InheritedSockets:
     """Inherited sockets by place.
 
-    stay: their owner keeps them open when this process ends. required: the configuration must use each of them.
+    stay: the owner of the sockets keeps them open when this process ends. required: the configuration must use each
+    socket.
     """
 
     sockets: dict[Place, list[socket.socket]] = field(default_factory=dict)
@@ -29,6 +30,7 @@ class InheritedSockets:
 
     @classmethod
     def of(cls, sockets: Iterable[socket.socket], *, stay: bool, required: bool) -> InheritedSockets:
+        """Return these sockets by place."""
         by_place: dict[Place, list[socket.socket]] = {}
         for sock in sockets:
             sock.setblocking(False)

@@ -171,7 +171,7 @@ class Listeners:
         """Port of the first https address."""
         self._unix_mode = unix_mode
         self._sockets: list[list[tuple[socket.socket, Listener]]] = [[] for _ in range(workers)]
-        self._quiet: list[socket.socket] = []
+        self._not_listening: list[socket.socket] = []
         self._pem_files: list[PemFile] = []
         self._paths: list[str] = []
         try:
@@ -185,6 +185,7 @@ class Listeners:
             raise StartupError("Urls: there is nothing to listen on")
 
     def _open(self, plan: ListenerPlan, workers: int) -> None:
+        """Open or take over the sockets of an address, and give each worker its listeners."""
         address = plan.address
         tls = self._tls(plan) if address.secure else None
         groups = self._taken(address, workers) or self._opened(address, workers)
@@ -209,6 +210,7 @@ class Listeners:
         return [self._with_others(first, address, port, workers) for first in firsts]
 
     def _with_others(self, first: socket.socket, address: Address, port: int, workers: int) -> list[socket.socket]:
+        """Listen on a bound socket, and on one more for each further worker where sockets can share a port."""
         host = first.getsockname()[0]
         sockets = [first, *(_bound(address, host, port) for _ in range(1, workers) if SPREADS)]
         _listen(sockets)
@@ -250,12 +252,13 @@ class Listeners:
         _ours.add((host, address.port))
         with contextlib.suppress(StartupError):  # another user owns the inherited sockets
             for _ in range(workers - len(sockets)):
-                self._quiet.append(_bound(address, host, address.port))
-                sockets.append(self._quiet[-1])
+                self._not_listening.append(_bound(address, host, address.port))
+                sockets.append(self._not_listening[-1])
                 self.stay = False
         return sockets
 
     def _tls(self, plan: ListenerPlan) -> Tls:
+        """Write the certificate into files in memory for the workers. Raises StartupError."""
         from rowcall.service.sockets.certificates import PemFile
 
         certificate = certificate_of(plan)
@@ -285,8 +288,8 @@ class Listeners:
         Before, the previous process gets every connection, so that none is lost if this process ends. A second call has
         no effect.
         """
-        _listen(self._quiet)
-        self._quiet = []
+        _listen(self._not_listening)
+        self._not_listening = []
 
     def of(self, worker: int) -> tuple[Listener, ...]:
         """Return the listeners that a worker inherits."""

@@ -32,7 +32,7 @@ def is_with(connection: socket.socket, client: str) -> bool:
 
 
 class Presence:
-    """Liveness of the client connection: granian closes the connection of a client that has disconnected.
+    """Whether one client is still connected: granian closes the connection of a client that has disconnected.
 
     If the connection cannot be identified, as with Unix sockets, the client counts as connected.
     """
@@ -42,7 +42,7 @@ class Presence:
         self._descriptor = -1
 
     def ended(self) -> bool:
-        """Return whether the connection of the client is closed."""
+        """Return whether the connection of the client is closed; False if this cannot be determined."""
         if ":" not in self._client:
             return False
         if self._descriptor >= 0 and self._is_at(self._descriptor):
@@ -52,6 +52,7 @@ class Presence:
         return self._descriptor < 0
 
     def _find(self) -> int:
+        """Return the descriptor of the client's connection; -1: there is none; 0: this cannot be determined now."""
         try:
             numbers = [int(name) for name in os.listdir("/dev/fd")]
         except OSError:

@@ -213,7 +213,10 @@ class RoutineBuilder:
         return FileResult(key, columns, about.single)
 
     def _module(self, path: str) -> str:
-        """Return the first folder below that of the pattern, or that folder itself."""
+        """Return the module of a file: the first folder of its path below the folder of the pattern.
+
+        For a file directly in the folder of the pattern, this is the name of that folder.
+        """
         base = PurePosixPath(self._options.folder)
         inner = PurePosixPath(path)
         below = inner.relative_to(base).parts if inner.is_relative_to(base) else inner.parts

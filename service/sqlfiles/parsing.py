@@ -13,12 +13,16 @@ from rowcall.service.discovery.files import FileText
 
 @dataclass(frozen=True, slots=True)
 class ParsedFile:
+    """A file that could be parsed."""
+
     path: str
     file: SqlFile
 
     @property
     def connection(self) -> str | None:
-        """Return the connection named by the annotation `connection`: the file is described and run there."""
+        """The connection named by the annotation `connection`, on which the file is described and run; None: the
+        default one.
+        """
         if "connection" not in self.file.comment.lower():
             return None
         draft = Draft(self.path, self.file.method, parameters=frozenset(self.file.parameters.names))

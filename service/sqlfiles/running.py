@@ -121,6 +121,7 @@ def _writers(endpoint: Endpoint, codecs: Codecs, change: Change) -> Iterator[Bod
 
 
 def _named(endpoint: Endpoint, part: ResultPart, prefix: bytes, codecs: Codecs, change: Change) -> BodyWriter:
+    """Return the writer of one statement's result as a member of the object. prefix: the name of the member."""
     if part.shape.path is ResultPath.VOID:
         return AffectedRows(prefix)
     # Only the options that make sense within an object.
@@ -131,6 +132,7 @@ def _named(endpoint: Endpoint, part: ResultPart, prefix: bytes, codecs: Codecs, 
 
 
 def _tail(endpoint: Endpoint) -> bytes:
+    """Return the end of the body behind the last member."""
     if endpoint.shape.path is not ResultPath.OBJECT:
         return b""
     return b"}" if any(part.key is not None for part in endpoint.shape.parts) else b"{}"

@@ -137,7 +137,7 @@ class SqlFileSource:
             for path, known in sorted(self._known.items())
             if known.routine is None and self._asks_for_endpoint(known.text)
         )
-        overlooked = (*self._not_exposed, *empty)
+        ignored = (*self._not_exposed, *empty)
         result: dict[str, list[Routine]] = {home: []}
         for _, known in sorted(self._known.items()):
             if known.routine is not None:
@@ -151,11 +151,12 @@ class SqlFileSource:
                 files=tuple(routines),
                 installed=installed,
                 broken=broken if where == home else (),
-                left_out=overlooked if where == home else (),
+                left_out=ignored if where == home else (),
             )
         return catalogs
 
     def _asks_for_endpoint(self, text: str) -> bool:
+        """Return whether the comment of the text has an annotation that makes the file an endpoint."""
         return asks_for_endpoint(text, self.options.keywords, whole=self.options.whole)
 
     async def _describe(
@@ -183,14 +184,15 @@ class SqlFileSource:
             hint = "; without ** no folder below is looked into" if flat else ""
             log.warning("no file fits the pattern %s of Service:SqlFileSource:FilePattern%s", options.pattern, hint)
         if options.comments_mode is CommentsMode.ONLY_ANNOTATED:
-            values = [text for text in texts if self._is_wanted(text)]
+            values = [text for text in texts if self._has_to_be_served(text)]
             read = {text.path for text in values}
             others = [text for text in texts if text.path not in read and text.error is None]
             self._not_exposed = tuple(_bare_routes(others, whole=options.whole))
             return values
         return texts
 
-    def _is_wanted(self, text: FileText) -> bool:
+    def _has_to_be_served(self, text: FileText) -> bool:
+        """Return whether the file has to be served or reported."""
         # If nothing of a file can be read, it is reported as an error.
         unreadable = text.error is not None and not text.text
         return unreadable or self._asks_for_endpoint(text.text)

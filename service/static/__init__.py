@@ -1,1 +1,1 @@
-"""Static files, and values in their placeholders (static-files-1 to static-files-6, static-files-4)."""
+"""Static files, and values in their placeholders (static-files-1 to static-files-6)."""

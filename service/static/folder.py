@@ -23,7 +23,10 @@ _CODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 @dataclass(slots=True, eq=False)
 class StaticFile:
-    """A file of the folder, with its content if it is small. After the file has changed, a new object replaces it."""
+    """A file of the folder, with its content if it is small. After the file has changed, a new object replaces it.
+
+    tag, date: values of the headers `ETag` and `Last-Modified`.
+    """
 
     path: str
     """Path on disk."""
@@ -59,7 +62,9 @@ class Folder:
         self._bytes = 0
 
     def find(self, path: str) -> StaticFile | str | None:
-        """Return the file at a request path; for a folder without a slash at its end, the path to redirect to."""
+        """Return the file at a request path; for a folder without a slash at its end, the path to redirect to; None:
+        there is neither.
+        """
         cached = self._files.get(path)
         if cached is not None:
             if _state(cached.path) == cached.state:
@@ -96,7 +101,9 @@ class Folder:
         return os.path.realpath(plain) == plain and (plain == self._root or plain.startswith(self._root + os.sep))
 
     def _read(self, path: str, url: str, target: str, state: tuple[int, int, int, int] | None) -> StaticFile | None:
-        """Read the file and cache it. state: of the target; None: it is no regular file."""
+        """Return the file, and cache it; None if it is no regular file in this folder. state: of the target; None: it
+        is no regular file.
+        """
         if state is None or not self._is_inside(target):
             return None
         body = _content(target, state)
@@ -140,13 +147,15 @@ def _status(path: str) -> os.stat_result | None:
 
 
 def _state(path: str) -> tuple[int, int, int, int] | None:
-    """Return the state of a regular file, else None."""
+    """Return the state of the regular file at a path: device, inode, time of modification in nanoseconds, size; else
+    None.
+    """
     status = _status(path)
     return None if status is None else _regular(status)
 
 
 def _regular(status: os.stat_result) -> tuple[int, int, int, int] | None:
-    """Return the state of a regular file, else None."""
+    """Return the state of a file (see `_state`); None unless it is a regular file."""
     if not stat.S_ISREG(status.st_mode):
         return None
     return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size

@@ -42,7 +42,9 @@ class StaticFiles:
         return self._folder.find(scope.path) if scope.method in ("GET", "HEAD") else None
 
     def answer_at_once(self, scope: Any, protocol: Any, match: StaticFile | str) -> bool:
-        """Send the response that was sent before, if the request is as simple. If it returns False, call `answer`."""
+        """Respond with the cached headers and content of the file if the request allows that, and return True. If it
+        returns False, nothing was sent, and `answer` has to be called.
+        """
         if type(match) is not StaticFile or match.known is None or scope.method != "GET":
             return False
         headers = scope.headers
@@ -71,10 +73,12 @@ class StaticFiles:
     async def _answer_later(
         self, context: RequestContext, file: StaticFile, waiting: Awaitable[None], closed: bool
     ) -> None:
+        """Respond after authentication."""
         await waiting
         self._answer(context, file, closed)
 
     def _answer(self, context: RequestContext, file: StaticFile, closed: bool) -> None:
+        """Respond with the file or the filled page. closed: only signed-in callers may read it."""
         if closed and context.user is None:
             self._refuse(context, file)
         elif self._pages is not None and context.scope.method == "GET" and self._pages.fills(file.url):

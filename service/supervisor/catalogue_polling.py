@@ -39,7 +39,7 @@ class CataloguePolling:
         self._catalogues = catalogues
         self._read = read
         self._read_files = read_files
-        self._wished = asyncio.Event()
+        self._check_requested = asyncio.Event()
         self._reason: str | None = None
         self._pause = BETWEEN
         self._not_before = 0.0
@@ -53,21 +53,23 @@ class CataloguePolling:
             if loop.time() < self._not_before:
                 return
             self._reason = reason
-        self._wished.set()
+        self._check_requested.set()
 
     async def run(self) -> None:
+        """Run the requested checks without end."""
         while True:
-            await self._wished.wait()
-            self._wished.clear()
+            await self._check_requested.wait()
+            self._check_requested.clear()
             reason, self._reason = self._reason, None
             try:
                 await self._look(reason)
             except (psycopg.Error, OSError) as error:
                 log.info("the catalogue cannot be polled: %s", str(error).strip())
-                self._wished.set()
+                self._check_requested.set()
             await asyncio.sleep(BETWEEN)
 
     async def _look(self, reason: str | None) -> None:
+        """Compare the fingerprints, and read the catalogue if one has changed. reason: as for `request_check`."""
         if await self._catalogues.has_changed():
             self._pause = BETWEEN
             if reason is not None:

@@ -159,10 +159,10 @@ class PublishedEvents:
 class EventSubscription:
     """Worker → supervisor: send events to this worker, or stop doing so.
 
-    wanted: whether the worker has open event streams.
+    subscribed: whether the worker has open event streams.
     """
 
-    wanted: bool
+    subscribed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,13 +193,13 @@ class UnpublishedNotice:
 class Leave:
     """Supervisor → worker: a phase of the graceful shutdown. Requests are still answered.
 
-    unready: report in health checks that the service is not ready. closing: send `Connection: close`. deaf: accept no
-    new connections. succeeded: the successor serves already.
+    unready: report in health checks that the service is not ready. closing: send `Connection: close`. stop_accepting:
+    accept no new connections. succeeded: a successor serves already.
     """
 
     unready: bool = False
     closing: bool = False
-    deaf: bool = False
+    stop_accepting: bool = False
     succeeded: bool = False
 
 
@@ -250,7 +250,10 @@ class InvalidateEntry:
 
 @dataclass(frozen=True, slots=True)
 class InvalidationReply:
-    """Worker → supervisor: the reply to `InvalidateTags` and `InvalidateEntry`. error: why it is not confirmed."""
+    """Worker → supervisor: the reply to `InvalidateTags` and `InvalidateEntry`. count: number of invalidated responses.
+
+    error: why the invalidation is not confirmed. status: HTTP status for such an error.
+    """
 
     number: int
     count: int
@@ -283,14 +286,14 @@ class IdentityReply:
 
 @dataclass(frozen=True, slots=True)
 class StreamsRequest:
-    """Supervisor → worker: asks for the open event streams. number: of the question."""
+    """Supervisor → worker: asks for the open event streams. number: repeated in the reply."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class StreamsReply:
-    """Worker → supervisor: the answer to `StreamsRequest`."""
+    """Worker → supervisor: the reply to `StreamsRequest`."""
 
     number: int
     streams: OpenStreams
@@ -298,8 +301,9 @@ class StreamsReply:
 
 @dataclass(frozen=True, slots=True)
 class SpansRequest:
-    """Supervisor → worker: asks for stored spans. number: of the question. trace: id of their trace; None: the first
-    spans of the last requests.
+    """Supervisor → worker: asks for stored spans.
+
+    number: repeated in the reply. trace: id of their trace; None: the first spans of the last requests.
     """
 
     number: int
@@ -308,7 +312,7 @@ class SpansRequest:
 
 @dataclass(frozen=True, slots=True)
 class SpansReply:
-    """Worker → supervisor: the answer to `SpansRequest`."""
+    """Worker → supervisor: the reply to `SpansRequest`."""
 
     number: int
     spans: tuple[SpanEntry, ...]
@@ -316,7 +320,7 @@ class SpansReply:
 
 @dataclass(frozen=True, slots=True)
 class EndStream:
-    """Supervisor → worker: end an event stream. number: of the question. stream: number of the stream."""
+    """Supervisor → worker: end an event stream. number: repeated in the reply. stream: number of the stream."""
 
     number: int
     stream: int
@@ -324,7 +328,7 @@ class EndStream:
 
 @dataclass(frozen=True, slots=True)
 class EndStreamReply:
-    """Worker → supervisor: the answer to `EndStream`. found: whether there was such a stream."""
+    """Worker → supervisor: the reply to `EndStream`. found: whether there was such a stream."""
 
     number: int
     found: bool

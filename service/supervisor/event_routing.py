@@ -45,18 +45,18 @@ class EventRouting:
         return self._channels.watched, self._channels.active
 
     async def connect_hosts(self) -> None:
-        """Connect to the other hosts, if configured."""
+        """Connect to the other hosts, if configured. Raises StartupError for an invalid configuration."""
         transport = transport_for(self._options.events, self._connector, pooler=self._options.target.pooler)
         if transport is not None:
             await self._hub.connect(transport, self._between_hosts)
 
     def hear(self, worker: WorkerProcess, message: EventMessage) -> None:
-        """Handle a message of a worker about events."""
+        """Handle a message of a worker about events: published ones, and whether the worker has streams."""
         if isinstance(message, PublishedEvents):
             self._hub.take(message.packed)
         elif isinstance(message, UnpublishedNotice):
             self._hub.unpublished_notices(message.path, message.severity)
-        elif message.wanted:
+        elif message.subscribed:
             channel = worker.channel
             so_far = self._hub.want(worker, lambda packed: channel.send(DeliveredEvents(packed)))
             channel.send(ReplayedEvents(so_far))

@@ -57,19 +57,22 @@ class GracefulShutdown:
         await self._leave(unready=False)
 
     async def _leave(self, *, unready: bool) -> None:
+        """Run the phases. unready: health checks fail."""
         delay = self._options.delay if unready else 0.0
         if delay:
             log.info("not ready any more; requests are served for another %g s", delay)
             self._say(Leave(unready=True))
             await self._unless_hurried(delay)
         if (stay := self._stay()) or delay:
-            self._say(Leave(unready, closing=True, deaf=stay, succeeded=not unready))
+            self._say(Leave(unready, closing=True, stop_accepting=stay, succeeded=not unready))
             await self._unless_hurried(self._options.close_announcement)
 
     def _say(self, message: Leave) -> None:
+        """Send a phase to all workers, and remember it for new ones."""
         self._message = message
         self._send(message)
 
     async def _unless_hurried(self, seconds: float) -> None:
+        """Wait for `seconds`, or until another request to stop."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.hurry.wait(), seconds)

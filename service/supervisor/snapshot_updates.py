@@ -86,9 +86,11 @@ class SnapshotUpdates:
         self._read(_ReadingScope.WHOLE)
 
     def _read_what_was_seen(self) -> None:
+        """Request that the changes are read which the last check of the catalogue has found."""
         self._read(_ReadingScope.SEEN)
 
     def _read(self, scope: _ReadingScope) -> None:
+        """Request a reading of at least this scope."""
         self._scope = max(self._scope, scope)
         self._requested.set()
 
@@ -123,6 +125,7 @@ class SnapshotUpdates:
         )
 
     async def _read_on_request(self) -> None:
+        """Do the requested readings, without end."""
         while True:
             await self._requested.wait()
             self._requested.clear()
@@ -134,6 +137,7 @@ class SnapshotUpdates:
             await asyncio.sleep(0.2)
 
     async def _read_again(self, scope: _ReadingScope) -> None:
+        """Read and publish a snapshot. If that fails, the log reports it, and the last good snapshot stays active."""
         only_files = scope is _ReadingScope.FILES
         try:
             snapshot = await self._reader.read(

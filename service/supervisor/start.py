@@ -31,7 +31,11 @@ _starts = itertools.count()
 
 
 class Progress:
-    """Use: `with Progress(watched=…) as progress:`, then `progress.show("reading …")` for each phase."""
+    """The progress of one start in the terminal. Use: `with Progress(watched=…) as progress:`, then
+    `progress.show("reading …")` for each phase.
+
+    watched: the log is written to a terminal; otherwise nothing is shown.
+    """
 
     def __init__(self, *, watched: bool) -> None:
         self._watched = watched
@@ -76,7 +80,9 @@ class Progress:
 
 
 def begin_start() -> float:
-    """Return when the current start began: the first one with the process, those after a changed configuration now."""
+    """Return when the current start began: the first start with the process, each start after a changed configuration
+    now.
+    """
     return process_start() if next(_starts) == 0 else time.monotonic()
 
 

@@ -66,6 +66,8 @@ log = logging.getLogger("rowcall")
 
 
 class Supervisor:
+    """The service of one configuration, from its start to its end."""
+
     def __init__(
         self,
         settings: Settings,
@@ -85,7 +87,7 @@ class Supervisor:
         self._reader = reader
         self._on_listening = on_listening
         self._connector = Connector(options.target)
-        self._keeper = key_rotation_for(settings, self._connector, self._publish_keys)
+        self._key_rotation = key_rotation_for(settings, self._connector, self._publish_keys)
         self._token_uses = refresh_token_store_for(settings, self._connector)
         self._events = EventRouting(options, self._connector)
         self._count = worker_count(settings)
@@ -96,7 +98,9 @@ class Supervisor:
         self._previous_process = PreviousProcess.at(handover) if handover else None
         inherited = self._previous_process.inherited if self._previous_process else from_systemd(os.environ)
         self._listeners = Listeners(listener_plans(settings), self._count, unix_mode(settings), inherited)
-        self._handover = SuccessorListener(handover, self._listeners, self._yield_to_successor) if handover else None
+        self._successor_listener = (
+            SuccessorListener(handover, self._listeners, self._yield_to_successor) if handover else None
+        )
         listeners = len(self._listeners.of(0))
         for warning in (
             *configuration_warnings(settings, self._listeners.https_port),
@@ -123,7 +127,7 @@ class Supervisor:
                 Questions(self._workers),
                 self._connector,
                 self._events,
-                keys=lambda: self._keeper.ring,
+                keys=lambda: self._key_rotation.ring,
                 urls=lambda: self._listeners.urls,
             )
         )
@@ -138,7 +142,7 @@ class Supervisor:
             self._manager,
         )
         self._stop = asyncio.Event()
-        self._departure = GracefulShutdown(self._shutdown, self._workers.send_all, lambda: self._listeners.stay)
+        self._graceful_shutdown = GracefulShutdown(self._shutdown, self._workers.send_all, lambda: self._listeners.stay)
         self._code = 0
         self._background = Background()
         self._began = begin_start()
@@ -146,6 +150,9 @@ class Supervisor:
     # --- life ------------------------------------------------------------------------------------------------------
 
     async def run(self) -> int:
+        """Start the service, run it until it has to end, and return the exit code. Raises `StartupError` and
+        `ConfigError`.
+        """
         loop = asyncio.get_running_loop()
         handlers = SignalHandlers(loop, self._signal_handlers())
         is_last = False
@@ -187,34 +194,36 @@ class Supervisor:
 
     def _stop_requested(self) -> None:
         """Handle a signal to stop: the first begins a graceful shutdown, a further one ends it early."""
-        if self._departure.begun or self._stop.is_set():
+        if self._graceful_shutdown.begun or self._stop.is_set():
             self._code = 0
-            self._departure.hurry.set()
+            self._graceful_shutdown.hurry.set()
             return
         self._manager.stopping("stopping")
         if self._workers.snapshot.number:
-            self._departure.begin()
-            self._background.start(self._end_after(self._departure.stop()))
+            self._graceful_shutdown.begin()
+            self._background.start(self._end_after(self._graceful_shutdown.stop()))
         else:
             self.end(0)
 
     def _yield_to_successor(self) -> None:
         """Begin a graceful shutdown, as a successor serves."""
-        if self._departure.begun:
+        if self._graceful_shutdown.begun:
             return
         log.info("another process serves; this one finishes what runs")
         self._operators.make_way(self._background)
-        self._departure.begin()
-        self._background.start(self._end_after(self._departure.yield_to_successor()))
+        self._graceful_shutdown.begin()
+        self._background.start(self._end_after(self._graceful_shutdown.yield_to_successor()))
 
     async def _end_after(self, graceful_shutdown: Awaitable[None]) -> None:
+        """Run the phases of a shutdown, then end with exit code 0."""
         await graceful_shutdown
         self.end(0)
 
     def _begin_succession(self) -> None:
-        if self._handover is None:
+        """Handle SIGUSR2: start a successor, unless this process is about to end."""
+        if self._successor_listener is None:
             log.error("SIGUSR2: HttpServer:HandoverSocket has to name a path before another process can take over")
-        elif not self._departure.begun:
+        elif not self._graceful_shutdown.begun:
             self._background.start(self._succession())
 
     async def _succession(self) -> None:
@@ -233,6 +242,7 @@ class Supervisor:
         log.error("the process that was to take over has ended with %d; this one goes on", code)
 
     async def _start(self) -> None:
+        """Start the parts of the service in order. Returns when the workers serve."""
         self._operators.open(first=self._previous_process is None)
         # Workers import while the database is read.
         spawning = asyncio.ensure_future(self._workers.start())
@@ -249,7 +259,7 @@ class Supervisor:
                 snapshot = await self._reader.first()
         finally:
             await spawning
-        await self._begin_keeping()
+        await self._start_key_rotation()
         await self._updates.publish_first(snapshot)
         await self._take_place()
         self._announce()
@@ -268,11 +278,12 @@ class Supervisor:
         if self._previous_process is not None:
             await self._previous_process.leave()
             self._background.start(self._operators.take_over())
-        if self._handover is not None:
-            self._handover.open()
-            self._background.start(self._handover.run())
+        if self._successor_listener is not None:
+            self._successor_listener.open()
+            self._background.start(self._successor_listener.run())
 
     def _announce(self) -> None:
+        """Log and report that the service has started."""
         seconds = time.monotonic() - self._began
         announce(self._settings, self._workers.snapshot, self._listeners.urls, self._count, seconds)
         current_log().flush()
@@ -283,15 +294,16 @@ class Supervisor:
             self._on_listening(self._listeners.urls)
 
     async def _shut_down(self) -> None:
+        """End the parts of the service in order."""
         self._stop.set()
         self._workers.stop_restarting()
         await self._operators.close()
-        if self._handover is not None:
-            self._handover.close()
+        if self._successor_listener is not None:
+            self._successor_listener.close()
         self._listeners.close()
         self._events.close_channels()
         self._background.cancel()
-        await self._workers.end(self._shutdown.within, self._departure.hurry)
+        await self._workers.end(self._shutdown.within, self._graceful_shutdown.hurry)
         await self._events.finish()
         self._host.close()
         self._store.remove()
@@ -303,38 +315,40 @@ class Supervisor:
         """Return the first messages to a new worker."""
         listeners = self._listeners.of(number)
         start = Start(self._options, self._settings, listeners, self._listeners.https_port, self._cores[number])
-        return [start, Keys(self._keeper.ring), *self._departure.so_far]
+        return [start, Keys(self._key_rotation.ring), *self._graceful_shutdown.so_far]
 
     def _hear(self, worker: WorkerProcess, message: WorkerEvent) -> None:
+        """Handle a message of a worker."""
         if isinstance(message, Stale):
             # A worker has met such an error, which routines can raise as well, and clients can provoke.
             self._updates.request_check(
                 "the database has changed under a prepared statement; its catalogue is read again"
             )
         elif isinstance(message, KeyRingRequest):
-            self._keeper.look_again()
+            self._key_rotation.look_again()
         elif isinstance(message, TokenUseRequest):
-            self._background.start(self._judge(worker, message))
+            self._background.start(self._answer_token_use(worker, message))
         elif isinstance(message, ProfileRequest):
             self._background.start(self._operators.profiler.profile_on_signal(worker.number))
         else:
             self._events.hear(worker, message)
 
     def _announce_exit(self, worker: WorkerProcess) -> None:
+        """Report the exit of a worker to the other workers and to the metrics."""
         self._host.announce_worker_exit(worker.process.pid)
         self._operators.count_worker_exit()
 
-    async def _begin_keeping(self) -> None:
+    async def _start_key_rotation(self) -> None:
         try:
-            await self._keeper.start()
+            await self._key_rotation.start()
         except (psycopg.Error, OSError) as error:
             raise StartupError(f"the key ring cannot be read: {str(error).strip()}") from None
-        self._background.keep("the key rotation", self._keeper.run)
+        self._background.keep("the key rotation", self._key_rotation.run)
 
     def _publish_keys(self, ring: KeyRing) -> None:
         self._workers.send_all(Keys(ring))
 
-    async def _judge(self, worker: WorkerProcess, question: TokenUseRequest) -> None:
+    async def _answer_token_use(self, worker: WorkerProcess, question: TokenUseRequest) -> None:
         first = await judged(self._token_uses, question.mark, question.keep_until)
         worker.channel.send(TokenUseReply(question.number, first))
 

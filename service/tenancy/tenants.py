@@ -22,7 +22,7 @@ _EXISTS = "select pg_catalog.length($1::text::pg_catalog.regnamespace::text)"
 
 
 def require_tenant(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses requests without a valid tenant."""
+    """Return the step that refuses requests without a valid tenant; None: the endpoint is for all tenants."""
     tenant = endpoint.options.tenant
     if tenant is None:
         return None
@@ -45,7 +45,7 @@ def require_tenant(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def tenant_settings(endpoint: Endpoint, _services: Services) -> Preamble | None:
-    """Return the preamble with the setting of the tenant."""
+    """Return the preamble with the setting or the search path of the tenant; None: the endpoint is for all tenants."""
     tenant = endpoint.options.tenant
     if tenant is None:
         return None

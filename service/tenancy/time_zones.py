@@ -13,7 +13,9 @@ from rowcall.service.request_context.surroundings import is_time_zone, zone_of
 
 
 def apply_time_zone(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step that refuses unknown time zones, and reports in the response which preference was applied."""
+    """Return the step that refuses unknown time zones, and reports in the response which preference was applied; None:
+    the endpoint takes no time zone.
+    """
     zone = endpoint.options.time_zone
     if zone is None:
         return None
@@ -32,7 +34,7 @@ def apply_time_zone(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def time_zone_settings(endpoint: Endpoint, _services: Services) -> Preamble | None:
-    """Return the preamble with the time zone, if the request has one."""
+    """Return the preamble with the time zone of a request; None: the endpoint takes no time zone."""
     zone = endpoint.options.time_zone
     if zone is None:
         return None

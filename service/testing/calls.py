@@ -17,6 +17,8 @@ class CallRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
+    """The response to a request of a test."""
+
     status: int
     headers: tuple[tuple[str, str], ...] = ()
     """Names spelled for jsonb: HTTP ignores their case, but jsonb does not."""
@@ -27,6 +29,7 @@ class Reply:
     """Requests to other services without a matching stub."""
 
     def header(self, lowered: str) -> str | None:
+        """Return the first value of a header, or None. lowered: its lower-case name."""
         return next((value for name, value in self.headers if name.lower() == lowered), None)
 
 

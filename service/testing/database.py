@@ -68,6 +68,7 @@ class _Runs(DedicatedRuns):
         return self.run(call, context)
 
     async def _run_once(self, call: Call, context: RequestContext, tries: AttemptState) -> Execution:
+        """Run once on the connection of the test. Raises `Problem` 503 if it was lost."""
         connection = self._pool.try_acquire()
         if self.session is not None and connection is not None:
             await self.session.keep(self.set_by(call, context))
@@ -158,7 +159,7 @@ def nested(script: Script, mark: tuple[str, ...]) -> Script:
 
 def _nested_parts(script: Script, mark: tuple[str, ...]) -> Iterator[Part]:
     def plain(sql: str, like: Part | None = None) -> Part:
-        """Return a part with another command, in place of part `like` or before the next part."""
+        """Return a part that runs `sql`. like: the part that it replaces; None: it is a further part."""
         renderer = None if like is None else like.statement.renderer
         statement = Statement(next(numbers), sql.encode(), script.nparams, renderer, picks=())
         return Part(statement, like is not None and like.last, False)

@@ -58,6 +58,8 @@ class _Stop(Exception):
 
 @dataclass(slots=True)
 class _Report:
+    """What the run of one file has shown so far."""
+
     assertions: list[Assertion] = field(default_factory=list)
     notices: list[Notice] = field(default_factory=list)
     raised: list[Notice] = field(default_factory=list)
@@ -146,6 +148,7 @@ class FileRunner:
                 self._caller.database.session = None
 
     def _hear(self, notice: Notice) -> None:
+        """Store and log a notice."""
         self._report.notices.append(notice)
         self._report.raised.append(notice)
         self._log.log(_LEVELS.get(notice.severity, logging.WARNING), "%s: %s", self._file.path, notice.message)
@@ -153,6 +156,7 @@ class FileRunner:
     # --- steps -----------------------------------------------------------------------------------------------------
 
     async def _take(self, step: Step, session: Session) -> None:
+        """Run one step."""
         if isinstance(step, SqlStep):
             self._log.log(VERBOSE, "%s:%d: %s", step.file, step.line, step.text)
             await self._statement(step, session)
@@ -165,6 +169,7 @@ class FileRunner:
             await self._run_jobs(step, session)
 
     async def _statement(self, step: SqlStep, session: Session) -> None:
+        """Run a statement, and judge its result or its error."""
         self._report.raised.clear()
         expected = step.expected
         if expected is not None and expected.kind == "ERROR":
@@ -197,6 +202,7 @@ class FileRunner:
             self._fail_step(step, Verdict.FAIL, "the result is NULL" if value is None else "", name)
 
     def _judge_expected(self, step: SqlStep, expected: Expected, result: PGresult | None) -> None:
+        """Compare the result, or the notices, with the expected ones."""
         if expected.kind == "NOTICE":
             messages = [notice.message for notice in self._report.raised]
             if not any(expected.text.lower() in message.lower() for message in messages):
@@ -212,6 +218,7 @@ class FileRunner:
         self._pass(step.title, step)
 
     async def _expect_error(self, step: SqlStep, expectation: Expected, session: Session) -> None:
+        """Run a statement that has to fail, behind a savepoint if a transaction is open."""
         inside = session.in_transaction
         if inside:
             await session.run("savepoint rowcall_expected")
@@ -233,6 +240,7 @@ class FileRunner:
         self._fail_step(step, Verdict.FAIL, f"expected the error {expectation.code}, and there was none")
 
     async def _request(self, step: HttpStep, session: Session) -> None:
+        """Run a request, store its response, and judge it."""
         self._report.raised.clear()
         block = step.block
         try:

@@ -18,6 +18,8 @@ DEEPEST = 16
 
 @dataclass(frozen=True)
 class TestFile:
+    """A test file as it was read."""
+
     __test__ = False
 
     path: str
@@ -47,6 +49,7 @@ def selected(files: Iterator[TestFile], options: TestOptions) -> list[TestFile]:
 
 
 def read_test(path: str) -> TestFile:
+    """Return the file, with included files in place."""
     return TestFile(path, tuple(_spliced(path, ())))
 
 
@@ -83,6 +86,7 @@ def _included(include: Include, above: tuple[str, ...]) -> Iterator[Step]:
 
 
 def runnable(file: TestFile) -> tuple[Step, ...]:
+    """Return the steps that can run, without those that only describe the file."""
     return tuple(step for step in file.steps if not isinstance(step, Note | Remark | ScriptWarning))
 
 

@@ -29,6 +29,10 @@ class PreparationError(Exception):
 
 
 class Preparation:
+    """Runs the steps before and after tests. connect: returns the connector for a connection. channel: name of the log
+    channel.
+    """
+
     def __init__(self, connect: Connect, channel: str) -> None:
         self._connect = connect
         self._log = logging.getLogger(channel)

@@ -68,7 +68,7 @@ def _value(reply: Reply, kind: str) -> str | int | bool | None:
 
 
 class DebugTable:
-    """`ResponseTempTable:DebugTable`: stays after the run for inspection of responses."""
+    """The table `ResponseTempTable:DebugTable`, in which the responses of a run stay for inspection."""
 
     def __init__(self, table: ResponseTable, connector: Connector, channel: str) -> None:
         self._columns = table.columns

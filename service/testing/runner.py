@@ -62,6 +62,8 @@ class Progress:
 
 
 class Runner:
+    """Runs test files, and remembers those that did not pass. callers: as many files run at the same time."""
+
     def __init__(self, means: RunContext, callers: Sequence[Caller]) -> None:
         self._means = means
         self._callers = callers

@@ -48,7 +48,7 @@ class Session:
         """The savepoint of this request is set."""
         self._pending = ""
         """Statements that are sent with the next one."""
-        self._kept: dict[str, str] = {}
+        self._recorded_settings: dict[str, str] = {}
         """Settings that requests have changed, with their previous values."""
         self.driver = Connection(opened.pgconn, asyncio.get_running_loop(), named=False)
         self.driver.owner = opened
@@ -119,7 +119,7 @@ class Session:
         it, as if it had a transaction of its own. Raises `psycopg.Error` if the connection is lost.
         """
         in_transaction = self.in_transaction
-        self._kept.clear()
+        self._recorded_settings.clear()
         self._marked = False
         self._enter()
         try:
@@ -147,7 +147,7 @@ class Session:
 
     async def keep(self, names: Iterable[str]) -> None:
         """During a request: record the values of these settings, to restore them afterwards."""
-        unknown = [name for name in names if name not in self._kept]
+        unknown = [name for name in names if name not in self._recorded_settings]
         if not unknown or self.aborted or self.lost:
             return
         async with self._paused():
@@ -156,20 +156,22 @@ class Session:
             )
             cursor = await self.plain.execute(sql.SQL("select {}").format(calls))
             row = await cursor.fetchone()
-        self._kept |= {name: str(value or "") for name, value in zip(unknown, row or (), strict=False)}
+        self._recorded_settings |= {name: str(value or "") for name, value in zip(unknown, row or (), strict=False)}
 
     async def _put_back(self, *, local: bool) -> None:
-        if not self._kept:
+        """Restore the settings that requests have changed. local: for the transaction."""
+        if not self._recorded_settings:
             return
         calls = (
             sql.SQL("set_config({}, {}, {})").format(sql.Literal(name), sql.Literal(value), sql.Literal(local))
-            for name, value in self._kept.items()
+            for name, value in self._recorded_settings.items()
         )
         await self.command(sql.SQL("select {}").format(sql.SQL(", ").join(calls)))
-        self._kept.clear()
+        self._recorded_settings.clear()
 
     @contextlib.asynccontextmanager
     async def _paused(self) -> AsyncIterator[None]:
+        """Give the connection back to psycopg for the block, during a request."""
         self._leave()
         try:
             yield

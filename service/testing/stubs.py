@@ -17,6 +17,8 @@ from rowcall.service.request_context.trace import Trace
 
 
 class StubbedClient(Client):
+    """A client whose responses come from `stubs`, which the test sets."""
+
     def __init__(self, options: ClientOptions) -> None:
         super().__init__(options)
         self.stubs: Sequence[Stub] = ()
@@ -38,6 +40,8 @@ class StubbedClient(Client):
 
 
 class _Silent:
+    """The source of a response from a stub, which is complete at once."""
+
     def resume_reading(self) -> None:
         """Do nothing: the response is complete."""
 

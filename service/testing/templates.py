@@ -28,6 +28,8 @@ MAX_ATTEMPTS = 10
 
 
 class Templates:
+    """The copies of the tested databases, for one run."""
+
     def __init__(self, channel: str) -> None:
         self._log = logging.getLogger(channel)
         self._numbers = itertools.count()
@@ -63,6 +65,7 @@ class Templates:
             await asyncio.shield(self._drop(target, name))
 
     async def _copied(self, target: ConnectionTarget, source: str) -> str:
+        """Copy a database. Return the name of the copy."""
         name = f"{source.partition('_test_c')[0][:30]}_test_c{os.getpid()}_{next(self._numbers)}"
         statement = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(source))
         async with self._copying, await _administer(target, source) as connection:
@@ -93,6 +96,7 @@ async def _name(connector: Connector) -> str:
 
 
 async def _administer(target: ConnectionTarget, other_than: str) -> psycopg.AsyncConnection[tuple[object, ...]]:
+    """Open a connection from which databases are created and dropped, to another database than `other_than`."""
     database = next(database_name for database_name in _ADMINISTRATION if database_name != other_than)
     return await Connector(
         replace(target, parameters={**target.parameters, "dbname": database}, timeout=0)

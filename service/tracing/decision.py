@@ -50,7 +50,9 @@ class UnsampledTrace:
 
 
 class UnsampledOutgoingRequest:
-    """An outgoing request of such a trace. It carries the trace nevertheless (W3C Trace Context, 3.4)."""
+    """An outgoing request of a trace that is not sampled. It carries the trace nevertheless (W3C
+    Trace Context, 3.4).
+    """
 
     def __init__(self, traceparent: str, state: str | None) -> None:
         self.headers: Headers = [("traceparent", traceparent)]

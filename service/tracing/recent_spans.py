@@ -27,7 +27,7 @@ class RecentSpans(SpanProcessor):
         self._spans.append(span)
 
     def roots(self) -> tuple[SpanEntry, ...]:
-        """Return the last spans with which requests have begun, oldest first."""
+        """Return the first spans of the last requests, oldest first."""
         found = [span for span in self._spans.copy() if _is_root(span)]
         return tuple(_entry(span) for span in found[-MOST_TRACES:])
 

@@ -28,7 +28,7 @@ def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def trace_streams(endpoint: Endpoint, path: str, services: Services) -> Step | None:
-    """Return the tracing step of the event stream of an endpoint.
+    """Return the tracing step of the event stream of an endpoint; None: tracing is off.
 
     Its span ends when the stream has begun: a span of many hours would only be exported at its end.
     """
@@ -36,7 +36,9 @@ def trace_streams(endpoint: Endpoint, path: str, services: Services) -> Step | N
 
 
 def trace_path(method: str, path: str, services: Services) -> Step | None:
-    """Return the tracing step of requests that no endpoint serves. path: a template without values."""
+    """Return the tracing step of requests that no endpoint serves; None: tracing is off. path: a template without
+    values.
+    """
     return _step(f"{method} {path}", {"http.request.method": method, "http.route": path}, services)
 
 
@@ -129,7 +131,7 @@ def outgoing_spans(options: TracingOptions | None, host: HostState) -> Callable[
 
 
 def recent_spans(trace: str | None, options: TracingOptions | None, host: HostState) -> tuple[SpanEntry, ...]:
-    """Return the stored spans of a trace; with None, the spans with which the last requests have begun."""
+    """Return the stored spans of a trace; with None, the first spans of the last requests."""
     recent = None if options is None else _tracing(options, host).recent
     if recent is None:
         return ()
@@ -143,8 +145,9 @@ def _tracing(options: TracingOptions, host: HostState) -> Tracing:
 
 
 def query_tag(endpoint: Endpoint, services: Services) -> str:
-    """Return the comment in front of the statement of an endpoint. It is the same for all requests, so that the
-    statement stays prepared."""
+    """Return the comment in front of the statement of an endpoint; empty if tags are off. It is the same for all
+    requests, so that the statement stays prepared.
+    """
     if not services.options.query_tags:
         return ""
     name = "".join(letter for letter in endpoint.name if letter.isprintable())

@@ -11,8 +11,9 @@ from rowcall.core.http.digest import announced_digest
 
 
 def digested(scope: Any, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Return the same chunks. After the last one, raise `Problem` 400 if the body does not have the announced
-    digest.
+    """Return the same chunks. After the last one, raise `Problem` 400 if the body does not have the announced digest.
+
+    Raises `Problem` 400 at once for an invalid header `Content-Digest`.
     """
     header = scope.headers.get("content-digest")
     if header is None:
@@ -25,6 +26,7 @@ def digested(scope: Any, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def _held_against(name: str, value: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield the chunks, then raise `Problem` 400 if their digest is not `value`. name: the algorithm."""
     digest = hashlib.new(name)
     async for piece in pieces:
         digest.update(piece)

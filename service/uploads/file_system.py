@@ -18,6 +18,8 @@ from rowcall.service.uploads.spool import not_stored, write_all
 
 
 class FileSystem:
+    """Stores the files of one request in a folder."""
+
     def __init__(self, key: str, options: Folder, common: Common, settings: HandlerSettings, turn: Turn) -> None:
         self.key = key
         self.common = HandlerCommon(settings, common)

@@ -68,6 +68,7 @@ class Folders:
         return hidden.begin()
 
     def _create(self, folder: Path) -> None:
+        """Create a folder and its missing parents, and record them."""
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         for path in reversed(missing):
             with contextlib.suppress(FileExistsError):  # another request was faster
@@ -75,6 +76,7 @@ class Folders:
                 self._created.append(path)
 
     def _hidden(self, folder: Path, *, create: bool) -> _HiddenFolder:
+        """Create the hidden folder in a folder. create: create the folder again if another request has removed it."""
         try:
             return _HiddenFolder(folder)
         except FileNotFoundError:
@@ -85,8 +87,8 @@ class Folders:
             return _HiddenFolder(folder)
 
     def _check(self, folder: str) -> None:
-        """Check that the folder is not protected: values of the request, and symbolic links made since the start, may
-        lead to a folder of the service.
+        """Raise `ProtectedFolderError` if the folder is protected: values of the request, and symbolic links made since
+        the start, may lead to a folder of the service.
         """
         reason = self._protected.conflict(os.path.realpath(folder))
         if reason is not None:
@@ -113,7 +115,7 @@ class Folders:
         self._created.clear()
 
     def undo(self) -> None:
-        """Remove the files after an error, also after one behind `settle`."""
+        """Remove the files after an error, also after one that follows `settle`."""
         for hidden in self._open.values():
             hidden.undo()
         for folder in reversed(self._created):
@@ -137,11 +139,14 @@ class Incomplete:
         self._hidden.place(self._path, name)
 
     def drop(self) -> None:
+        """Close and remove a file that is not completed."""
         self.target.close()
         self._path.unlink(missing_ok=True)
 
 
 class _HiddenFolder:
+    """The hidden and locked folder of one request in a target folder."""
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._placed: list[tuple[Path, Path | None]] = []
@@ -161,6 +166,7 @@ class _HiddenFolder:
         return Incomplete(self, path, path.open("xb", buffering=0))
 
     def place(self, path: Path, name: str) -> None:
+        """Give a file its name in the target folder, and retain the file that had the name."""
         final = self._folder / name
         before = path.with_suffix(_BEFORE)
         try:
@@ -181,7 +187,7 @@ class _HiddenFolder:
             self._placed.append((final, None))
 
     def settle(self) -> None:
-        """Remove everything but the replaced files, which stay until the request has ended."""
+        """Remove the files of this folder, except the replaced ones, which stay until the request has ended."""
         for path in self._path.iterdir():
             if path.suffix != _BEFORE:
                 path.unlink()

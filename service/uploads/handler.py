@@ -33,10 +33,10 @@ class PendingWork(Protocol):
     """Work of a handler in another system that is not permanent yet."""
 
     async def settle(self) -> None:
-        """Make it permanent, after the routine has succeeded. Raises `Problem`."""
+        """Make the work permanent, after the routine has succeeded. Raises `Problem`."""
 
     async def undo(self) -> None:
-        """Undo it after an error, also after one behind `settle`. Raises nothing."""
+        """Undo the work after an error, also after one that follows `settle`. Raises nothing."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Handler(Protocol):
         """Store the whole file, and return its entries. Raises `FormatError`."""
 
     def refused(self, file: File, status: Status) -> list[Entry]:
-        """Return the entries of a file that is not taken. It has been read to its end."""
+        """Return the entries of a file that is not stored. The caller has read the file to its end."""
 
 
 class HandlerCommon:
@@ -112,8 +112,10 @@ def stored_file_checks(
 
 
 async def judge(file: File, checks: Checks) -> Status:
+    """Return the status of a file by its type and its beginning."""
     return checks.judge(file.content_type, await file.sample(checks.sample))
 
 
 def plain_refusal(key: str, file: File, status: Status) -> dict[str, object]:
+    """Return the entry of a file that is not taken, for handlers without further members."""
     return {**described(key, file.name, file.content_type, file.size), **judged(status)}

@@ -66,7 +66,7 @@ class File:
             yield b"".join(pending)
 
     async def drain(self) -> None:
-        """Read and discard the rest, so that the size is known and the next file can follow."""
+        """Read and discard the unread part of the file, so that the size is known and the next file can follow."""
         async for _ in self.pieces():
             pass
 

@@ -20,6 +20,8 @@ IN_FLIGHT = 4
 
 
 class LargeObject:
+    """Stores the files of one request as large objects."""
+
     def __init__(
         self,
         key: str,

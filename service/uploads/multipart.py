@@ -84,7 +84,7 @@ class Form:
                 yield event
 
     async def _fill(self) -> bool:
-        """Wait for an event. Return False at the end of the form."""
+        """Wait for an event. Return False at the end of the form. Raises `Problem` 400 for an invalid form."""
         while not self._events:
             chunk = await anext(self._pieces, None)
             if chunk is None:
@@ -152,7 +152,9 @@ class _Preamble:
         return not self.is_over and self._before + len(self._held) == 0
 
     def behind(self, piece: bytes) -> bytes:
-        """Return what follows from the first boundary on; empty bytes before it."""
+        """Return what follows from the first boundary on; empty bytes before it. Raises `Problem`
+        400 if it is too far.
+        """
         held = self._held + piece
         boundary = held.find(self._delimiter)
         self.is_over = boundary >= 0
@@ -182,7 +184,9 @@ class _Part:
 
 
 def _file_name(header: bytes, options: dict[bytes, bytes]) -> str | None:
-    """Return the file name. RFC 7578 4.2 forbids `filename*`, but clients send it; the plain one takes precedence."""
+    """Return the file name, or None without one. RFC 7578 4.2 forbids `filename*`, but clients send it; the plain one
+    takes precedence.
+    """
     plain = options.get(b"filename")
     if plain is not None:
         return _text(plain)

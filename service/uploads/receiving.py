@@ -111,6 +111,9 @@ class UploadStep:
         await loop.run_in_executor(None, folders.finish)
 
     async def _run(self, context: RequestContext, turn: Turn, with_progress: bytes) -> None:
+        """Run the routine with the metadata, and make its effects and the files permanent, in one transaction if there
+        is one.
+        """
         key = self._options.context_key
         if not self._in_transaction and key is None and not turn.dry_run:
             await self._database.run_alone(self._call, context)
@@ -155,6 +158,7 @@ class UploadStep:
         turn.body_read = True
 
     def _handlers(self, context: RequestContext, turn: Turn) -> list[Handler]:
+        """Return the handlers for a request, in the order of the comment. Raises `Problem`."""
         missing = next((key for key in self._keys if key not in self._factories), None)
         if missing is not None:
             raise Problem(500, f"the upload handler {missing} is none of {', '.join(self._factories)}")
@@ -208,8 +212,8 @@ class UploadStep:
         return entries
 
     def _command(self, name: str) -> tuple[str, ...]:
-        """Return the check command of this name. Commands are defined by the operator; comments, and requests even
-        less, only choose among them.
+        """Return the check command of this name. Raises `Problem` 500 for an unknown name. Commands are defined by the
+        operator; comments, and requests even less, only choose among them.
         """
         command = self._options.checks.get(name.strip())
         if command is None:
@@ -229,6 +233,7 @@ class UploadStep:
             return Status.INVALID_FORMAT, error.file, []
 
     async def _refuse(self, handler: Handler, file: File, status: Status) -> list[Entry]:
+        """Read a file that is not taken to its end, and return its entries."""
         await file.drain()
         self._say(logging.WARNING, "refused", handler, file, status)
         return handler.refused(file, status)
@@ -255,6 +260,7 @@ async def _settle(turn: Turn) -> None:
 
 
 async def _undo(turn: Turn) -> None:
+    """Undo what is outside the database."""
     await asyncio.get_running_loop().run_in_executor(None, turn.folders.undo)
     for item in turn.pending:
         await item.undo()

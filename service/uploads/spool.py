@@ -26,7 +26,7 @@ MOST_PIECES = 1024
 
 
 class SpooledFile:
-    """A spooled file."""
+    """A spooled file, from its storage to the end of the `with` block."""
 
     def __init__(self, name: str, content_type: str, stored: BinaryIO, size: int) -> None:
         self.name = name
@@ -35,6 +35,7 @@ class SpooledFile:
         self.size = size
 
     def file(self) -> File:
+        """Return the file, to be read from its beginning."""
         return File(self.name, self.content_type, read_back(self.stored))
 
     def __enter__(self) -> SpooledFile:
@@ -45,7 +46,9 @@ class SpooledFile:
 
 
 async def set_aside(file: File) -> SpooledFile:
-    """Read the whole file and spool it. Use the result as a context manager, which removes the file."""
+    """Read the whole file and spool it. Use the result as a context manager, which removes the file. Raises `Problem`
+    for errors of the disk.
+    """
     stored: BinaryIO | None = None
     try:
         stored = tempfile.TemporaryFile(buffering=0, prefix="rowcall-")  # noqa: SIM115 (the result closes it)

@@ -1,7 +1,7 @@
 """Delivers published messages to their subscribers: signed, at least once, and in order for each key.
 
-Every worker of every host takes deliveries from the database. A delivery that its worker does not end, because it was
-killed, is taken by another one after a time. `keep` (`service.background`) restarts it when the database was lost.
+Every worker of every host takes deliveries from the database. If a worker is killed before its delivery ends, another
+worker takes it after a time. `Background.keep` (`service.background`) calls `run` again after the database was lost.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ log = logging.getLogger("rowcall.webhooks")
 
 CHANNEL = "rowcall_webhooks"
 NEEDED = 5
-"""Version of the schema `rowcall`."""
+"""Least version of the schema `rowcall`."""
 NEEDED_TRACED = 15
-"""The same, if deliveries continue traces."""
+"""Least version if deliveries continue traces."""
 LONGEST_WAIT = 5.0
 """Seconds after which a worker looks for deliveries without a notification."""
 GATHER = 0.005
@@ -47,7 +47,7 @@ GATHER = 0.005
 TIDY = 5.0
 MOST_REMOVED = 1000
 MARGIN = 10.0
-"""Seconds behind the time limit of a delivery after which its worker counts as lost."""
+"""Seconds after the time limit of a delivery from which its worker counts as lost."""
 LARGEST_RESPONSE = 65_536
 MOST_ERROR = 500
 
@@ -77,11 +77,13 @@ class Span(Protocol):
     headers: Headers
 
     def end(self, status: int) -> None:
-        """End it. status: 0 without a response."""
+        """End the span. status: 0 without a response."""
 
 
 class _Outcome(NamedTuple):
-    """status: of the response; None: there is none. pause: seconds that the subscriber asks for."""
+    """The outcome of an attempt. done: the subscriber has confirmed it. status: of the response; None: there is none.
+    pause: seconds that the subscriber asks for. given_up: no further attempt can succeed.
+    """
 
     done: bool
     status: int | None
@@ -91,6 +93,8 @@ class _Outcome(NamedTuple):
 
 
 class Deliveries:
+    """The deliveries that one worker takes and sends."""
+
     def __init__(
         self,
         options: DeliveryOptions,
@@ -163,6 +167,7 @@ class Deliveries:
             ]
 
     async def _take(self, most: int) -> int:
+        """Take up to `most` deliveries and start them. Return their number."""
         rows = await self._queue.query(self._sql, self._names, self._topics, most, self._options.timeout + MARGIN)
         for row in rows:
             task = asyncio.get_running_loop().create_task(self._deliver(_Delivery(*row)))
@@ -182,6 +187,7 @@ class Deliveries:
     # --- one delivery ------------------------------------------------------------------------------------------------
 
     async def _deliver(self, delivery: _Delivery) -> None:
+        """Send a delivery and store its outcome. Errors are logged."""
         try:
             outcome = await self._attempt(delivery)
             pause = None if outcome.done or outcome.given_up else self._pause(delivery, outcome)
@@ -201,6 +207,7 @@ class Deliveries:
             log.exception("webhook %s to %s", delivery.message, delivery.subscriber)
 
     async def _attempt(self, delivery: _Delivery) -> _Outcome:
+        """Send a delivery once. Nothing is raised."""
         client = self._client
         configured = self._configured.get(delivery.subscriber)
         url = delivery.url if configured is None else configured.url

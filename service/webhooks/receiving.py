@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 
 def verify_signature(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses webhooks without a valid signature, before their body is parsed.
+    """Return the step that refuses webhooks without a valid signature, before their body is parsed; None: the endpoint
+    is for no webhook.
 
-    Raises `Problem` 400 and 403.
+    The step raises `Problem`: 400 for a malformed signature, 403 for a wrong one.
     """
     webhook = endpoint.options.webhook
     if webhook is None:

@@ -102,7 +102,7 @@ class Application:
 
             count = sign_in_counter(options, self._host)
             self._identity.guard = guard_of(options.lockout, self._identity, self._host, count)
-        self._answers = CacheBackends(options.cache, self._host)
+        self._caches = CacheBackends(options.cache, self._host)
         self.events = Broadcaster(options.events)
         publish = counting(self.events.publish, options, self._host)
         self.events.count_delivered = event_counter("delivered", options, self._host)
@@ -122,7 +122,7 @@ class Application:
             self._databases.main,
             codecs_for({}, options),
             self._identity,
-            self._answers,
+            self._caches,
             self._host,
             drain_state=self.drain_state,
         )
@@ -181,7 +181,7 @@ class Application:
         return result + former
 
     def spans(self, trace: str | None) -> tuple[SpanEntry, ...]:
-        """Return the stored spans of a trace; with None, the spans with which the last requests have begun."""
+        """Return the stored spans of a trace; with None, the first spans of the last requests."""
         return recent_spans(trace, self._options.tracing, self._host)
 
     def set_stale_handler(self, callback: Callable[[], None]) -> None:
@@ -189,7 +189,7 @@ class Application:
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
-        self._answers.open()
+        self._caches.open()
         if self._options.notices is not None or self._options.events.warn_unbound:
             carried = self._options.tracing is not None or self._options.correlation_header is not None
             self._databases.set_notice_handler(
@@ -234,7 +234,7 @@ class Application:
             gc.freeze()
 
     def _end_streams_of_before(self) -> None:
-        """End the event streams that the new schema snapshot does not have, or has with other access rules."""
+        """End the event streams that the active schema snapshot does not have, or has with other access rules."""
         self.events.offers = self._table.still_offers
         self.events.end_streams(lambda stream: not self._table.still_offers(stream))
 
@@ -247,7 +247,7 @@ class Application:
         """Invalidate the cached responses with one of these tags, for all workers and, with Redis, all hosts. Return
         their number. Raises `Problem` if that is not confirmed.
         """
-        return await self._answers.invalidate_tags(tags)
+        return await self._caches.invalidate_tags(tags)
 
     async def invalidate_entry(self, name: str, arguments: Mapping[str, Any]) -> int:
         """Invalidate the cached response of an endpoint to a request with these arguments. Raises `Problem`."""
@@ -257,9 +257,9 @@ class Application:
         endpoints = [endpoint for endpoint in self.snapshot.endpoints if endpoint.name == name]
         return await invalidate_entry(endpoints, arguments, self._for_all)
 
-    def retire_answers(self) -> None:
+    def retire_cache(self) -> None:
         """Stop using cached responses in memory: a successor serves, and its invalidations do not arrive here."""
-        self._answers.retire()
+        self._caches.retire()
 
     def end_streams(self) -> None:
         """End all event streams when the service stops, as they have no end of their own."""
@@ -295,7 +295,7 @@ class Application:
         if self._type_answers is not None:
             self._type_answers.close()
         self._identity.close()
-        await self._answers.close()
+        await self._caches.close()
         if self._options.audit_trail is not None:
             await trail_of(self._options.audit_trail, self._for_all).finish()
         self._host.close()
@@ -345,7 +345,9 @@ class Application:
         return match is not None and id(match.route) in table.closed
 
     def _find_for_user(self, context: RequestContext) -> None:
-        """Find HEAD, OPTIONS and error responses for signed-in callers only, as existing paths are hidden from others.
+        """Find HEAD, OPTIONS and error responses for signed-in callers; raise `Problem` 401 for others, from whom
+        existing paths are hidden.
+
         HEAD of an existing path continues with the steps of GET, which check access themselves.
         """
         head = context.scope.method == "HEAD" and self._table.find("GET", context.scope.path) is not None

@@ -55,11 +55,13 @@ class BackgroundWork:
         return self._jobs is not None
 
     def gauges(self) -> Iterable[tuple[str, Mapping[str, str], float]]:
+        """Yield the gauges of all parts: name, labels, value."""
         return (
             gauge for part in (self._jobs, self._deliveries, self._mail) if part is not None for gauge in part.gauges
         )
 
     def start(self, background: Background) -> None:
+        """Start all parts."""
         if self._jobs is not None:
             background.keep("the job runner", self._jobs.run)
         if self._deliveries is not None:
@@ -83,6 +85,7 @@ class BackgroundWork:
             await self._jobs.finish(seconds)
 
     async def stop(self) -> None:
+        """End all parts; other workers continue their work."""
         if self._jobs is not None:
             await self._jobs.stop()
         if self._deliveries is not None:

@@ -136,7 +136,7 @@ def _as_sent(snapshot: SchemaSnapshot, options: WorkerOptions) -> tuple[Sequence
 
 
 def _operations(services: Services) -> Iterator[FixedRoute]:
-    """Yield the routes of each enabled path."""
+    """Yield the routes of health checks and statistics, if they are enabled."""
     if services.options.health is not None:
         yield from health_routes(services.options.health, services)
     if services.options.statistics is not None:

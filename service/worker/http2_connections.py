@@ -45,6 +45,7 @@ class Http2Connections:
         task.add_done_callback(self._tasks.discard)
 
     async def _connect(self, pipe: _Pipe) -> None:
+        """Connect a pipe to granian."""
         try:
             port = self._listen()
             transport, _ = await self._loop.create_connection(lambda: pipe.inner, "127.0.0.1", port)
@@ -57,7 +58,7 @@ class Http2Connections:
         pipe.begin()
 
     def _listen(self) -> int:
-        """The port on which granian listens."""
+        """Start granian on the loopback interface, unless it runs, and return its port."""
         if self._server is None:
             listening = socket.create_server(("127.0.0.1", 0), backlog=BACKLOG)
             listening.setblocking(False)
@@ -83,6 +84,7 @@ class Http2Connections:
             self._on_end()
 
     def announce_close(self) -> None:
+        """Ask all clients to use another connection."""
         if self._server is not None:
             self._server.announce_close()
 
@@ -95,6 +97,8 @@ class Http2Connections:
 
 
 class _Addresses:
+    """The addresses of a client's connection."""
+
     __slots__ = ("client", "server")
 
     def __init__(self, client: str, server: str) -> None:

@@ -91,6 +91,7 @@ class LoopServer:
             self._opening = self._loop.create_task(self._open())
 
     async def _open(self) -> None:
+        """Listen on a copy of the socket."""
         # A copy of the descriptor: to stop accepting, uvloop closes the socket that it was given.
         listening = socket.socket(fileno=os.dup(self._listener.fd))
         if self._listener.unix:
@@ -103,6 +104,7 @@ class LoopServer:
             self._pause()
 
     def _pause(self) -> None:
+        """Stop accepting connections."""
         if self._accepting is not None:
             self._accepting.close()
             self._accepting = None
@@ -119,6 +121,7 @@ class LoopServer:
         return connection
 
     def _pause_if_full(self) -> None:
+        """Stop accepting connections if there are as many as allowed."""
         # A connection may have ended since: with the end of the next one, it would be too late to accept again.
         if self._count() >= self._most:
             self._pause()
@@ -127,6 +130,7 @@ class LoopServer:
         return len(self._server.connections) + (0 if self._http2 is None else self._http2.count)
 
     def _end_connection(self, _connection: Connection) -> None:
+        """Admit a waiting connection, and accept again if there is room."""
         while self._waiting and self._count() - len(self._waiting) < self._most:
             connection = self._waiting.popleft()
             if connection in self._server.connections:
@@ -140,6 +144,7 @@ class LoopServer:
         self._end_connection(None)  # type: ignore[arg-type]  # only counted
 
     def _check(self) -> None:
+        """Check the connections for timeouts, and schedule the next check."""
         self._server.check()
         self._timer = self._loop.call_later(min(LONGEST_CHECK, self._idle_seconds / CHECKS), self._check)
 

@@ -13,7 +13,7 @@ from rowcall.service.supervisor.channel import Identify, IdentityReply
 async def identified(question: Identify, sessions: Sessions, claims: IdentityClaims) -> IdentityReply:
     """Return the user whose session, token or API key the headers contain.
 
-    Anonymous is also a user who acts as another one: the rights of the other user are not lent for the console.
+    A user who acts as another one counts as anonymous: the console is not opened with the rights of the other user.
     """
     scope = SubrequestScope("POST", "/console", "", [*question.headers], 1, client=question.address)
     context = RequestContext(scope, CapturedResponse(AbsentClient()))

@@ -129,8 +129,10 @@ class RouteTable:
         return stream.path in self._terms and self._terms[stream.path] == stream.terms
 
     def find_otherwise(self, context: RequestContext) -> Match | None:
-        """Find HEAD and OPTIONS of existing paths. Raises `Problem` 405 for other methods, 404 for paths that do not
-        exist.
+        """Return the route of GET for HEAD, so that its steps follow; respond to OPTIONS of an existing path and return
+        None.
+
+        Raises `Problem`: 405 for other methods, 404 for paths that do not exist, 400 for a path that is no text.
         """
         scope = context.scope
         router = self.router
@@ -164,6 +166,7 @@ class RouteTable:
         return path
 
     def _options_headers_of(self, path: str) -> Headers:
+        """Return the headers of the response to OPTIONS of a path."""
         result = (self.router.find(method, path) for method in ("POST", "PATCH"))
         return next(
             (
@@ -182,6 +185,7 @@ def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
 
 
 def _stream_first(streams: Mapping[str, Match], router: Router, method: str, path: str) -> Match | None:
+    """Return the event stream at this path, else the route; None: there is neither."""
     return streams.get(path) or router.find(method, path)
 
 

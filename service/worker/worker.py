@@ -85,6 +85,8 @@ LAST_SILENCE = 5.0
 
 
 class Worker:
+    """The worker of this process, from its start to its end."""
+
     def __init__(self, channel: Channel, start: Start, forwarder: Forwarder) -> None:
         self._channel = channel
         self._forwarder = forwarder
@@ -121,6 +123,7 @@ class Worker:
         self._feed.want = lambda wanted: channel.send(EventSubscription(wanted))
 
     async def run(self) -> None:
+        """Serve until the supervisor says to stop or has ended."""
         loop = asyncio.get_running_loop()
         # The supervisor decides when to stop; a Ctrl-C in the terminal reaches the whole process group.
         for number in (signal.SIGINT, signal.SIGHUP):
@@ -155,6 +158,7 @@ class Worker:
             self._stopping.set()
 
     async def _listen(self) -> None:
+        """Handle the messages of the supervisor until it says to stop or has ended."""
         while True:
             try:
                 message = await self._channel.receive()
@@ -229,8 +233,8 @@ class Worker:
         self._channel.send(StreamsReply(message.number, streams))
 
     def _take(self, part: Part) -> SchemaSnapshot | None:
-        """Store a part of a schema snapshot, and return the snapshot with its last part. An error is reported with
-        that.
+        """Store a part of a schema snapshot. Return the snapshot with its last part, and None before. An error is
+        reported with the last part.
         """
         if not part.index:
             self._parts, self._unreadable = SnapshotParts(), None
@@ -256,6 +260,7 @@ class Worker:
         return snapshot
 
     def _prepare(self, message: PrepareSnapshot | PrepareSnapshotChange) -> None:
+        """Build a schema snapshot, and report to the supervisor whether that succeeded."""
         number = message.number
         try:
             with paused():
@@ -270,25 +275,28 @@ class Worker:
         self._channel.send(SnapshotPrepared(number))
 
     def _activate_snapshot(self, number: int) -> None:
+        """Activate the prepared snapshot. With the first one, the worker begins to accept connections."""
         self._application.activate_snapshot(number)
         for server in self._servers:
             server.start()
         self._channel.send(SnapshotActivated(number))
 
     def _leave(self, message: Leave) -> None:
+        """Enter a phase of the graceful shutdown."""
         drain_state = self._application.drain_state
         if message.closing and not drain_state.closing:
             for server in self._servers:
                 server.announce_close()
         drain_state.unready, drain_state.closing = message.unready, message.closing
         if message.succeeded:
-            self._application.retire_answers()
-        if message.deaf:
+            self._application.retire_cache()
+        if message.stop_accepting:
             for server in self._servers:
                 server.stop_accepting()
             stop_accepting(self._listeners)
 
     async def _stop(self) -> None:
+        """Finish running requests and jobs within the time limit, then close everything."""
         self._application.end_streams()
         # granian waits for each client of HTTP/2 to confirm the end of its connection, and an idle client may not read.
         silent = asyncio.create_task(close_unused(self._listeners, LAST_SILENCE, self._unread, self._clients))

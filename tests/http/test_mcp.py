@@ -187,7 +187,7 @@ def test_tools_that_cannot_be_offered_are_logged_at_the_start(service: Service) 
     assert "there is a tool names already" in service.log
     assert "GET /api/undescribed: the tool has no description" in service.log
     assert service.log.count("MCP: 12 tools: ") == 1
-    assert "AllowedOrigins: '*' is no origin such as https://shop.example:8443, and lets no page in" in service.log
+    assert "AllowedOrigins: '*' is no origin such as https://shop.example:8443; the entry is ignored" in service.log
     assert "GET /mcp is not reached: Service:McpOptions:UrlPath answers there" in service.log
 
 

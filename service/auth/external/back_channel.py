@@ -1,7 +1,7 @@
 """End sessions when the issuer reports a sign-out (OpenID Connect Back-Channel Logout 1.0).
 
-The operator's command knows which sessions these are. Cached introspection results of sessions are discarded at once by
-all workers of the host; other hosts check the sessions again after `SessionCheckInterval`.
+The operator's command finds the sessions to end. All workers of the host discard cached introspection results of
+sessions at once; other hosts check the sessions again after `SessionCheckInterval`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UNCACHED = [("cache-control", "no-store")]
 REQUIRED = ["iss", "aud", "iat", "exp", "jti", "events"]
 """Claims that a logout token must have."""
 LONGEST_LIFE = 3600.0
-"""Most seconds from `iat` to `exp`. For so long it must be recorded that a token has been used."""
+"""Most seconds from `iat` to `exp`. For this time it is recorded that a token has been used."""
 
 
 class BackChannel:
@@ -58,7 +58,10 @@ class BackChannel:
         self._command = Command(f"logout at {provider.key}", options.logout_command, services)
 
     async def end_sessions(self, context: RequestContext) -> None:
-        """Respond 200 when the sessions have ended, else 400 with the error of OAuth 2 (2.8)."""
+        """Respond 200 when the sessions have ended, else 400 with the error of OAuth 2 (Back-Channel Logout, 2.8).
+
+        Raises `Problem` 500 or 503 if the operator's command fails.
+        """
         try:
             token = await self._token(context)
         except (ProviderError, LogoutTokenError) as error:

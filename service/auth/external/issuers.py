@@ -33,7 +33,9 @@ CLOCK_SKEW = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """The URLs of a provider by purpose; None if it has no such endpoint."""
+    """The URLs of a provider by purpose; None if it has no such endpoint. keys: to verify its tokens; None without an
+    issuer.
+    """
 
     authorize: str | None
     token: str

@@ -39,7 +39,9 @@ _STATE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class LoginState(NamedTuple):
-    """The state of one sign-in that has begun."""
+    """The state of one sign-in that has begun. verifier: of PKCE. nonce: for the ID token. None: not used with this
+    provider.
+    """
 
     provider: str
     state: str
@@ -136,7 +138,7 @@ class LoginStates:
 
 
 def digest_of(user: User | None) -> str | None:
-    """Return a digest that identifies the user without revealing the identity."""
+    """Return a digest that identifies the user without revealing the identity; None for an anonymous caller."""
     return None if user is None else hashlib.sha256(orjson.dumps(user.subject)).hexdigest()
 
 

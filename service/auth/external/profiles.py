@@ -18,7 +18,7 @@ _ABOUT_THE_TOKEN = frozenset({"nonce", "at_hash", "c_hash", "azp", "acr", "amr",
 
 
 class Profile(NamedTuple):
-    """A user as the provider describes them."""
+    """A user as the provider describes them. refresh: the refresh token. subject: the user's id at the provider."""
 
     email: str
     name: str | None
@@ -93,7 +93,9 @@ class Profiles:
             await self._provider_client.form(addresses.revoke, fields, self._basic(addresses))
 
     def _who_asks(self, addresses: Addresses) -> dict[str, str]:
-        """Return the client's credentials for the form."""
+        """Return the form fields that identify the client to the provider: id and secret, unless a header contains
+        them.
+        """
         provider = self._provider
         if not provider.client_secret:
             return {"client_id": provider.client_id}
@@ -102,6 +104,7 @@ class Profiles:
         return {"client_id": provider.client_id, "client_secret": provider.client_secret}
 
     def _basic(self, addresses: Addresses) -> tuple[str, str] | None:
+        """Return client id and secret for the header Authorization; None if they are sent in the form."""
         provider = self._provider
         return (provider.client_id, provider.client_secret) if addresses.basic and provider.client_secret else None
 
@@ -114,7 +117,7 @@ class Profiles:
     async def _profile(
         self, addresses: Addresses, tokens: Mapping[str, Any], nonce: str | None, *, again: bool = False
     ) -> Profile:
-        """Return the profile from the ID token and the user info.
+        """Return the profile from the ID token and the user info. Raises `ProviderError`.
 
         again: for a refresh; the issuer need not send another ID token (OpenID Connect Core, 12.2).
         """
@@ -151,7 +154,9 @@ class Profiles:
         )
 
     async def _user_info(self, url: str | None, access: str) -> tuple[dict[str, Any], str]:
-        """Request the user info; return it as a dictionary and as text."""
+        """Request the user info; return it as a dictionary and as text, both empty without a URL. Raises
+        `ProviderError`.
+        """
         if url is None:
             return {}, "{}"
         body = await self._provider_client.get(url, access)

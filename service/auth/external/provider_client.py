@@ -36,8 +36,7 @@ class ProviderError(Exception):
 
 
 class RefusedByProviderError(ProviderError):
-    """The provider refuses the code or the token (RFC 6749, 5.2). Not for mistakes of the client or temporary
-    errors."""
+    """The provider refuses the code or the token (RFC 6749, 5.2). It is not raised for other errors of the provider."""
 
 
 _NOT_ABOUT_THE_GRANT = frozenset(

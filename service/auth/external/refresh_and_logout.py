@@ -48,15 +48,18 @@ class RefreshAndLogout:
         self._sessions = services.auth.sessions
         self._profiles = profiles
         self._outcome = outcome
-        self._kept = stored
+        self._stored_tokens = stored
         self._shared = SharedRefreshes(services.host, keys, provider.key)
 
     async def refresh(self, context: RequestContext) -> None:
-        """Read the profile from the provider again, and sign in with the row of the operator's command for it."""
+        """Read the profile from the provider again, and sign in with the row of the operator's command for it.
+
+        Raises `Problem` 401 if the session has no token of the provider, or the provider refuses it.
+        """
         scope = context.scope
         self._outcome.refuse_foreign(scope)
         user = await caller(context, self._identity)
-        stored = await self._kept.read(scope)
+        stored = await self._stored_tokens.read(scope)
         if user is None or stored is None or stored.refresh is None or stored.user != digest_of(user):
             raise unauthorized(self._challenge, "no token of the provider belongs to this session")
         token, identity, subject = stored.refresh, stored.identity, stored.subject
@@ -70,7 +73,10 @@ class RefreshAndLogout:
         except RefusedByProviderError as error:
             log.warning("%s does not renew a sign-in: %s", self._provider.key, one_line(str(error)))
             problem = unauthorized(self._challenge, "the provider does not renew this sign-in")
-            problem.headers = (*problem.headers, *(("set-cookie", cookie) for cookie in self._kept.forget(scope)))
+            problem.headers = (
+                *problem.headers,
+                *(("set-cookie", cookie) for cookie in self._stored_tokens.forget(scope)),
+            )
             raise problem from None
         except ProviderError as error:
             self._outcome.fail(context, error, [])
@@ -80,9 +86,9 @@ class RefreshAndLogout:
         endpoint."""
         scope = context.scope
         self._outcome.refuse_foreign(scope)
-        stored = await self._kept.read(scope)
+        stored = await self._stored_tokens.read(scope)
         location = await self._sign_out_at_provider(stored, self._outcome.origin(scope) + self._options.return_to)
-        cookies = self._kept.forget(scope) if stored is not None else []
+        cookies = self._stored_tokens.forget(scope) if stored is not None else []
         scheme = self._sessions.scheme_of(scope)
         if isinstance(scheme, CookieScheme):
             secure = self._sessions.secures(scheme, scope)

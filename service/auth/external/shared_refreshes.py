@@ -60,8 +60,9 @@ class SharedRefreshes:
     async def _run(
         self, key: bytes, token: str, ask: Callable[[], Awaitable[Profile]], answer: asyncio.Future[Profile]
     ) -> None:
-        """Run the refresh and store its result. It continues if the tab is closed, because the provider may have used
-        the token."""
+        """Call `ask`, store its result for other tabs, and set `answer`. It continues if the tab is closed, because the
+        provider may have used the token.
+        """
         try:
             profile = await ask()
         except Exception as error:
@@ -75,7 +76,7 @@ class SharedRefreshes:
             answer.set_result(profile)
 
     def _is_mine(self, key: bytes) -> bool:
-        """Acquire the right to refresh; False if another refresh is in progress or its result is stored."""
+        """Acquire the right to refresh. Return False if another refresh is in progress or its result is stored."""
         now = time.time()
         try:
             with self._environment.write() as transaction:
@@ -99,7 +100,7 @@ class SharedRefreshes:
             return None
 
     def _keep(self, key: bytes, profile: Profile | None) -> None:
-        """Store a result. With None, the entry is deleted, and a waiting request refreshes itself."""
+        """Store the result of a refresh. None: delete the entry, so that a waiting request refreshes by itself."""
         sealed = None if profile is None else self._protector.seal(orjson.dumps([*profile]))
         try:
             with self._environment.write() as transaction:
@@ -116,6 +117,7 @@ class SharedRefreshes:
 
 
 def _sweep(transaction: Transaction, now: float) -> None:
+    """Delete expired entries."""
     with transaction.cursor() as cursor:
         expired = [key for key, value in cursor if orjson.loads(value)[0] <= now]
     for key in expired:

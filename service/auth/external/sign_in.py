@@ -203,6 +203,7 @@ class _SignIn:
         return by_browser or self._options.requires_state or self._provider.issuer is not None
 
     def _analytics(self, scope: Any) -> str | None:
+        """Return the client's analytics data of the request as JSON, or None."""
         text = parse_qs(scope.query_string).get("analyticsData", [""])[0]
         address = self._identity.address(scope)
         return with_address(text, self._options.ip_key, None if address is None else address.decode())

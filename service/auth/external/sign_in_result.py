@@ -45,7 +45,7 @@ class SignInResult:
         self._camel = services.options.camel_case
         self._sessions = services.auth.sessions
         self._client = client_reader(services.options.forwarding)
-        self._kept = stored
+        self._stored_tokens = stored
         self._issuer = CredentialIssuer(auth, services.auth.sessions)
         self._command = Command(f"sign-in with {provider.key}", options.command, services, UNTYPED)
         self._refuse_foreign = None if auth.cross_site is None else foreign_refusal(auth, services.options.forwarding)
@@ -81,7 +81,7 @@ class SignInResult:
         if self._provider.keeps_tokens:
             digest = digest_of(self._sessions.user(row.claims, "")) or ""
             stored = StoredToken(digest, profile.refresh, profile.identity, profile.subject)
-            cookies = [*cookies, *self._kept.keep(context.scope, stored)]
+            cookies = [*cookies, *self._stored_tokens.keep(context.scope, stored)]
         body = None if row.body is None else (self._login.content_type, row.body.encode())
         if body is None and self._login.serialize:
             body = "application/json", f"[{row_json(cells, self._login, camel=self._camel)}]".encode()

@@ -19,7 +19,9 @@ from rowcall.service.protection.protector import Keys, Protector
 
 
 class StoredToken(NamedTuple):
-    """The content of the cookie."""
+    """The content of the token cookie. refresh, identity: refresh token and ID token of the provider; None if it has
+    sent none.
+    """
 
     user: str
     """Digest of the user."""

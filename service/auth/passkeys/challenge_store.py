@@ -1,9 +1,9 @@
 """Store for what each challenge was issued: subject, flow, user context and expiry.
 
-The commands of the sheet send a user context to the client, which returns it. With a changed one, the key would be
-stored for another account; also, scripts round whole numbers beyond 2^53. So the issued context is stored here, where
-all workers of the host see it, and is what the commands receive; the client's copy is only compared with it. Other
-hosts see it if they share a Redis (`redis_challenge_store`). A new key whose challenge is unknown here is refused. For
+The configured commands send a user context to the client, which returns it. With a changed one, the key would be stored
+for another account; also, scripts round whole numbers beyond 2^53. So the issued context is stored here, where all
+workers of the host see it, and the commands receive this one; the client's copy is only compared with it. Other hosts
+see it if they share a Redis (`redis_challenge_store`). A new key whose challenge is unknown here is refused. For
 logins, which have no user context, `Auth:PasskeyAuth:IssuedChallengesOnly` decides.
 """
 
@@ -34,7 +34,8 @@ MOST = 50_000
 class IssuedChallenge:
     """What a challenge was issued for.
 
-    user_context: as JSON. credentials: digests of the credentials that may respond; empty: any may.
+    subject: digest of the user; empty for an anonymous caller. user_context: as JSON. credentials: digests of the
+    credentials that may respond; empty: any may.
     """
 
     flow: str
@@ -89,7 +90,9 @@ class HostChallengeStore:
             return False
 
     async def find(self, challenge_id: str, flow: str) -> IssuedChallenge | None:
-        """Return what the challenge was issued for, possibly another flow. Raises `LookupError` if it has expired."""
+        """Return what the challenge was issued for, possibly another flow; None if this host does not know it. Raises
+        `LookupError` if it has expired.
+        """
         key = key_of(challenge_id, flow)
         for of_users in (True, False):
             entry = self._environment(of_users=of_users).get(key)
@@ -113,14 +116,15 @@ def digest(content: bytes) -> str:
 
 
 def canonical(content: object) -> str:
-    """Return a digest of JSON that does not depend on its notation: scripts have one kind of number and write
-    1.0 as 1."""
+    """Return a digest of JSON that is the same for all notations of equal values: scripts write 1.0 as 1."""
     return digest(orjson.dumps(_with_floats(content), option=orjson.OPT_SORT_KEYS))
 
 
 def is_same(issued: str, brought: object) -> bool:
-    """Return whether the client has returned the issued context, as far as a script can: it reads numbers as
-    doubles."""
+    """Return whether the client has returned the issued context. Numbers are compared as doubles, as scripts read them.
+
+    issued: the context as JSON text. brought: the parsed copy of the client.
+    """
     return canonical(json.loads(issued)) == canonical(brought)
 
 
@@ -134,7 +138,7 @@ def _with_floats(content: object) -> object:
 
 
 def key_of(challenge_id: str, flow: str) -> bytes:
-    """Return the key of a challenge. Logins and registrations may use the same numbers."""
+    """Return the key of a challenge. The flow is part of it, as logins and new keys may use the same challenge ids."""
     return hashlib.sha256(f"{'login' if flow == LOGIN else ADD} {challenge_id}".encode()).digest()
 
 

@@ -52,7 +52,10 @@ class PasskeyCommand:
         )
 
     async def run(self, transaction: Transaction, *values: bytes | str | None) -> Row | None:
-        """Run the command and return its first row. Raises `Problem`."""
+        """Run the command and return its first row, or None if it returns no row. Raises `Problem`.
+
+        values: for `$1` and following; values that the command does not use are ignored.
+        """
         used_values = [values[number - 1] if number <= len(values) else None for number in self.takes]
         encoded = [value.encode() if isinstance(value, str) else value for value in used_values]
         execution = await transaction.run(self._call, encoded)

@@ -164,7 +164,7 @@ class CompletionEndpoints:
     # --- logins --------------------------------------------------------------------------------------------------
 
     async def login(self, context: RequestContext) -> None:
-        """Verify the assertion and sign the user in."""
+        """Verify the assertion and sign the user in. Raises `Problem`."""
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "authenticatorData", "clientDataJSON", "signature")
         number = challenge_id(content)
@@ -224,9 +224,9 @@ class CompletionEndpoints:
             raise broken("Invalid row") from None
 
     def _sign_in(self, context: RequestContext, login_row: Row | None, pending: PendingSignIn | None) -> None:
-        """Sign in with the row, which is a login row without a hash (sign-in-23).
+        """Sign in with the row, which is a login row without a hash (sign-in-23). Raises `Problem`.
 
-        pending: the sign-in of which the passkey is the second factor.
+        pending: the sign-in of which the passkey is the second factor; None: the passkey is the first factor.
         """
         if login_row is None or all(cell.text is None for cell in login_row.cells):
             raise _failed(401)
@@ -280,7 +280,10 @@ class CompletionEndpoints:
         return issue.user_context
 
     async def _check_issue(self, number: str, flow: str, user: User | None = None) -> IssuedChallenge | None:
-        """Return what the challenge was issued for, if known. Raises `Problem` if that was something else."""
+        """Return what the challenge was issued for; None if this is unknown here and the options allow it.
+
+        Raises `Problem` if the challenge was issued for another flow or user, or is not valid any more.
+        """
         try:
             issue = await self._issued.find(number, flow)
         except LookupError:
@@ -316,7 +319,9 @@ class CompletionEndpoints:
         return challenge
 
     def _verified(self, code: str, status: int, verify: Callable[[], T], unknown: Problem | None = None) -> T:
-        """Run a verification. Raises `Problem` with its reason, or `unknown` instead if set."""
+        """Call `verify` and return its result. If the verification fails, raise `unknown` or, if that is None, a
+        `Problem` with the reason.
+        """
         try:
             return verify()
         except RefusedError as error:
@@ -335,7 +340,9 @@ def _failed(status: int) -> Problem:
 
 
 def _handle(user_context: Any) -> bytes | None:
-    """Return the user handle as `bytea` text. A handle that is not base64url is used as it is."""
+    """Return the user handle of a user context as `bytea` text, or None if it has none. A handle that is not base64url
+    is encoded as text.
+    """
     value = user_context.get("userHandle") if isinstance(user_context, dict) else None
     if not isinstance(value, str):
         return None

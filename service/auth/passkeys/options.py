@@ -47,7 +47,7 @@ class OptionsEndpoints:
         self._login = PasskeyCommand("ChallengeAuthenticationCommand", commands.challenge_login, services)
 
     async def add(self, context: RequestContext) -> None:
-        """Send options for a further key of the signed-in user."""
+        """Send options for a further key of the signed-in user. Raises `Problem`."""
         body = await self._body(context)
         if body.strip() and _json(body) is _NONE:
             raise invalid("Invalid JSON in request body")
@@ -56,7 +56,7 @@ class OptionsEndpoints:
         await self._answer_new(context, row, ADD, subject_digest(user.subject))
 
     async def register(self, context: RequestContext) -> None:
-        """Send options for the first key of a new user."""
+        """Send options for the first key of a new user. Raises `Problem`."""
         body = await self._body(context)
         if not body.strip():
             raise invalid("Request body is required for standalone registration")
@@ -66,7 +66,7 @@ class OptionsEndpoints:
         await self._answer_new(context, row, REGISTER, "")
 
     async def login(self, context: RequestContext) -> None:
-        """Send options for a login."""
+        """Send options for a login. Raises `Problem` if the command for them refuses it."""
         body = await self._body(context)
         content = _json(body)
         name = content.get("userName") if isinstance(content, dict) else None
@@ -139,7 +139,9 @@ class OptionsEndpoints:
         return json.dumps(user_context, ensure_ascii=False, separators=(",", ":"))
 
     async def _answer_new(self, context: RequestContext, row: Row, flow: str, subject: str) -> None:
-        """Store the challenge and send the options for a new key."""
+        """Store the challenge and send the options for a new key. Raises `Problem` 503 if there is no room for the
+        challenge.
+        """
         options, columns = self._options, self._options.columns
         command = self._add if flow == ADD else self._register
         challenge, number = self._challenge(command, row)

@@ -82,7 +82,7 @@ def names_one_record(text: str) -> bool:
 
 
 def as_json(value: object) -> tuple[Any, str]:
-    """Return value and text of a member that is JSON itself or a text with JSON. Raises `Problem`."""
+    """Parse a member that is JSON itself or a text with JSON. Return its value and its text. Raises `Problem`."""
     if not isinstance(value, str):
         return value, orjson.dumps(value).decode()
     try:

@@ -1,6 +1,6 @@
 """Verify responses of authenticators as WebAuthn requires (level 3, 7.1 and 7.2; passkeys-8).
 
-The library only parses. Each check is made here, in the order and with the texts of the sheet. Only workers that offer
+The library only parses. Each check is made here, in the order and with the texts of passkeys-8. Only workers that offer
 passkeys import this module: it takes 20 MB of memory.
 """
 
@@ -58,7 +58,7 @@ class ExpectedResponse:
 
 @dataclass(frozen=True, slots=True)
 class NewCredential:
-    """The credential of a verified registration."""
+    """The credential of a verified registration. algorithm: its COSE number."""
 
     id: bytes
     public_key: bytes

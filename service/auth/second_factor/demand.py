@@ -29,7 +29,9 @@ class SecondFactorDemand:
 
     async def require(self, context: RequestContext, name: str, row: LoginRow, body: tuple[str, bytes] | None) -> None:
         """Raise `Problem` 401 with a token and the possible methods, if the user has a second factor and the device is
-        not remembered. name: of the endpoint. body: content type and content of the response to the login.
+        not remembered; 500 if the row has no user id.
+
+        name: of the endpoint. body: content type and content of the response to the login.
         """
         subject = next((value for kind, value in row.claims if kind == self._user_id and value), None)
         if subject is None:

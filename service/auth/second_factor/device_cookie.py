@@ -15,6 +15,8 @@ _LONGEST = 100
 
 
 class DeviceCookie:
+    """Creates and reads the cookie of remembered devices."""
+
     def __init__(self, options: SecondFactorOptions, sessions: Sessions) -> None:
         self._name = options.cookie
         self._scheme = CookieScheme(cookie=options.cookie, valid=options.remember or 0.0)

@@ -48,7 +48,9 @@ WRONG = "The code is not valid, or has been used"
 
 
 class FactorState(NamedTuple):
-    """The second factors of a user. confirmed: whether there is an authenticator app."""
+    """The second factors of a user. confirmed: whether there is an authenticator app. recovery_codes: number of unused
+    ones.
+    """
 
     confirmed: bool
     recovery_codes: int
@@ -127,7 +129,9 @@ class FactorStore:
         return orjson.loads(await self._run(context, self._devices, [subject.encode()]))
 
     async def revoke_devices(self, context: RequestContext, subject: str, device_id: str | None) -> int:
-        """Stop remembering a device, or all. Returns how many there were."""
+        """Stop remembering a device, or all devices of the user if `device_id` is None. Return how
+        many were removed.
+        """
         values = [subject.encode(), None if device_id is None else device_id.encode()]
         return int(await self._run(context, self._revoke, values))
 
@@ -140,11 +144,11 @@ class FactorStore:
         return execution.body or b""
 
     async def _verify_code(self, transaction: Transaction, subject: str, text: object, *, confirmed: bool) -> None:
-        """Verify a code within a transaction that `commit` has to end. A failure is committed here, as it counts.
+        """Verify a code within a transaction, which the caller has to commit. If the code is wrong, the transaction is
+        committed here, so that the failure counts.
 
-        Raises:
-            Problem: 400 if the text is no code, 401 if it is wrong or used, 409 without an authenticator app in this
-                state, 429 with `Retry-After` after too many wrong codes.
+        Raises: Problem: 400 if the text is no code, 401 if it is wrong or used, 409 without an authenticator app in
+        this state, 429 with `Retry-After` after too many wrong codes, 500 if the secret of the app cannot be decrypted.
         """
         code = plain_code(text)
         if code is None:
@@ -169,7 +173,7 @@ class FactorStore:
             raise wrong_code()
 
     async def _opened(self, sealed: bytes, subject: str) -> bytes:
-        """Return a secret. Raises `Problem` 500 if its key is lost."""
+        """Return the decrypted secret of an authenticator app. Raises `Problem` 500 if its key is lost."""
         text = sealed.decode()
         try:
             try:

@@ -21,7 +21,9 @@ _EXPIRED = "The sign-in was too long ago, or did not begin here; sign in again"
 
 
 class PendingSignIn(NamedTuple):
-    """A sign-in that waits for the second factor."""
+    """A sign-in that waits for the second factor. subject: user id. scheme: that the login row names; None: it names
+    none.
+    """
 
     subject: str
     claims: tuple[Claim, ...]
@@ -31,10 +33,13 @@ class PendingSignIn(NamedTuple):
 
     @property
     def row(self) -> LoginRow:
+        """The login row of the sign-in, as the first factor would have completed it."""
         return LoginRow(claims=self.claims, scheme=self.scheme)
 
 
 class PendingSignIns:
+    """Writes and reads the tokens of sign-ins that wait for the second factor."""
+
     def __init__(self, options: SecondFactorOptions, services: Services) -> None:
         self._seconds = options.pending
         self._keys = services.auth.keys

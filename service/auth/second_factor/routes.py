@@ -57,6 +57,12 @@ def second_factor_routes(options: SecondFactorOptions, services: Services) -> It
 
 
 class _Endpoints:
+    """The steps of the endpoints of the second factor.
+
+    All raise `Problem`: 400 for an invalid body, 401 for anonymous callers, 403 for callers who act as another user.
+    Those that check a code also raise the errors of `FactorStore`.
+    """
+
     def __init__(self, options: SecondFactorOptions, services: Services) -> None:
         auth = services.options.auth
         self._options = options
@@ -198,7 +204,7 @@ class _Endpoints:
 
     @staticmethod
     async def _counted(subject: str, verify: Any) -> Any:
-        """Run a verification, and log a wrong code."""
+        """Run `verify` and return its result. If it raises `Problem`, log a wrong code of this subject."""
         try:
             return await verify()
         except Problem as problem:

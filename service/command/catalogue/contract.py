@@ -40,11 +40,11 @@ def contract(arguments: Arguments) -> int:
     logging.getLogger("rowcall").propagate = False
     path = Path(arguments.given["--contract"][0])
     if arguments.has("--check"):
-        return _check(_read(path), _now(arguments, settings), path)
-    return _write(_now(arguments, settings), path)
+        return _check(_read(path), _current_contract(arguments, settings), path)
+    return _write(_current_contract(arguments, settings), path)
 
 
-def _now(arguments: Arguments, settings: Settings) -> Contract:
+def _current_contract(arguments: Arguments, settings: Settings) -> Contract:
     level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper())
     with endpoints_of(settings, demo=arguments.has("--demo")) as reading:
         camel = settings.flag("Service:CamelCaseNames")

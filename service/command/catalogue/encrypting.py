@@ -37,7 +37,7 @@ def show_encrypted(arguments: Arguments) -> int:
     with connections(settings, demo=False) as opened:
         connector = Connector(worker_options(settings, opened).target)
         try:
-            sealed = asyncio.run(_sealed(text, settings, connector))
+            sealed = asyncio.run(_encrypted(text, settings, connector))
         except (psycopg.Error, OSError) as error:
             raise StartupError(f"the key ring cannot be read: {str(error).strip()}") from None
     if settings.choice("DataProtection:Storage") == "Default":
@@ -46,7 +46,7 @@ def show_encrypted(arguments: Arguments) -> int:
     return 0
 
 
-async def _sealed(text: str, settings: Settings, connector: Connector) -> str:
+async def _encrypted(text: str, settings: Settings, connector: Connector) -> str:
     keys = Keys(application_name(settings))
 
     def publish(ring: KeyRing) -> None:

@@ -15,7 +15,7 @@ from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
 
 def show(arguments: Arguments) -> int:
-    """Print JSON to stdout, and objects that are left out with the reason to stderr.
+    """Print the endpoints as JSON to stdout, and objects that are left out with the reason to stderr.
 
     Raises ConfigError, StartupError.
     """

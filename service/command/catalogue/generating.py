@@ -21,7 +21,9 @@ from rowcall.service.startup_error import StartupError
 
 
 def generate(arguments: Arguments) -> int:
-    """Write the files. Return 1 if a file could not be written. Raises ConfigError, StartupError."""
+    """Write the enabled clients and documents. Return 1 if a file could not be written. Raises ConfigError,
+    StartupError.
+    """
     configuration = load(arguments)
     settings = configuration.settings
     require_readable(settings)

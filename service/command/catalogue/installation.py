@@ -17,7 +17,9 @@ from rowcall.service.startup_error import StartupError
 
 
 def install(arguments: Arguments) -> int:
-    """Install the schema and print its version. Raises ConfigError, StartupError."""
+    """Install the schema and print its version; with `--print`, only print the SQL. Raises
+    ConfigError, StartupError.
+    """
     if arguments.has("--print"):
         print(install_sql(), end="")
         return 0

@@ -1,7 +1,7 @@
 """`--migrate`: run the numbered SQL files of a folder that the main database does not have yet, each once.
 
-Plain files need no tool of another language: they are read by psql and by editors, and the service that runs them needs
-nothing but their names. The tools of Python have a format or programs of their own around each file.
+The files are plain SQL, which psql and editors read; only their names matter to the service. Migration tools of Python
+need a format or a program of their own around each file.
 """
 
 from __future__ import annotations
@@ -42,13 +42,15 @@ create table if not exists rowcall.migration (
 comment on table rowcall.migration is 'Migrations that `rowcall --migrate` has run.'
 """
 _OWN_ROLE = "reset role; reset session authorization"
-"""A migration may act as another role; what follows does not."""
+"""Statement that runs after each migration: a migration may act as another role, and the next one must not."""
 PENDING = 3
 """Exit code of `--check` if there are migrations to run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
+    """One file of the folder."""
+
     number: int
     name: str
     """Name of the file."""
@@ -56,16 +58,20 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the text, whatever the ends of its lines are."""
+        """SHA-256 of the text with uniform line ends."""
         return hashlib.sha256(self.sql.replace("\r\n", "\n").encode()).hexdigest()
 
     @property
     def runs_alone(self) -> bool:
+        """Whether the file runs without a transaction."""
         return _ALONE.match(self.sql) is not None
 
 
 def migrate(arguments: Arguments) -> int:
-    """Run the migrations and print their names; with `--check`, only list them. Raises ConfigError, StartupError."""
+    """Run the migrations and print their names; with `--check`, only list them. Raises ConfigError, StartupError.
+
+    Returns the exit code: `PENDING` if `--check` lists migrations that have not run.
+    """
     settings = load(arguments).settings
     require_readable(settings)
     folder = Path(settings.text("Migrations:Folder"))
@@ -100,7 +106,7 @@ def read_migrations(folder: Path) -> list[Migration]:
 
 
 def _transaction_control(sql: str) -> str | None:
-    """Return the first command that begins or ends a transaction."""
+    """Return the first command that begins or ends a transaction; None: there is none."""
     words = (statement.words[0] for statement in split(sql).statements if statement.words)
     return next((word for word in words if word in _CONTROL), None)
 

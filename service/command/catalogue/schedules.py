@@ -28,7 +28,7 @@ SHOWN = 3
 
 
 def show(arguments: Arguments) -> int:
-    """Print JSON to stdout, and schedules that are left out with the reason to stderr.
+    """Print the schedules as JSON to stdout, and schedules that are left out with the reason to stderr.
 
     Raises ConfigError, StartupError.
     """
@@ -48,7 +48,9 @@ def show(arguments: Arguments) -> int:
 
 
 async def _last(connector: Connector) -> dict[str, tuple[datetime, str | None]]:
-    """Return last time and state of its job by the name of the endpoint. Raises `StartupError`."""
+    """Return, by name of the endpoint, the last time of its schedule and the state of the job (None: it is unknown).
+    Raises `StartupError`.
+    """
     try:
         async with await connector.open_plain() as connection:
             cursor = await connection.execute(

@@ -46,9 +46,10 @@ SCHEME = "test"
 
 
 def for_tests(options: WorkerOptions, store: str) -> WorkerOptions:
-    """Return the options without features that tests must not use.
+    """Return the options without features that tests must not use. store: folder of the shared state.
 
-    These are cached responses of other tests, and features that precede endpoints or are not reachable in a test.
+    These are cached responses, which could come from other tests, and features that precede endpoints or cannot be
+    reached in a test.
     """
     return replace(
         options,
@@ -88,7 +89,10 @@ class TestApplication(Application):
     __test__ = False
 
     def __init__(self, options: WorkerOptions, calls: dict[str, Calls], opening: OpeningRetries) -> None:
-        """Create the application within the running event loop. calls: receives the calls by name of the endpoint."""
+        """Create the application within the running event loop.
+
+        calls: receives the calls by name of the endpoint. opening: retries of the connections of tests.
+        """
         super().__init__(options)
         self.database = TestDatabase(options.target, options.database)
         self.sessions = SessionPool(opening)
@@ -129,7 +133,7 @@ class TestApplication(Application):
             self.database,
             codecs_for(types, self._options),
             self._identity,
-            self._answers,
+            self._caches,
             self._host,
             others,
             client=self._stubbed,
@@ -138,9 +142,10 @@ class TestApplication(Application):
         )
 
     async def call(self, block: HttpBlock, stubs: Sequence[Stub]) -> Reply:
-        """Call an endpoint with the request of a test. Raises CallRefusedError if tests cannot call it.
+        """Call an endpoint with the request of a test, and return its response; 404 with `found` False if there is no
+        endpoint.
 
-        stubs: responses of other services.
+        Raises CallRefusedError if tests cannot call it. stubs: responses of other services.
         """
         raw_path, _, query = block.target.partition("#")[0].partition("?")
         try:
@@ -166,11 +171,14 @@ class TestApplication(Application):
         context.user = user
         context.values = match.values
         reply = await self._answer(context, capture, match.route, stubs)
-        self._note(endpoint, block, user, reply)
+        self._record_call(endpoint, block, user, reply)
         return reply
 
     async def run_jobs(self, session: Session, stubs: Sequence[Stub]) -> Sequence[str]:
-        """Run the jobs that are due. Raises CallRefusedError if jobs are off."""
+        """Run the jobs that are due, and return the requests to other services for which there was no stub.
+
+        Raises CallRefusedError if jobs are off, and `psycopg.Error`.
+        """
         if self._due is None:
             raise CallRefusedError("jobs are off; set Jobs:Enabled")
         from rowcall.service.command.testing.jobs import run_due_jobs
@@ -215,7 +223,7 @@ class TestApplication(Application):
         unexpected = () if stubbed is None else tuple(stubbed.unexpected)
         return Reply(answer.status, headers, content.decode("utf-8", "replace"), True, unexpected)
 
-    def _note(self, endpoint: Endpoint, block: HttpBlock, user: User | None, reply: Reply) -> None:
+    def _record_call(self, endpoint: Endpoint, block: HttpBlock, user: User | None, reply: Reply) -> None:
         calls = self._calls.setdefault(endpoint.name, Calls())
         calls.statuses.add(reply.status)
         if user is None:

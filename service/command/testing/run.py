@@ -135,7 +135,9 @@ class Run:
         self._snapshot_number = 1
 
     async def until_interrupted(self) -> int:
-        """Run until a signal arrives; the teardown always runs once. A second signal ends the process."""
+        """Run until a signal arrives, and return the exit code. The teardown always runs once. A second signal ends the
+        process.
+        """
         loop = asyncio.get_running_loop()
         work = asyncio.ensure_future(self._work())
 
@@ -175,7 +177,7 @@ class Run:
         snapshot = await reader.first()
         files = self._files()
         if not files and not self._watching:
-            return self._nothing()
+            return self._report_no_tests()
         count = self._options.parallel if self._watching else min(self._options.parallel, len(files))
         try:
             debug = await self._debug_table()
@@ -215,7 +217,7 @@ class Run:
     ) -> int:
         """Run files and report the results; return the exit code.
 
-        partly: only some files run, so that coverage is not measured. behind: runs before the results are reported.
+        partly: only some files run, so that coverage is not measured. behind: runs after the files, before the report.
         """
         print(head(len(files)), flush=True)
         began = time.monotonic()
@@ -325,7 +327,8 @@ class Run:
         await debug.start()
         return debug
 
-    def _nothing(self) -> int:
+    def _report_no_tests(self) -> int:
+        """Report that there are no tests, and why; return the exit code."""
         if self._options.allow_empty:
             print(head(0))
             return ExitCode.PASSED

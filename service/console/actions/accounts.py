@@ -1,6 +1,7 @@
 """Sessions of operators, and what the schema `rowcall` stores about a user's sign-in: list, revoke and end them.
 
-Sessions of users are cookies and tokens; what a database stores about them (`Auth:SessionCheckCommand`) is its own.
+Sessions of users are not listed: they are cookies and tokens, which only a database of the operator may know
+(`Auth:SessionCheckCommand`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ _DEVICES = "select id::text, description, created, expires from rowcall.list_dev
 
 def sign_ins(sessions: Sessions, ring: KeyRing, database: Database, query: Mapping[str, str]) -> dict[str, Any]:
     """Return the sessions of operators and the keys of the key ring; with `subject` also one-time tokens and remembered
-    devices of this user. Nothing of it is secret. A part that cannot be read has its reason in `unavailable`.
+    devices of this user. None of it is secret. If a part cannot be read, the reason is in `unavailable`.
+
+    Raises `Problem`: 400 for an invalid subject, 503 if the database cannot be reached.
     """
     report: dict[str, Any] = {
         "operators": [
@@ -48,7 +51,7 @@ def sign_ins(sessions: Sessions, ring: KeyRing, database: Database, query: Mappi
 
 
 def account_actions(sessions: Sessions, database: Database) -> Iterator[Action]:
-    """Yield the actions."""
+    """Yield the actions on sessions of operators and on sign-ins of users."""
     end = partial(_end_session, sessions)
     yield Action("end-session", "Ends a session of an operator.", end, ("id",))
     meaning = "Revokes unused one-time tokens of a user, of one purpose or all."

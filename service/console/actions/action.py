@@ -18,17 +18,19 @@ Results = Iterator[Result]
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """run: called in a thread with the parameters; returns the members of the response, or an iterator of results that
-    are sent as events, of which an empty one only notices a client that is gone. Raises `Problem`. longest: most
-    characters of a parameter.
-    """
+    """An action that operators may run, with its parameters, whose values are texts."""
 
     name: str
     meaning: str
     run: Callable[[Values], Result | Results]
+    """Called in a thread with the parameters. Returns the members of the response, or an iterator of results that are
+    sent as events; an empty result is sent as a comment, only to notice that the client has disconnected. Raises
+    `Problem`.
+    """
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     longest: int = 2000
+    """Most characters of a parameter."""
 
     def check(self, values: Values) -> None:
         """Raise `Problem` 400 for unknown, missing and overlong parameters."""

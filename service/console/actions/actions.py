@@ -32,7 +32,7 @@ class Actions:
         self._sources = sources
 
     def listed(self) -> dict[str, Any]:
-        """Return the actions with their parameters; none if they are not allowed."""
+        """Return the actions with their parameters; none if actions are not allowed."""
         return {
             "allowed": self._allowed,
             "actions": [
@@ -48,8 +48,8 @@ class Actions:
         }
 
     def run(self, name: str, values: Values, operator: str, address: str) -> Result | Results:
-        """Run an action for an operator, and record it, whatever its result. Raises `Problem`: 403 if actions are not
-        allowed, 404 for an unknown one, and those of the action.
+        """Run an action for an operator and record it, whatever its result. Raises `Problem`: 403 if actions are not
+        allowed, 404 for an unknown one, and any problem that the action raises.
         """
         began = time.time()
         try:

@@ -16,7 +16,7 @@ _SCOPES = ("endpoint", "profile", "tag", "all")
 
 
 def cache_actions(sources: Sources) -> Iterator[Action]:
-    """Yield the action, if responses are cached."""
+    """Yield the action that invalidates cached responses; none if no responses are cached."""
     if not sources.options.cache.enabled:
         return
 
@@ -32,6 +32,9 @@ def cache_actions(sources: Sources) -> Iterator[Action]:
         return result_of(sources.run(sources.invalidate_entry(values["endpoint"], _arguments(values["arguments"]))))
 
     def result_of(answer: Invalidation | None) -> Result:
+        """Return the members of the response. Raises `Problem` 503 if no worker has answered or the invalidation is not
+        confirmed.
+        """
         if answer is None:
             raise unavailable("no worker has answered in time; it is not known whether the responses are invalidated")
         if answer.error is not None:
@@ -47,7 +50,7 @@ def cache_actions(sources: Sources) -> Iterator[Action]:
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a request. Raises `Problem` 400."""
+    """Return the arguments in the JSON text of the action. Raises `Problem` 400 if it is no JSON object."""
     try:
         arguments = orjson.loads(text)
     except orjson.JSONDecodeError as error:

@@ -13,7 +13,7 @@ _ID = re.compile(r"([0-9]{1,10})-([0-9]{1,15})")
 
 
 def event_actions(sources: Sources) -> Iterator[Action]:
-    """Yield the action."""
+    """Yield the action that ends an event stream."""
 
     def end(values: Values) -> Result:
         return _end_stream(sources, values["id"])

@@ -26,12 +26,14 @@ _TARGET = re.compile(r"/[!-~]*")
 _HEADER = re.compile(r"[ -~]*")
 _UNIX = "http://unix:"
 _WITHIN = 10.0
-"""Seconds for the response; what has arrived of a longer one, such as of a stream of events, is shown."""
+"""Seconds within which the response must arrive. If it takes longer, as a stream of events does, the part that has
+arrived is shown.
+"""
 _LARGEST = 262_144
 """Bytes of a body that are shown."""
 _PIECE = 16_384
 _LONGEST = 15_000_000
-"""Characters of a parameter; a body in base64 has the largest ones."""
+"""Longest parameter, in characters: a body in base64."""
 _IDLE = 1.0
 """Seconds after which a stream without data notices a client that is gone."""
 
@@ -40,7 +42,7 @@ _OPTIONAL = ("body", "bodyBase64", "contentType", *_CREDENTIALS)
 
 
 def request_actions(sources: Sources) -> Iterator[Action]:
-    """Yield the actions."""
+    """Yield the actions that send a request and open a stream."""
     meaning = (
         "Sends a request to this service. body is JSON unless contentType says otherwise, or bodyBase64; "
         "authorization, cookie and apiKey are headers."
@@ -106,7 +108,11 @@ def _header(name: str, value: str) -> str:
 
 
 def _send(sources: Sources, values: Values) -> Result:
-    """Raises `Problem`: 400 for an invalid request, 502 without a response."""
+    """Send the request, and return status, headers and body of the response, whether the body is complete, and the
+    duration.
+
+    Raises `Problem`: 400 for an invalid request, 502 without a response, 503 if the service does not listen yet.
+    """
     request = _request(sources, values, values["method"])
     began = time.monotonic()
     connection = _connection(request.url)
@@ -132,13 +138,16 @@ def _head(response: http.client.HTTPResponse) -> Result:
 
 
 def _open_stream(sources: Sources, values: Values) -> Results:
-    """Raises `Problem` 400 for an invalid request."""
+    """Return the parts of a response that arrive over time, such as events.
+
+    Raises `Problem`: 400 for an invalid request, 503 if the service does not listen yet.
+    """
     return _parts(_request(sources, values, "GET"))
 
 
 def _parts(request: _Request) -> Results:
-    """Yield the head of the response, then the text that arrives, and an empty result for each second without any. The
-    last result of a stream that cannot be opened has its reason in `error`.
+    """Yield the head of the response, then text as it arrives, and an empty result for each second without any. If the
+    stream cannot be opened, the last result has the reason in `error`.
     """
     arrived: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
     connection = _connection(request.url)
@@ -206,6 +215,8 @@ def _connection(url: str) -> http.client.HTTPConnection:
 
 
 class _UnixConnection(http.client.HTTPConnection):
+    """A connection to the listener at a Unix socket."""
+
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=_WITHIN)
         self._path = path
@@ -217,8 +228,9 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _read(response: http.client.HTTPResponse, connection: Any, until: float) -> tuple[bytes, bool]:
-    """Return the body that arrives in time, and whether it is complete. connection: None if the server has closed
-    it.
+    """Return the part of the body that arrives before `until`, and whether it is complete.
+
+    connection: None if the server has closed it. until: in seconds of the monotonic clock.
     """
     parts: list[bytes] = []
     length = 0

@@ -25,8 +25,8 @@ class Events:
         self._at = 0.0
 
     def report(self) -> dict[str, Any]:
-        """Return numbers of events since the start, the channels of PostgreSQL, and the open streams. It is computed at
-        most about once a second, whatever number of pages is open.
+        """Return numbers of events since the start, the channels of PostgreSQL, and the open streams. However many
+        pages are open, it is computed at most about once a second.
         """
         with self._lock:
             if not self._report or time.monotonic() - self._at >= _FRESH:
@@ -36,7 +36,7 @@ class Events:
             return self._report
 
     async def _read(self) -> dict[str, Any]:
-        """Run in the event loop of the supervisor."""
+        """Return the report. Must be awaited in the event loop of the supervisor."""
         sources = self._sources
         activity = sources.events()
         needed, active = sources.channels()

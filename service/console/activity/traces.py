@@ -33,8 +33,8 @@ def traces(sources: Sources, query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def trace(sources: Sources, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the stored spans of the trace `id`, each below the one that it is part of. Raises `Problem`: 400 for an
-    invalid id, 404 if none is stored.
+    """Return the stored spans of the trace `id`, each behind its parent span. Raises `Problem`: 400 for an invalid id,
+    404 if no span of it is stored.
     """
     name = query.get("id", "")
     if not _TRACE.fullmatch(name):
@@ -58,7 +58,9 @@ def trace(sources: Sources, query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _spans(sources: Sources, name: str | None) -> list[Located]:
-    """Return the spans of a trace, of all workers; without a name, the first span of each request."""
+    """Return the stored spans of a trace, of all workers. name: id of the trace; None: return the first span of each
+    request.
+    """
     workers = {pid: f"worker {number}" for number, pid in enumerate(sources.workers()) if pid is not None}
     return [
         (workers.get(pid, f"process {pid}"), span)
@@ -69,7 +71,7 @@ def _spans(sources: Sources, name: str | None) -> list[Located]:
 
 
 def _described(worker: str, span: SpanEntry, zero: int) -> dict[str, Any]:
-    """Return the members of a span. zero: from which its offset counts, in nanoseconds since 1970."""
+    """Return the members of a span for JSON. zero: start of the trace, in nanoseconds since 1970."""
     return {
         "span": span.id,
         "name": span.name,
@@ -84,7 +86,11 @@ def _described(worker: str, span: SpanEntry, zero: int) -> dict[str, Any]:
 
 
 def _endpoint(served: Set[Name], span: SpanEntry) -> dict[str, str] | None:
-    """Return method and path of the endpoint whose request the span is; None if it is none. served: endpoints."""
+    """Return method and path of the endpoint whose request the span represents; None if it represents another
+    operation.
+
+    served: method and path of all endpoints.
+    """
     method, path = _name(span)
     return {"method": method, "path": path} if span.root and (method, path) in served else None
 
@@ -94,7 +100,9 @@ def _name(span: SpanEntry) -> Name:
 
 
 def _nested(spans: Sequence[Located]) -> list[tuple[int, Located]]:
-    """Return the spans with their depth, each behind the one that it is part of, in the order of their beginnings."""
+    """Return the spans in the order of their beginnings, each behind its parent, with their depth
+    below the first span.
+    """
     known = {span.id for _, span in spans}
     below: dict[str | None, list[Located]] = {}
     for item in sorted(spans, key=lambda item: (item[1].begins, -item[1].ends)):

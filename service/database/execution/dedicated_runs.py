@@ -29,7 +29,7 @@ from rowcall.service.request_context.request_context import ClientDisconnectedEr
 ALONE = 3
 """Index of the dedicated pool in `Call.guarded`."""
 GUARD_AFTER = 16
-"""Runs on dedicated connections after which a guarded statement of the routine is worth preparing there."""
+"""Number of runs of a routine on dedicated connections after which its guarded statement is prepared there too."""
 WIDE_ROW = 16_384
 """Average bytes of a row from which rows are taken from libpq one by one."""
 
@@ -52,7 +52,7 @@ class DedicatedRuns:
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._pool = pool
-        self._placement = pool_selection
+        self._pool_selection = pool_selection
         self._settings = settings
         self._failures = failures
         self._watchdog = watchdog
@@ -64,8 +64,11 @@ class DedicatedRuns:
         """Also gets the request context or protocol to which a notice belongs."""
 
     def begin(self, call: Call, context: RequestContext) -> Running:
-        """Start a run on a dedicated connection. The driver runs it by callbacks, unless there is more to await than a
-        connection and the result: a task, its futures and a timer cost more than a small call does.
+        """Start a run on a dedicated connection; `settle` follows.
+
+        Usually the driver runs it by callbacks and an `Execution` is returned: a task, its futures and a timer cost
+        more than a small call does. A call with more to await (a procedure, a notice listener) is run by the awaitable
+        that is returned.
         """
         if call.hear is not None or (call.procedure and not self._pooler):
             return self.run(call, context)
@@ -76,27 +79,30 @@ class DedicatedRuns:
         return execution
 
     def _take_turn(self, call: Call, context: RequestContext, execution: Execution) -> None:
+        """Run the execution on an idle connection, or on the next one that becomes free."""
         run_on = partial(self._run_next, call, context, execution)
         connection = self._pool.take_turn(run_on, execution.refuse, _left_of(execution))
         if connection is not None:
             self._run_next(call, context, execution, connection)
 
     def _run_next(self, call: Call, context: RequestContext, execution: Execution, connection: Connection) -> None:
+        """Run the execution on this connection, after preparing its statement if necessary."""
         if execution.finished:
             self._pool.release(connection)
             return
         statement = self._ready(call, context.mask, connection)
         if statement is None:
-            self._background.start(self._arm_and_run(call, context, execution, connection))
+            self._background.start(self._prepare_and_run(call, context, execution, connection))
             return
         try:
             self._run_with(call, context, execution, connection, statement)
         except Exception as error:
             self._refuse(execution, error)
 
-    async def _arm_and_run(
+    async def _prepare_and_run(
         self, call: Call, context: RequestContext, execution: Execution, connection: Connection
     ) -> None:
+        """Prepare the statement on the connection, then run the execution there."""
         try:
             statement = await self._statement(call, execution, context.mask, connection)
             self._run_with(call, context, execution, connection, statement)
@@ -108,6 +114,7 @@ class DedicatedRuns:
 
     @staticmethod
     def _refuse(execution: Execution, error: Exception) -> None:
+        """End an execution that could not be started, with this error."""
         execution.connection = execution.on_free = None
         execution.refuse(error)
 
@@ -124,6 +131,11 @@ class DedicatedRuns:
             self._take_turn(call, context, execution)
 
     def settle(self, call: Call, context: RequestContext, execution: Execution) -> Running:
+        """Evaluate the finished execution. None: it succeeded or streams; otherwise it runs again, until the returned
+        awaitable is done.
+
+        Raises: Problem: it failed and may not run again.
+        """
         if not execution.streaming:
             self._watchdog.forget(execution)
         if execution.connection is None and execution.failure is not None:
@@ -145,14 +157,14 @@ class DedicatedRuns:
         return self.run(call, context, tries, pause)
 
     def _is_through(self, call: Call, context: RequestContext, execution: Execution) -> bool:
-        """Whether the execution has succeeded on a dedicated connection, or streams.
+        """Return whether the execution has succeeded on a dedicated connection, or streams there.
 
         Raises: ClientDisconnectedError: the client disconnected while it ran.
         """
         if execution.streaming:
             call.large = True
             call.wide = self._stream_after > WIDE_ROW * execution.rows
-            self._placement.assign(call)
+            self._pool_selection.assign(call)
             execution.on_free = partial(self._end_stream, call, context, execution.on_free)
             return True
         if not execution.succeeded:
@@ -161,7 +173,7 @@ class DedicatedRuns:
             # It ended before the cancel request arrived, but its rows have been dropped.
             raise ClientDisconnectedError("the client has closed the connection")
         call.wide = len(execution.body or b"") > WIDE_ROW * max(1, execution.rows)
-        self._placement.learn_alone(call, context.mask, execution, self._pool.busy)
+        self._pool_selection.learn_alone(call, context.mask, execution, self._pool.busy)
         return True
 
     def _end_stream(
@@ -177,6 +189,13 @@ class DedicatedRuns:
     async def run(
         self, call: Call, context: RequestContext, tries: AttemptState | None = None, pause: float | None = 0.0
     ) -> None:
+        """Run the call on dedicated connections until a run succeeds or streams, and store the execution in the request
+        context.
+
+        tries: failed runs so far. pause: seconds before the first run.
+
+        Raises: Problem: a run failed and may not be repeated.
+        """
         tries = tries or AttemptState()
         while True:
             if pause:
@@ -190,12 +209,12 @@ class DedicatedRuns:
                 raise self._failures.problem(call, context, execution, tries)
 
     def _pause(self, call: Call, mask: int, execution: Execution, tries: AttemptState) -> float | None:
-        """Return the seconds until the call may run again, or None if it may not."""
+        """Return the seconds until the call may run again after this execution, or None if it may not."""
         if execution.overflowed:
             # The result is too large for a pipelined connection. The call is repeatable, or it would not have run
             # there.
             call.large = True
-            self._placement.assign(call)
+            self._pool_selection.assign(call)
             return 0.0
         if isinstance(execution.failure, RerouteError):
             return 0.0
@@ -205,7 +224,7 @@ class DedicatedRuns:
         return pause
 
     async def _run_once(self, call: Call, context: RequestContext, tries: AttemptState) -> Execution:
-        """Run once on a dedicated connection. The execution returned is finished or STREAMING."""
+        """Run once on a dedicated connection. The returned execution is finished or STREAMING."""
         pool = self._pool
         while True:
             execution = self.execution(call, context)
@@ -224,7 +243,7 @@ class DedicatedRuns:
             # The connection has closed since it was acquired: take the next one.
 
     async def _run_on(self, connection: Connection, call: Call, context: RequestContext, execution: Execution) -> bool:
-        """Run the execution and wait for it. False: the connection did not accept it."""
+        """Run the execution and wait for it. False: the connection had closed, and another one has to be used."""
         self._watchdog.watch(execution, context.protocol.client_disconnect)
         self._set_owner(connection, context)
         try:
@@ -246,7 +265,9 @@ class DedicatedRuns:
         return True
 
     def _send(self, connection: Connection, call: Call, context: RequestContext, execution: Execution) -> bool:
-        """Submit the execution together with its resets. False: the connection did not accept it."""
+        """Submit the execution together with its resets. False: the connection had closed, and another one has to be
+        used.
+        """
         resets = self._resets(call, execution.statement)
         # A script sends further statements, so a reset right behind the first would come too early.
         later = bool(resets) and type(execution.statement) is Script
@@ -262,12 +283,14 @@ class DedicatedRuns:
         return execution.state != ExecutionState.WAITING
 
     def _set_owner(self, connection: Connection, context: RequestContext) -> None:
+        """Let notices of the connection be attributed to this request, if the receiver of notices needs that."""
         if self.identifies_requests is not None:
             connection.on_notice = _notices_of(context.protocol, self.identifies_requests)
 
     def _ready(self, call: Call, mask: int, connection: Connection) -> Statement | None:
-        """Return the statement for this connection: a guarded one, which needs no reset, for routines that often run
-        here. None: it has to be prepared first.
+        """Return the statement for this connection, or None if it has to be prepared first.
+
+        Routines that often run here have a guarded statement, which needs no reset.
         """
         if call.harmless and not self._pooler:
             guarded = call.guarded[ALONE].get(mask)
@@ -304,7 +327,7 @@ class DedicatedRuns:
 
     def _resets(self, call: Call, statement: Statement) -> list[Statement]:
         """Return the statements that reset the session effects of this statement."""
-        if self._pooler or statement.guarded or self._placement.trusts(call):
+        if self._pooler or statement.guarded or self._pool_selection.trusts(call):
             return []
         # Without a guard, a routine that was found to have no session effects may have been replaced since.
         if not call.session.traces:
@@ -317,6 +340,9 @@ class DedicatedRuns:
     def execution(
         self, call: Call, context: RequestContext, statement: Statement | None = None, *, waited: bool = True
     ) -> Execution:
+        """Return a new execution of the call. statement: instead of that of the call. waited: it gets a future that is
+        done at its end.
+        """
         may_stream = call.rows and not call.single
         watched = may_stream and (call.large or not call.small)
         limit = self._settings.limit(call, context)
@@ -338,6 +364,7 @@ class DedicatedRuns:
         return execution
 
     def _submit(self, connection: Connection, execution: Execution) -> bool:
+        """Submit the execution, and hold its bytes back until the resets follow. False: the connection had closed."""
         execution.connection = connection
         # Keep the output back: the resets are sent in the same write.
         connection.corked = True
@@ -350,17 +377,19 @@ class DedicatedRuns:
         return connection.corked
 
     def _release(self, execution: Execution) -> None:
+        """Return the connection of an execution to the pool, if it is open."""
         connection = execution.connection
         if connection is not None and connection.state != ConnectionState.CLOSED:
             self._pool.release(connection)
 
     def _reset(self, resets: list[Statement], execution: Execution) -> None:
+        """Send the resets behind an execution that consisted of several statements."""
         if execution.connection is not None:
             self._pool.finish(execution.connection, resets=resets)
 
     async def _prepare_procedure(self, connection: Connection, call: Call, context: RequestContext) -> None:
         """Set settings and run commands of a CALL at session level in front of it: in its own segment they would keep
-        it from committing (driver-12), or end when it commits. The reset behind the call reverts them.
+        the procedure from committing (driver-12), or end when it commits. The reset behind the call reverts them.
         """
         if call.session.reads_sequences:
             discard = Execution(DISCARD_SEQUENCES, [])
@@ -414,7 +443,9 @@ async def _wait(seconds: float, context: RequestContext) -> None:
 
 
 def _notices_of(protocol: Any, handler: NoticeHandler) -> NoticeHandler:
-    """Return a notice handler for a connection that works for one request only."""
+    """Return a notice handler for a connection that works for one request only: it reports notices without an owner as
+    those of `protocol`.
+    """
 
     def handle(
         label: str | None, severity: str, sqlstate: str, message: str, preamble: str | None, _owner: object

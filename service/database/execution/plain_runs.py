@@ -56,10 +56,10 @@ class PlainRuns:
         return None if self._shared is None else PoolAssignment(self._slow)
 
     def begin(self, execution: Execution, disconnected: Disconnected, pace: PoolAssignment | None = None) -> Execution:
-        """Start an execution that is one transaction. Returns it for the runner of steps; `settle` follows.
+        """Start an execution that is one transaction, and return it for the runner of steps; `settle` follows.
 
-        disconnected: returns when the client has disconnected; the execution is cancelled then. pace: of its statement,
-        if the execution may be pipelined. Raises `Problem` if the queue of the pool is full.
+        disconnected: returns when the client has disconnected; the execution is cancelled then. pace: durations of its
+        statement, if the execution may be pipelined. Raises `Problem` if the queue of the pool is full.
         """
         execution.timeout = self._seconds
         shared = self._shared
@@ -73,7 +73,8 @@ class PlainRuns:
         return execution
 
     def settle(self, execution: Execution, pace: PoolAssignment | None = None) -> bool:
-        """End the watch over an execution and record its duration. Returns whether it has to run again, without pace.
+        """End the watch over an execution and record its duration. Return whether it has to run again, by `begin`
+        without pace.
 
         Raises the error of an execution that no connection has run.
         """
@@ -140,13 +141,13 @@ class PlainRuns:
 
 
 class PlainTransaction:
-    """An explicit transaction on a dedicated connection:
+    """An explicit transaction on a dedicated connection, which it holds until its end:
 
-    async with runs.transaction(disconnected) as transaction:
-        execution = await transaction.run(statement, values, ahead)  # ahead begins with BEGIN
-        await transaction.end(COMMIT)
+        async with runs.transaction(disconnected) as transaction:
+            execution = await transaction.run(statement, values, ahead)  # ahead begins with BEGIN
+            await transaction.end(COMMIT)
 
-    Without `end`, it is rolled back.
+    Without `end`, the transaction is rolled back.
     """
 
     def __init__(self, pool: DedicatedPool, watchdog: Watchdog, disconnected: Disconnected, seconds: float) -> None:
@@ -181,6 +182,7 @@ class PlainTransaction:
             connection.close("a transaction was given up in the middle of a command")
 
     def _let_go(self, connection: Connection) -> None:
+        """Return the connection to the pool."""
         connection.owned = False
         self._pool.let_go(connection, resets=[])
 
@@ -201,7 +203,9 @@ class PlainTransaction:
         return execution
 
     async def end(self, statement: Statement) -> Execution:
-        """Run COMMIT or ROLLBACK, also if the task is cancelled meanwhile: a commit cannot be revoked."""
+        """Run COMMIT or ROLLBACK, and return the finished execution. If the task is cancelled meanwhile, the end is
+        awaited all the same, because a commit cannot be revoked.
+        """
         execution = Execution(statement, [])
         connection = self._connection
         try:

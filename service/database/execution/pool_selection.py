@@ -22,7 +22,7 @@ from rowcall.service.database.watchdog import HELD_UP
 log = logging.getLogger("rowcall.database")
 
 WAITED = 16
-"""Multiple of the threshold: a write that takes this long has waited for a lock, or will soon delay others. Shorter
+"""Multiple of the threshold from which a write has probably waited for a lock, or will soon delay others. Shorter
 delays mean nothing as long as they are rare (`PoolAssignment` counts them): on busy processors, one call in a hundred
 takes four times the threshold, and running alone costs service and server nearly twice the processor time.
 """
@@ -31,7 +31,7 @@ PROCESSORS = os.cpu_count() or 1
 
 class PoolSelection:
     """Selects the pool of each call. pools: pipelined, generic-plan and volatile pool. The volatile pool is separate so
-    that a wait for a lock never delays a read.
+    that a write that waits for a lock never delays a read.
     """
 
     def __init__(
@@ -59,7 +59,9 @@ class PoolSelection:
         self._names = None
 
     def place(self, call: Call, mask: int) -> tuple[PipelinedPool, Statement] | None:
-        """Return the pool for the call and the statement to run there, or None while no connection is ready for it."""
+        """Return the pipelined pool for the call and the statement to run there; None: no connection has the statement
+        yet, so the call runs on a dedicated connection.
+        """
         if call.volatile:
             pool = self._writes
         else:
@@ -74,7 +76,7 @@ class PoolSelection:
         return pool, statement
 
     def learn_shared(self, call: Call, mask: int, execution: Execution) -> None:
-        """Record a successful run in a pipelined pool."""
+        """Record a successful run in a pipelined pool, which may demote the call."""
         if call.volatile:
             self._learn_write(call, execution)
         elif call.pace.record(execution.seconds, self._contention.factor):
@@ -92,7 +94,7 @@ class PoolSelection:
             self.assign(call)
 
     def learn_alone(self, call: Call, mask: int, execution: Execution, busy: int) -> None:
-        """Record a run in the dedicated pool. busy: connections of that pool in use now."""
+        """Record a run in the dedicated pool, which may promote the call. busy: connections of that pool in use now."""
         call.small = True
         if not self._may_share(call, execution.statement):
             return
@@ -102,6 +104,7 @@ class PoolSelection:
             self._examine(call, mask)
 
     def _may_share(self, call: Call, statement: Statement) -> bool:
+        """Return whether the call may run in a pipelined pool, however fast it is."""
         if call.procedure or call.hear is not None or not self._options.pools.sharing or not call.may_share:
             return False
         if self._pooler or self.trusts(call):
@@ -111,7 +114,9 @@ class PoolSelection:
         )
 
     def trusts(self, call: Call) -> bool:
-        """Whether the call shares connections because it is declared STABLE or IMMUTABLE, without an analysis."""
+        """Return whether the configuration lets the call share connections because it is declared STABLE or IMMUTABLE,
+        although no analysis shows that it has no session effects.
+        """
         return self._options.pools.trust_stable and not call.volatile and not call.harmless and not call.procedure
 
     def _learn_write(self, call: Call, execution: Execution) -> None:
@@ -128,6 +133,7 @@ class PoolSelection:
         self.assign(call)
 
     def assign(self, call: Call) -> None:
+        """Assign the call to a pipelined pool or to the dedicated pool, as its durations and results say."""
         call.shared = call.pace.fast and not call.large
         if call.shared:
             (self._writes if call.volatile else self._shared).open_missing()
@@ -155,7 +161,7 @@ class PoolSelection:
             call.installing_guards.discard((pool.number, mask))
 
     def _examine(self, call: Call, mask: int) -> None:
-        """Check once for each statement whether it may run with a generic plan."""
+        """Check in the background, once for each statement, whether it may run with a generic plan."""
         call.checked.add(mask)
         if not self._pooler and not call.volatile:
             self._background.start(self._check_generic(call, mask))

@@ -34,7 +34,7 @@ RESET_SECONDS = 10.0
 class _Turn:
     """Waits for a connection without a task; has the methods of a future that the pool uses.
 
-    until: time of the event loop at which it has waited for `seconds`, the limit.
+    seconds: limit of the wait. until: the end of the limit, in time of the event loop.
     """
 
     __slots__ = ("_loop", "_over", "_ready", "_refused", "seconds", "until")
@@ -116,7 +116,7 @@ class DedicatedPool:
                 waiter.set_exception(Overload.away())
 
     def room(self) -> int:
-        """How many more requests could get a connection now, or as soon as one is opened."""
+        """Return how many more requests could get a connection now, or as soon as it is opened."""
         return max(0, self._options.dedicated_connections - self.busy - self.orphaned_sessions - len(self._waiting))
 
     async def acquire(self, limit: float = 0.0) -> Connection:
@@ -170,6 +170,7 @@ class DedicatedPool:
         self._grow()
 
     def _late(self, waiter: asyncio.Future[Connection] | _Turn, seconds: float) -> None:
+        """Refuse a request that has waited for `seconds`, unless it has got a connection."""
         if not waiter.done():
             waiter.set_exception(self._refusal(seconds))
         self._forget_finished()
@@ -181,10 +182,14 @@ class DedicatedPool:
         return Overload.late(seconds) if self._all else Overload.away()
 
     def _forget_finished(self) -> None:
+        """Remove requests that no longer wait from the head of the queue."""
         while self._waiting and self._waiting[0][1].done():
             self._waiting.popleft()
 
     def _grow(self) -> None:
+        """Open a connection in the background if requests wait for which none is being opened, within the size of the
+        pool.
+        """
         room = self._options.dedicated_connections - len(self._all) - len(self._opening) - self.orphaned_sessions
         if self._closed or room <= 0 or len(self._opening) >= len(self._waiting):
             return
@@ -209,6 +214,7 @@ class DedicatedPool:
         self._adopt(await self._connector.open())
 
     async def _open(self) -> None:
+        """Try to connect until it succeeds or no request waits."""
         attempt = 0
         while not self._closed and self._anyone_waits():
             try:
@@ -229,6 +235,7 @@ class DedicatedPool:
         return any(not waiter.done() for _, waiter in self._waiting)
 
     def _adopt(self, connection: Connection) -> None:
+        """Add a new connection to the pool."""
         if self._closed:
             connection.close(STOPPING)
             return
@@ -263,6 +270,7 @@ class DedicatedPool:
         self._held.add(connection)
 
     def let_go(self, connection: Connection, *, resets: list[Statement]) -> None:
+        """Return a connection that was reserved by `hold`, after these resets."""
         self._held.discard(connection)
         if resets:
             self.finish(connection, resets=resets)
@@ -270,9 +278,8 @@ class DedicatedPool:
             self.release(connection)
 
     def finish(self, connection: Connection, *, resets: list[Statement]) -> None:
-        """Queue the resets of the execution just submitted, if there are any.
-
-        Both are sent in one write, and the connection is free once both have finished.
+        """Send the execution that was just submitted together with its resets, in one write. Behind the resets, the
+        connection is released; without any, the caller releases it.
         """
         connection.corked = False
         if not resets:

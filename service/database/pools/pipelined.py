@@ -65,10 +65,11 @@ class Width:
 
 
 class PipelinedPool:
-    """A pool of pipelined connections. An execution goes to the one with the fewest in flight; while `crowded`, to the
-    first where it has only a short wait. More are opened when all are full.
+    """A pool of pipelined connections. An execution goes to the one with the fewest in flight; while processors are
+    scarce (`crowded`), to the first one where its wait is short. If all are full, more are opened.
 
-    elsewhere: how many executions could get a dedicated connection now. None: never any.
+    elsewhere: attribute, set by the database: returns how many executions could get a dedicated connection now. None:
+    no execution can be sent to the dedicated pool.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class PipelinedPool:
         """Index of the pool in `Call.guarded`."""
         self._width = width
         self._depth = width.depth
-        self._wanted = width.first
+        self._target_size = width.first
         self._waits = 1.0
         """Moving share of recent calls that took so long that they must have waited; 1 until durations are known."""
         self._connector = connector
@@ -120,23 +121,26 @@ class PipelinedPool:
     def open_missing(self) -> None:
         """Open missing connections in the background."""
         there = len(self.connections) + len(self._opening) + self.orphaned_sessions
-        missing = self._wanted - there
+        missing = self._target_size - there
         for _ in range(missing if not self._closed else 0):
             task = asyncio.get_running_loop().create_task(self._open())
             self._opening.add(task)
             task.add_done_callback(self._opened)
 
     def note(self, seconds: float) -> None:
-        """Record the duration of a call, which determines the depth of the pipelines and the number of connections."""
+        """Record the duration of a call in seconds, which determines the depth of the pipelines and the number of
+        connections.
+        """
         self._waits += ((seconds > WAITED_FROM) - self._waits) / 64
         waits = self._waits > MANY_WAIT
         self._depth = self._width.depth if waits else self._width.deep
-        if waits and self._wanted < self._width.most and all(item.in_flight for item in self.connections):
+        if waits and self._target_size < self._width.most and all(item.in_flight for item in self.connections):
             self._grow(self._width.most)
 
     def _grow(self, most: int) -> None:
-        if self._wanted < most and not self._opening:
-            self._wanted += 1
+        """Open one more connection, if there are less than `most` and none is being opened."""
+        if self._target_size < most and not self._opening:
+            self._target_size += 1
             self.open_missing()
 
     def _opened(self, task: asyncio.Task[None]) -> None:
@@ -177,7 +181,7 @@ class PipelinedPool:
         """
         if self._closed:
             raise Overload.stopping()
-        if self._waiting or not self._offer(execution):
+        if self._waiting or not self._try_submit(execution):
             if (room := self._room_elsewhere()) > 0:
                 self._send_elsewhere(room - 1)
                 return False
@@ -193,13 +197,16 @@ class PipelinedPool:
         return self.elsewhere()
 
     def _send_elsewhere(self, most: int) -> None:
+        """Send up to `most` waiting executions to the dedicated pool."""
         for _ in range(min(most, len(self._waiting))):
             self._waiting.popleft()[1].refuse(RerouteError())
 
-    def _offer(self, execution: Execution) -> bool:
+    def _try_submit(self, execution: Execution) -> bool:
+        """Submit the execution to a connection that has room. False: none has."""
         return try_submit(self.connections, self._depth, self._slow, self.crowded, execution)
 
     def _wait(self, execution: Execution) -> None:
+        """Append the execution to the queue. Raises `Problem` 503 if the server is away or the queue is full."""
         if self.away:
             raise Overload.away()
         self._grow(self._width.few)
@@ -214,6 +221,7 @@ class PipelinedPool:
             self._place_waiting()
 
     def _place_waiting(self) -> None:
+        """Submit waiting executions as long as connections have room."""
         while self._waiting:
             # Removed from the queue first: submitting may lose a connection, and its loss calls this method again.
             since, execution = self._waiting.popleft()
@@ -223,7 +231,7 @@ class PipelinedPool:
                 execution.give_back()  # the connections that could run it are gone
                 continue
             try:
-                placed = self._offer(execution)
+                placed = self._try_submit(execution)
             except Exception as error:
                 execution.refuse(error)
                 continue

@@ -58,9 +58,11 @@ def log_closed(pool: str, connection: Connection) -> None:
 
 
 async def cancel_safely(connector: Connector, connection: Connection, execution: Execution) -> bool:
-    """Cancel `execution` if the connection still runs it, and nothing but its own reset is behind it. The connection is
-    not reused before the cancel request has returned and the Sync was read: a late cancel would hit the next execution
-    on it (driver-22). False: there was nothing to cancel.
+    """Cancel `execution` if the connection still runs it, and only its own reset follows. False: there was nothing to
+    cancel.
+
+    The connection is not reused before the cancel request has returned and the Sync was read: a late cancel request
+    would hit the next execution on it (driver-22).
     """
     if not connection.begin_cancel(execution):
         return False

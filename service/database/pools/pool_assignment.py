@@ -92,13 +92,13 @@ class PoolAssignment:
     __slots__ = (
         "_calls",
         "_good_windows",
-        "_kept",
         "_needed",
         "_shortest",
         "_slow",
         "_squares",
         "_total",
         "_very_slow",
+        "_windows_since_promotion",
         "fast",
         "threshold",
     )
@@ -108,7 +108,7 @@ class PoolAssignment:
         self.fast = False
         self._good_windows = 0
         self._needed = 1
-        self._kept = 0
+        self._windows_since_promotion = 0
         self._calls = self._slow = self._very_slow = 0
         self._shortest = math.inf
         self._total = self._squares = 0.0
@@ -145,9 +145,9 @@ class PoolAssignment:
             return True
         if self._calls >= WINDOW:
             self._start_window()
-            self._kept += 1
-            if self._kept >= FORGIVEN:
-                self._kept = 0
+            self._windows_since_promotion += 1
+            if self._windows_since_promotion >= FORGIVEN:
+                self._windows_since_promotion = 0
                 self._needed = max(1, self._needed // 2)
         return False
 
@@ -170,7 +170,7 @@ class PoolAssignment:
         """
         self.fast = False
         self._needed = min(64, self._needed * 2)
-        self._kept = 0
+        self._windows_since_promotion = 0
         self._good_windows = 0
         self._start_window()
 

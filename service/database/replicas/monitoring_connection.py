@@ -14,7 +14,7 @@ ANSWER_WITHIN = 2.0
 
 
 class MonitoringConnection:
-    """Runs one query at a time."""
+    """A connection that runs one query at a time. It is opened at the first query and after a failure."""
 
     def __init__(self, connector: Connector) -> None:
         self._connector = connector
@@ -22,7 +22,9 @@ class MonitoringConnection:
         self._turn = asyncio.Lock()
 
     async def ask(self, sql: str) -> tuple[object, ...]:
-        """Run the query and return its first row. Raises `psycopg.Error`, also if the answer takes too long."""
+        """Run the query, after those that wait before it, and return its first row. Raises `psycopg.Error`, also if the
+        answer takes longer than `ANSWER_WITHIN`.
+        """
         async with self._turn:
             loop = asyncio.get_running_loop()
             ends = loop.time() + ANSWER_WITHIN

@@ -29,6 +29,8 @@ REMEMBERED = 1200
 
 
 class Primary:
+    """The WAL positions of the primary in the last ten minutes, and now."""
+
     def __init__(self, connector: Connector) -> None:
         self._asking = MonitoringConnection(connector)
         self._loop = asyncio.get_running_loop()
@@ -52,9 +54,9 @@ class Primary:
         self._samples.append((now, position))
 
     def behind_since(self, position: int) -> float:
-        """Return since when a replica at `position` may lack writes, as a time of the event loop: it has all that the
-        primary had committed until then. 0: it lacks nothing, as far as known. Minus infinity: `position` is older
-        than all samples, or there are none.
+        """Return the moment up to which a replica at `position` has everything that the primary had committed, as a
+        time of the event loop. 0: it lacks nothing, as far as known. Minus infinity: `position` is older than all
+        samples, or there are none.
         """
         if not self._samples:
             return -math.inf

@@ -38,12 +38,14 @@ the primary must be read.
 
 
 class Reads:
-    """Has `begin` and `settle` as `Database` does."""
+    """Runs the requests of one read-only call. `begin` and `settle` are used like those of `Database`."""
 
     def __init__(
         self, call: Call, begin: Begin, primary: Database, replicas: Replicas, lag: float | None, position: Position
     ) -> None:
-        """begin: the function that starts a request of the call. lag: in seconds; None: any."""
+        """begin: starts a request of the call on a database. lag: largest accepted lag of a replica in seconds; None:
+        any.
+        """
         self._call = call
         self._begin = begin
         self._primary = primary
@@ -57,6 +59,9 @@ class Reads:
         self._writes = False
 
     def begin(self, context: RequestContext) -> Running:
+        """Start the call on a replica that qualifies, else on the primary; if replicas lack only the position, wait for
+        one first.
+        """
         position = None if self._writes else self._position(context)
         if position is None:
             return self._begin(self._primary, self._call, context)
@@ -104,7 +109,7 @@ class Reads:
             await self._elsewhere(context, problem)
 
     async def _elsewhere(self, context: RequestContext, problem: Problem) -> None:
-        """Run the call on the primary if the replica caused the problem. Raises `Problem`."""
+        """Run the call on the primary if the replica caused the problem; otherwise raise `problem`."""
         sqlstate = _sqlstate(context)
         if isinstance(problem, DeadlineError) or not (_lost(context, problem) or sqlstate in _OTHERS):
             raise problem
@@ -116,6 +121,7 @@ class Reads:
         await self._primary.run_alone(self._call, context)
 
     def _call_on(self, replica: Replica) -> Call:
+        """Return the call for this replica, with its own record of durations."""
         call = self._calls.get(replica)
         if call is None:
             call = self._calls[replica] = _unlearned(self._call)
@@ -131,7 +137,7 @@ def _sqlstate(context: RequestContext) -> str:
 
 
 def _lost(context: RequestContext, problem: Problem) -> bool:
-    """Whether there was no connection, no room, or the connection broke."""
+    """Return whether the problem is that there was no connection, no room, or that the connection broke."""
     return problem.status == 503 and not _sqlstate(context)
 
 

@@ -23,6 +23,8 @@ POLL = 0.005
 
 
 class Replica:
+    """One replica, as the checks of this worker see it."""
+
     def __init__(self, server: ReplicaServer) -> None:
         self.name = server.name
         self.database = Database(server.target, server.database)
@@ -38,18 +40,20 @@ class Replica:
         self.position = 0
 
     def lag(self) -> float:
-        """Seconds that the replica is behind at most; infinite: unknown."""
+        """Return how many seconds the replica is behind at most; infinite: unknown."""
         return self._loop.time() - self._behind_since if self._behind_since else 0.0
 
     async def look(self, primary: Primary) -> None:
-        """Check the replica: reachability, recovery mode and position."""
+        """Check reachability, recovery mode and position of the replica, and log changes. If it is unusable, its pools
+        refuse executions until a check succeeds.
+        """
         try:
             recovering, position = await self._asking.ask(STATE)
         except psycopg.Error as error:
-            self._gone(f"it cannot be queried: {' '.join(str(error).split())}")
+            self._exclude(f"it cannot be queried: {' '.join(str(error).split())}")
             return
         if not recovering:
-            self._gone("it is no replica: it does not replay another server's changes")
+            self._exclude("it is no replica: it does not replay another server's changes")
             return
         self._moved(str(position))
         self._behind_since = primary.behind_since(self.position)
@@ -62,7 +66,8 @@ class Replica:
             self.database.come_back()
             log.info("replica %s is read from", self.name)
 
-    def _gone(self, why: str) -> None:
+    def _exclude(self, why: str) -> None:
+        """Mark the replica as unusable, and end all waits for a position."""
         if self._why != why:
             log.warning("replica %s is not read from: %s", self.name, why)
         self._why = why
@@ -74,6 +79,7 @@ class Replica:
                 waiter.cancel()
 
     def _moved(self, text: str) -> None:
+        """Record the position that the replica has replayed, and end the waits for it."""
         position = parse_position(text)
         if position is None:
             return
@@ -89,7 +95,9 @@ class Replica:
         self._waiting = remaining
 
     async def wait_until_replayed(self, position: int, seconds: float) -> bool:
-        """Wait until the replica has replayed everything up to `position`. False: it has not, within `seconds`."""
+        """Wait until the replica has replayed everything up to `position`. Return False if it has not done so within
+        `seconds`, or has become unusable.
+        """
         if position <= self.position:
             return True
         waiter: asyncio.Future[None] = self._loop.create_future()

@@ -49,7 +49,7 @@ class Replicas:
                 continue
 
     def doubt(self) -> None:
-        """Check all replicas at once, after a failure."""
+        """Check all replicas now instead of after the interval, because one has failed."""
         self._doubted.set()
 
     def choose(self, lag: float | None, position: int) -> Replica | None:

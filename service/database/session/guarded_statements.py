@@ -77,6 +77,7 @@ class GuardedStatements:
     def _judge(
         self, call: Call, mask: int, pool: int, connection: Connection, execution: Execution, dependencies: Dependencies
     ) -> bool:
+        """Evaluate the preparation of a guarded statement. Return whether the statement may run on the connection."""
         statement = execution.guarded_to_prepare
         if execution.error is not None:
             if execution.error.sqlstate[:2] in ("0A", "22", "42"):

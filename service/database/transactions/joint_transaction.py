@@ -70,6 +70,7 @@ class JointTransaction(Transaction):
             raise
 
     def _ahead_of(self, call: Call, context: RequestContext) -> Ahead:
+        """Return the statements in front of a call: resets of earlier settings, its limits and its preamble."""
         own = timeout_setting(self._seconds) + self._settings.values(call, watched=False, seconds=self._seconds)
         preamble = call.preamble
         ahead = ahead_of(own) if preamble is None else preamble.ahead(context, own)
@@ -104,6 +105,7 @@ class JointTransaction(Transaction):
         self._close_listeners(committed=True)
 
     def _close_listeners(self, *, committed: bool) -> None:
+        """Report the end of the transaction to the receivers of notices."""
         for listener in self._listeners:
             listener.close(committed=committed)
         self._listeners.clear()

@@ -85,6 +85,7 @@ class SharedSession:
             execution = await self.attempt(call, context)
 
     async def _run_once(self, call: Call, context: RequestContext) -> Execution:
+        """Run the call once on the connection of the session, and return the finished execution."""
         execution = self._request_of(call, context)
         self._watchdog.watch(execution, context.protocol.client_disconnect)
         try:
@@ -103,7 +104,9 @@ class SharedSession:
         return execution
 
     async def _acquired(self, execution: Execution) -> Connection:
-        """Return the connection of the session; before the first successful call, any connection will do."""
+        """Return the connection of the session. Until a call has succeeded, a lost connection is replaced; after that,
+        `Problem` is raised.
+        """
         connection = self._connection
         if connection is not None and connection.state == ConnectionState.READY:
             return connection
@@ -116,6 +119,7 @@ class SharedSession:
         return connection
 
     def _let_go(self) -> None:
+        """Return the connection to the pool."""
         connection, self._connection = self._connection, None
         if connection is not None:
             self._pool.let_go(connection, resets=self._resets)

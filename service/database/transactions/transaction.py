@@ -40,6 +40,8 @@ StatementOn = Callable[[Connection, Call, int], Awaitable[tuple[Statement, list[
 
 
 class Transaction:
+    """One transaction of a request, on a dedicated connection that it holds until the end of the `async with` block."""
+
     def __init__(
         self,
         pool: DedicatedPool,
@@ -53,8 +55,10 @@ class Transaction:
         resets: list[Statement],
         statement_on: StatementOn | None = None,
     ) -> None:
-        """ahead: makes the statements of the preamble. seconds: time limit of the call. resets: behind a transaction
-        of any commands. statement_on: for `begin_with_call`.
+        """ahead: makes the statements of the preamble. seconds: time limit of the call. statement_on: for
+        `begin_with_call`.
+
+        resets: statements that reset the session after a transaction, whose commands may be any.
         """
         self._pool = pool
         self._watchdog = watchdog
@@ -144,7 +148,8 @@ class Transaction:
         return self._connection
 
     def send(self, call: Call, values: Values, before: Sequence[Values] = ()) -> Execution:
-        """Submit a run of `call` behind those with the values of `before`, all in one segment. `finished` follows.
+        """Submit `call` with each of the values of `before` and then with `values`, all in one segment, and return the
+        last execution; `finished` follows.
 
         Raises: Problem: the connection is lost.
         """
@@ -231,6 +236,7 @@ class Transaction:
         connection.owned = False
 
     def _place(self, execution: Execution) -> Execution:
+        """Submit the execution to the connection of the transaction. Raises `Problem` if the connection is lost."""
         connection = self._connection
         execution.waiter = asyncio.get_running_loop().create_future()
         execution.connection = connection
@@ -245,7 +251,10 @@ class Transaction:
     async def _finished(
         self, call: Call, execution: Execution, *, ahead: bool = False, quiet: bool = False
     ) -> Execution:
-        """ahead: the execution contains nothing of the call itself. quiet: a failure is not logged."""
+        """Wait for the execution. Raises `Problem` if it failed.
+
+        ahead: the execution contains nothing of the call itself. quiet: a failure is not logged.
+        """
         waiter = execution.waiter
         if waiter is not None:
             await waiter
@@ -278,7 +287,7 @@ class Transaction:
         return problem
 
     def _values(self, execution: Execution) -> Iterator[bytes | None]:
-        """Iterate over the values that a message may repeat: those of the client, and those just sent to the server."""
+        """Yield the values that a message may repeat: those of the client, and those just sent to the server."""
         yield from self._context.arguments
         for _, values in execution.ahead or ():
             yield from values
@@ -305,5 +314,5 @@ class Throughout:
         """Ignore the end of one execution."""
 
     def close(self, *, committed: bool) -> None:
-        """Report the end of the transaction."""
+        """Report the end of the transaction to the listener."""
         self._notice_listener.end(committed)

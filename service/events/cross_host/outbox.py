@@ -15,6 +15,8 @@ MOST_BYTES = 67_108_864
 
 
 class Outbox:
+    """A queue of batches. If it is full, the oldest batches are dropped, and the log reports it."""
+
     def __init__(self) -> None:
         """Construct it in the running event loop."""
         self._packed: deque[bytes] = deque()
@@ -52,7 +54,7 @@ class Outbox:
             self._emptied.set()
 
     async def emptied(self) -> None:
-        """Wait until it is empty."""
+        """Wait until the outbox is empty."""
         while self._packed:
             self._emptied.clear()
             await self._emptied.wait()

@@ -30,6 +30,8 @@ _Listening = psycopg.AsyncConnection[tuple[object, ...]]
 
 
 class PostgresTransport:
+    """The transport of one host. It publishes and listens on connections of its own."""
+
     def __init__(self, connector: Connector, channel: str) -> None:
         self._connector = connector
         self._channel = channel
@@ -50,7 +52,7 @@ class PostgresTransport:
         try:
             self._listening = await self._listen()
         except (psycopg.Error, OSError) as error:
-            _report_deaf(error)
+            _report_not_listening(error)
 
     async def write(self) -> None:
         """Send events, forever."""
@@ -89,7 +91,7 @@ class PostgresTransport:
                     async for notification in connection.notifies():
                         self._take(notification.payload, receive)
             except (psycopg.Error, OSError) as error:
-                _report_deaf(error)
+                _report_not_listening(error)
             await asyncio.sleep(pause(attempt))
             attempt += 1
 
@@ -99,6 +101,7 @@ class PostgresTransport:
         return connection
 
     def _take(self, payload: str, receive: Callable[[Batch], None]) -> None:
+        """Collect the parts of messages, and pass the batches of a complete message to `receive`."""
         name, _, rest = payload.partition(" ")
         position, _, text = rest.partition(" ")
         try:
@@ -118,7 +121,7 @@ class PostgresTransport:
                 receive(batch)
 
 
-def _report_deaf(error: Exception) -> None:
+def _report_not_listening(error: Exception) -> None:
     log.warning("events of other hosts are not received, tried again: %s", str(error).strip())
 
 

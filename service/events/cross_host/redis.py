@@ -30,18 +30,18 @@ _FIELD = b"batches"
 
 
 class RedisTransport:
-    """The transport. stored_bytes: approximate maximum size of the stream."""
+    """The transport by a stream in Redis. stored_bytes: approximate maximum size of the stream."""
 
     def __init__(self, address: RedisAddress, key: str, stored_events: int, stored_bytes: int) -> None:
         self._address = address
         self._key = key.encode()
-        self._kept = stored_events
+        self._stored_events = stored_events
         self._stored_bytes = stored_bytes
         self._outbox = Outbox()
         self._sizes: deque[tuple[bytes, int, float]] = deque()
         """Entries of the stream: id, size, and when it was read."""
         self._size = 0
-        self._gone = False
+        self._unreachable = False
 
     def send(self, batch: Batch) -> None:
         self._outbox.put(batch)
@@ -73,7 +73,7 @@ class RedisTransport:
                 client = client or await self._client()
                 async with client.pipeline(transaction=False) as pipeline:
                     for packed in waiting:
-                        pipeline.xadd(self._key, {_FIELD: packed}, maxlen=self._kept, approximate=True)
+                        pipeline.xadd(self._key, {_FIELD: packed}, maxlen=self._stored_events, approximate=True)
                     await pipeline.execute()
             except (*FAILURES, *MALFORMED) as error:
                 self._report(error)
@@ -99,8 +99,8 @@ class RedisTransport:
                         self._measure(entry_id, sum(map(len, entry.values())))
                         _hand_over(entry, receive)
                 await self._trim(client)
-                if self._gone:
-                    self._gone = False
+                if self._unreachable:
+                    self._unreachable = False
                     log.warning("Redis at %s is back: events go to other hosts again", self._address)
                 attempt = 0
             except (*FAILURES, *MALFORMED) as error:
@@ -115,9 +115,10 @@ class RedisTransport:
                 attempt += 1
 
     def _measure(self, entry_id: bytes, size: int) -> None:
+        """Record id and size of an entry that was read."""
         self._sizes.append((entry_id, size, time.monotonic()))
         self._size += size
-        if len(self._sizes) > 2 * self._kept:
+        if len(self._sizes) > 2 * self._stored_events:
             self._size -= self._sizes.popleft()[1]
 
     async def _trim(self, client: Any) -> None:
@@ -136,8 +137,9 @@ class RedisTransport:
         return await open_client(self._address, "rowcall-events", time_limit or self._address.timeout)
 
     def _report(self, error: BaseException) -> None:
-        if not self._gone:
-            self._gone = True
+        """Log that Redis is gone, once for each interruption."""
+        if not self._unreachable:
+            self._unreachable = True
             reason = str(error).strip() or "no answer"
             log.warning("Redis at %s is gone: events stay on their hosts until it is back: %s", self._address, reason)
 
@@ -150,6 +152,7 @@ async def _close(client: Client) -> None:
 
 
 def _hand_over(entry: dict[bytes, bytes], receive: Callable[[Batch], None]) -> None:
+    """Pass the batches of an entry of the stream to `receive`."""
     try:
         batches = unpack(entry[_FIELD])
     except (LookupError, ValueError, TypeError, AttributeError):

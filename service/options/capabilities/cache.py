@@ -83,7 +83,9 @@ def _profile(settings: Settings, name: str) -> Profile:
 
 
 def _text(settings: Settings, path: str) -> str | None:
-    """Return the unconverted text, so that an invalid value skips the profile instead of preventing the start."""
+    """Return the unconverted text, so that an invalid value skips the profile instead of preventing the start; None: it
+    is not configured.
+    """
     node = find(settings.root, path)
     return settings.value(path) if isinstance(node, Scalar) else None  # type: ignore[return-value]
 

@@ -27,7 +27,10 @@ _D = "Docs:"
 
 
 def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi | None:
-    """Return the OpenAPI document with its targets, or None if there is none. urls: addresses of the listeners."""
+    """Return the OpenAPI document with its targets, or None if there is none. Raises ConfigError, StartupError.
+
+    urls: addresses of the listeners.
+    """
     if not settings.flag(_P + "Enabled"):
         return None
     file, path = settings.text_or_none(_P + "FileName") or None, settings.text_or_none(_P + "UrlPath") or None
@@ -56,7 +59,10 @@ def reference_page(settings: Settings, title: str) -> ReferencePage | None:
 
 
 def document_options(settings: Settings, database: str, urls: Sequence[str]) -> OpenApiOptions:
-    """Return the options of the content of the document, which do not depend on its targets. Raises ConfigError."""
+    """Return the options of the content of the document, which do not depend on its targets.
+
+    Raises ConfigError, StartupError.
+    """
     auth = auth_options(settings)
     options = settings.read(
         OpenApiOptions,

@@ -149,6 +149,6 @@ def _sources(entries: tuple[object, ...] | list[object], path: str) -> Iterator[
 
 
 def _written(settings: Settings, path: str) -> str | None:
-    """Return the unconverted text, which the caller validates."""
+    """Return the unconverted text, which the caller validates; None: it is not configured."""
     node = find(settings.root, path)
     return settings.value(path) if isinstance(node, Scalar) else None  # type: ignore[return-value]

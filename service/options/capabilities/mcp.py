@@ -51,7 +51,7 @@ def _origins(settings: Settings) -> Iterator[str]:
         try:
             yield from as_browsers_write((text.strip(),), key)
         except StartupError as error:
-            log.warning("%s, and lets no page in", error)
+            log.warning("%s; the entry is ignored", error)
 
 
 def tool_schema_options(

@@ -88,6 +88,7 @@ def _response_table(settings: Settings) -> ResponseTable:
 
 
 def _named_steps(value: JsonValue) -> dict[str, PreparationStep | None]:
+    """Return the steps of `Steps` by case-folded name; None for disabled ones."""
     steps: dict[str, PreparationStep | None] = {}
     for name, body in value.items() if isinstance(value, Mapping) else ():
         is_step, step = _step(name, body)
@@ -115,7 +116,10 @@ def _warnings(settings: Settings) -> Iterator[str]:
 
 
 def _steps(value: JsonValue, named: Mapping[str, PreparationStep | None], key: str) -> tuple[PreparationStep, ...]:
-    """Return the steps of a list, whose items are names of steps or steps themselves; disabled ones are left out."""
+    """Return the steps of a list, whose items are names of steps or steps themselves; disabled ones are left out.
+
+    named: the steps of `Steps`. key: of the list, for messages. Raises StartupError for an unknown name.
+    """
     result: list[PreparationStep] = []
     for number, item in enumerate(value if isinstance(value, tuple | list) else (), 1):
         if isinstance(item, Mapping):

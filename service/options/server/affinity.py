@@ -21,7 +21,10 @@ def allowed_cores() -> Cores | None:
 
 
 def worker_count(settings: Settings) -> int:
-    """Return the configured number of workers; by default one for each group of `CpuAffinity`, else for each core."""
+    """Return the configured number of workers; by default one for each group of `CpuAffinity`, else for each core.
+
+    Raises StartupError for an invalid `CpuAffinity`.
+    """
     count = settings.integer_or_none("HttpServer:Workers")
     if count is not None:
         return count

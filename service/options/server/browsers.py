@@ -1,5 +1,4 @@
-"""Read `Cors` and `SecurityHeaders`: response headers for browsers (browsers-1, browsers-2, browsers-1 to
-browsers-5)."""
+"""Read `Cors` and `SecurityHeaders`: response headers for browsers (browsers-1 to browsers-5)."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ _FIELD_VALUE = re.compile(r"[\x20-\x7e\t]*")
 
 
 def security_headers(settings: Settings) -> tuple[tuple[str, str], ...]:
-    """Return names and values of the configured security headers.
+    """Return names and values of the configured security headers. Raises StartupError.
 
     X-Frame-Options is left out if `Antiforgery` is enabled, which sends it itself with the pages that need it.
     """
@@ -60,9 +59,10 @@ def cors(settings: Settings) -> Cors | None:
 
 
 def as_browsers_write(texts: Iterable[str], key: str) -> Iterable[str]:
-    """Yield origins as browsers serialise them: lower case, without default port and trailing slash.
+    """Yield origins as browsers serialise them: lower case, without default port and trailing slash. Raises
+    StartupError.
 
-    key: the configuration key that holds `texts`, for the message of the StartupError.
+    key: the configuration key that holds `texts`, for the error message.
     """
     for text in texts:
         try:

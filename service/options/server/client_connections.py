@@ -36,6 +36,7 @@ def configuration_warnings(options: WorkerOptions, listeners: int) -> Iterator[s
 
 
 def _room(options: WorkerOptions, listeners: int) -> int:
+    """Return how many connections each listener can accept with the file descriptors that the pools leave."""
     databases = [options.database, *(access.options for access in options.others.values() if access.routable)]
     databases += [] if options.replicas is None else [server.database for server in options.replicas.servers]
     streams = sum(database.pools.dedicated_connections for database in databases)

@@ -53,7 +53,9 @@ def _text(settings: Settings, key: ConfigurationKey) -> str:
 
 
 def _content_of(text: str, key: str) -> str:
-    """Return the content of the file that a text `@PATH` names, without a final line feed; else the text."""
+    """Return the content of the file that a text `@PATH` names, without a final line feed; else the text. Raises
+    StartupError.
+    """
     if not text.startswith("@"):
         return text
     try:

@@ -19,6 +19,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent.parent
 
 
 def protected_folders(settings: Settings) -> ProtectedFolders:
+    """Return the folders into which uploads must not be written, each with the reason."""
     entries = (
         ProtectedFolder(os.path.realpath(entry.path), entry.content, entry.tree)
         for entry in (*_of_process(), *_of_settings(settings))
@@ -27,6 +28,7 @@ def protected_folders(settings: Settings) -> ProtectedFolders:
 
 
 def _of_process() -> Iterator[ProtectedFolder]:
+    """Yield the folders from which this process runs code."""
     yield ProtectedFolder(os.curdir, "the working directory of the service")
     yield ProtectedFolder(str(_PACKAGE), "the code of the service", tree=True)
     for entry in sys.path:
@@ -35,6 +37,7 @@ def _of_process() -> Iterator[ProtectedFolder]:
 
 
 def _of_settings(settings: Settings) -> Iterator[ProtectedFolder]:
+    """Yield the folders with configuration, keys and SQL files."""
     for name in sorted(_origins(settings.root)):
         if os.path.isfile(name):
             yield ProtectedFolder(os.path.dirname(name) or os.curdir, "a folder with configuration of the service")

@@ -27,7 +27,7 @@ RAW_TYPES = ("bytea", "json", "jsonb", "text", "xml")
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """Types by oid. domains: rows of `queries.DOMAINS`. enums: labels. rows: relations whose row type they are."""
+    """Types by oid. domains: rows of `queries.DOMAINS`. enums: labels. rows: the relation of each row type."""
 
     domains: Mapping[int, tuple[Any, ...]]
     enums: Mapping[int, Sequence[str]]
@@ -48,7 +48,7 @@ class Types:
         return False
 
     def media_type(self, oid: int) -> str | None:
-        """Return the name of a domain that is a media type."""
+        """Return the name of the type if it is a domain that is a media type, else None."""
         domain = self.domains.get(oid)
         return domain[2] if domain is not None and MEDIA_TYPE.fullmatch(domain[2]) else None
 
@@ -129,12 +129,12 @@ def _takes_body(arguments: Sequence[Argument]) -> bool:
 
 
 def _relation_of(oid: int, types: Types) -> Name | None:
-    """Return the relation whose row type a type is, or a domain over it."""
+    """Return the relation whose row type is this type or the base of this domain; None: there is none."""
     return types.rows.get(types.base_of(oid, "")[0])
 
 
 def _computed(row: tuple[Any, ...], types: Types) -> Relationship | None:
-    """Return the relationship of a function from one row type to another."""
+    """Return the relationship of a function from one row type to another; None: the function is of another kind."""
     arguments: Sequence[int] = row[13]
     origin = types.rows.get(arguments[0]) if len(arguments) == 1 else None
     target = types.rows.get(row[14])

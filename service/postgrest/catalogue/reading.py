@@ -26,9 +26,10 @@ Numbers = Mapping[int, Mapping[int, str]]
 
 
 async def read_catalogue(connection: Connection, options: PostgRestOptions) -> PostgRestCatalogue:
-    """Read everything in one snapshot. options: with those of the database, they say what is read.
+    """Read everything that the interface needs to know, in one snapshot.
 
-    Raises `psycopg.Error`, and `InvalidOptionError` for a setting of the database that cannot be used.
+    options: those of the configuration; settings of the database take precedence. Raises `psycopg.Error`, and
+    `InvalidOptionError` for a setting of the database that cannot be used.
     """
     options = changed_options(options, await read_database_configuration(connection, options))
     Authentication(options)  # An unusable key is reported here, and not by each worker.
@@ -149,6 +150,7 @@ def _foreign_keys(
     numbers: Numbers,
     uniques: Mapping[int, set[frozenset[int]]],
 ) -> list[ForeignKey]:
+    """Return the foreign keys whose target is among the relations of `names`."""
     result: list[ForeignKey] = []
     for _, name, kind, relation, columns, target, target_columns in constraints:
         if kind != "f" or target not in names:
@@ -169,6 +171,7 @@ def _foreign_keys(
 def _view_columns(
     shown: Sequence[tuple[int, int, tuple[int, int]]], names: Mapping[int, Name], numbers: Numbers
 ) -> list[ViewColumn]:
+    """Return for each column of a view the column of a relation that it shows."""
     result: list[ViewColumn] = []
     for view, number, (base, base_number) in shown:
         column = numbers.get(view, {}).get(number)

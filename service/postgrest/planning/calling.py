@@ -35,7 +35,7 @@ MOST_SHAPES = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A planned call. check, settings: of the transaction."""
+    """A planned call. check, settings: as `check` and `hoisted` of `Work`."""
 
     function: Function
     plan: Plan
@@ -174,6 +174,7 @@ def _plan(schema: Schema, options: PostgRestOptions, function: Function, query: 
 
 
 def _shape(function: Function) -> Shape:
+    """Return the shape of the function's result, by which its media type is chosen."""
     return Shape(
         function.relation or (function.schema, function.name),
         scalar=is_scalar(function),
@@ -184,7 +185,9 @@ def _shape(function: Function) -> Shape:
 
 
 def _check(request: ApiRequest, function: Function, negotiated: Negotiated) -> partial[None] | None:
-    """Return the check that decides whether the transaction commits. Raises `ApiError` (`PGRST128`)."""
+    """Return the check that decides whether the transaction commits; None: it always does. Raises `ApiError`
+    (`PGRST128`).
+    """
     most = request.preferences.max_affected if request.preferences.strict else None
     if most is not None and not function.returns_set:
         raise errors.max_affected_single()

@@ -25,7 +25,7 @@ Key = tuple[str, str, bytes]
 
 
 class Documents:
-    """The documents of one schema snapshot. Requests for the same one at the same time share its building."""
+    """The documents of one schema snapshot. Requests for the same document at the same time share its building."""
 
     def __init__(self, schema: Schema, options: PostgRestOptions, most_bytes: int = MOST_BYTES) -> None:
         self._schema = schema
@@ -38,7 +38,7 @@ class Documents:
         """One document at a time: requests with many hosts must not hold many unfinished ones."""
 
     async def document(self, namespace: str, host: str, privileges: bytes) -> bytes:
-        """Return the document of a schema. privileges: result of `privileges_statement`."""
+        """Return the OpenAPI document of a schema. privileges: result of `privileges_statement`."""
         key = (namespace, host, privileges)
         cached = self._cached.get(key)
         if cached is not None:
@@ -51,12 +51,14 @@ class Documents:
         return await asyncio.shield(task)
 
     async def _build(self, key: Key) -> bytes:
+        """Build a document after those that are being built, and cache it."""
         async with self._turn:
             document = await self._joined(*key)
         self._keep(key, document)
         return document
 
     async def _joined(self, namespace: str, host: str, privileges: bytes) -> bytes:
+        """Build a document in slices."""
         body = io.BytesIO()
         until = perf_counter() + SLICE
         for part in document_parts(self._schema, namespace, self._options, read_privileges(privileges), host):

@@ -168,6 +168,7 @@ def _key(relation: Relation, query: Query) -> tuple[tuple[str, str], ...]:
 
 
 def _conflict(request: ApiRequest, relation: Relation, query: Query) -> Conflict | None:
+    """Return the target of the upsert, and whether rows are merged; None: the write is none."""
     if request.method == "PUT":
         return Conflict(relation.key, merge=True)
     resolution = request.preferences.resolution
@@ -198,7 +199,7 @@ def _statement(
 
 
 def _check(request: ApiRequest, negotiated: Negotiated) -> partial[None] | None:
-    """Return the check that decides whether the transaction commits."""
+    """Return the check that decides whether the transaction commits; None: it always does."""
     preferences = request.preferences
     limited = preferences.strict and request.method in ("PATCH", "DELETE")
     most = preferences.max_affected if limited else None
@@ -206,6 +207,7 @@ def _check(request: ApiRequest, negotiated: Negotiated) -> partial[None] | None:
 
 
 def _check_put(result: Result) -> None:
+    """Raise `ApiError` unless a PUT has written exactly one row."""
     if result.rows != 1:
         raise errors.put_mismatch()
 
@@ -221,6 +223,7 @@ def _respond(request: ApiRequest, write: _Write, responder: Responder, result: R
 
 
 def _status(method: str, represented: bool, conflict: Conflict | None, result: Result) -> int:
+    """Return the status of a write that succeeded."""
     inserts = method == "POST" or (method == "PUT" and represented)
     if inserts:
         return 200 if conflict is not None and conflict.merge and not result.inserted else 201

@@ -41,6 +41,7 @@ def table_formats(
 
 
 def _may_be(template: Template, key: str) -> bool:
+    """Return whether requests can select the format with this key."""
     return not template.is_fixed or template.parts == (key,)
 
 

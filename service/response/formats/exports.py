@@ -42,7 +42,10 @@ class Exports:
             context.follow(self._steps_of(*requested))
 
     def _by_parameter(self, context: RequestContext) -> tuple[str, str] | None:
-        """Take the parameter out of the query string, and return the format; None: JSON, or there is no parameter."""
+        """Take the parameter out of the query string, and return the name and media type of its format.
+
+        None: the format is JSON, or there is no parameter. Raises `Problem` 400 for an unknown format.
+        """
         text, rest = take_parameter(context.scope.query_string, self._parameter[:-1])
         if text is None:
             return None

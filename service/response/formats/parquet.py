@@ -98,7 +98,7 @@ class _Outlet:
         """Do nothing: what was written is taken later."""
 
     def close(self) -> None:
-        """Do nothing: the rest is taken later."""
+        """Do nothing: the last bytes are taken later."""
 
     def writable(self) -> bool:
         return True

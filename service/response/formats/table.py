@@ -27,7 +27,10 @@ class TableFormat:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The rows of one endpoint as a table. Composites are expanded whatever the JSON form is (formats-2)."""
+    """The rows of one endpoint as a table. Composites are expanded whatever the JSON form is (formats-2).
+
+    time_limit: seconds for which a client may leave a streamed response unread.
+    """
 
     endpoint: Endpoint
     """The endpoint, with the shape of the table."""

@@ -28,7 +28,7 @@ MOST_READINGS = 5
 
 @dataclass(frozen=True, slots=True)
 class _Database:
-    """The result of reading a database. `fingerprint` was computed before the reading."""
+    """The result of reading a database. `fingerprint` was computed before the reading. found: the catalogue."""
 
     fingerprint: Fingerprint
     found: DiscoveredCatalogue
@@ -93,6 +93,7 @@ class Catalogues:
             self.dependency_graphs[place] = await read_dependency_graph(connection)
 
     async def _discover(self, place: str) -> None:
+        """Read the catalogue of a place, again if it changes meanwhile."""
         previous = self._databases.pop(place, None)
         async with await self._places.connector(place).open_plain() as connection:
             for attempt in range(1, MOST_READINGS + 1):

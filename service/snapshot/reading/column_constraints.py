@@ -72,6 +72,8 @@ def _origins(shape: ResultShape) -> Iterable[int]:
 
 
 class _Reader:
+    """Reads and collects the constraints for one schema snapshot."""
+
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._connection = connection
         self._types: dict[int, ValueConstraints] = {}
@@ -85,6 +87,9 @@ class _Reader:
             self._types[oid] = ValueConstraints(not_null, tuple(labels) or _first_choices(checks))
 
     async def read_relations(self, rows: Iterable[int], relations: Iterable[int], depth: int = _DEEPEST) -> None:
+        """Read the constraints of relations. rows: oids of row types. relations: oids. depth: limit
+        for views on views.
+        """
         columns = await self._rows(_COLUMNS, {"rows": [*rows], "relations": [*relations]})
         views: set[int] = set()
         await self.read_types({row[5] for row in columns})

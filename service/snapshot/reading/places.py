@@ -26,6 +26,7 @@ class Places:
         """Where routines are read."""
 
     def key(self, name: str) -> str:
+        """Return the place of the connection with this name."""
         folded = name.casefold()
         return MAIN if folded in self._plan.main_names else folded
 
@@ -39,6 +40,7 @@ class Places:
         return key if key == MAIN or (self._plan.routable and key in self._options.others) else None
 
     def exists(self, place: str) -> bool:
+        """Return whether the place is one of this service."""
         return place == MAIN or place in self._options.others
 
     @property
@@ -62,6 +64,7 @@ class Places:
         return {**places}
 
     def connector(self, place: str) -> Connector:
+        """Return the connector of a place."""
         return Connector(self._options.target if place == MAIN else self._options.others[place].target)
 
     def _of_connection(self, connection: str | None) -> str:

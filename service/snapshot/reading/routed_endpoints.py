@@ -81,6 +81,9 @@ class RoutedChecks:
         self._report_missing(missing, checked)
 
     def _report_missing(self, missing: Sequence[str], count: int) -> None:
+        """Log the missing routines, or raise `StartupError` for all of them if the configuration says so. count:
+        checked endpoints.
+        """
         if missing and self._verify == "Fail":
             raise StartupError(
                 "\n  ".join(("these endpoints are routed to connections on which they cannot run:", *missing))
@@ -102,6 +105,7 @@ def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:
 
 
 def _missing(place: str, routed: RoutedEndpoints, routines: Iterable[Routine]) -> Iterator[str]:
+    """Yield a message for each of the routines that are missing at a place."""
     for routine in routines:
         names = [endpoint.name for endpoint in routed.endpoints if endpoint.routine.identity == routine.identity]
         where = "the main connection" if place == MAIN else f"connection {place}"

@@ -51,6 +51,9 @@ class SessionAnalyses:
         return tuple(analysed)
 
     def _analysed(self, found: str, endpoint: Endpoint, former: _AnalysedEndpoint | None) -> _AnalysedEndpoint:
+        """Return the endpoint with its session effects. found: the place where it was found. former: the last analysis,
+        which is returned if its effects are the same.
+        """
         place = self._places.of(endpoint)
         dependency_graph = self._catalogues.dependency_graphs.get(place)
         placed = self._at_its_place(found, endpoint) if former is None else former.analysed
@@ -65,7 +68,9 @@ class SessionAnalyses:
         return _AnalysedEndpoint(endpoint, replace(placed, session=session), lasts)
 
     def _at_its_place(self, found: str, endpoint: Endpoint) -> Endpoint:
-        """Return the endpoint for the database where it runs: there, types of users have other oids."""
+        """Return the endpoint with a result shape for the database where it runs: there, types of users have other
+        oids.
+        """
         if self._places.of(endpoint) == found:
             return endpoint
         table = endpoint.table_shape

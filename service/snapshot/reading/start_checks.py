@@ -35,6 +35,8 @@ _UNSURE = frozenset({"42725", "42P18"})
 
 
 class _Command(NamedTuple):
+    """A command of the configuration, with its key."""
+
     key: str
     sql: str
     types: Mapping[int, str] | None = {}
@@ -138,6 +140,7 @@ async def _report_refused(connector: Connector, commands: Sequence[_Command]) ->
 
 
 async def _refusal(connection: psycopg.AsyncConnection[tuple[object, ...]], command: _Command) -> str | None:
+    """Return the error of PostgreSQL in the text of a command, or None."""
     text, _ = numbered(command.sql, command.types)
     connection.pgconn.send_prepare(b"", text.encode())
     for result in await connection.wait(generators.execute(connection.pgconn)):

@@ -28,10 +28,10 @@ _EMPTY = AdminResponse("text/plain; charset=utf-8", b"")
 
 
 class PostgRestAdmin:
-    """Serves the pages from construction until `close`. Must be created in the running event loop.
+    """Serves the pages of PostgREST's admin server, from construction until `close`. Raises `StartupError`.
 
-    catalogue: what workers serve; None before the first reading. sample: the gauges of each worker. Raises
-    `StartupError`.
+    Must be created in the running event loop. catalogue: what workers serve; None before the first reading. sample: the
+    gauges of each worker.
     """
 
     def __init__(

@@ -46,6 +46,8 @@ class ProfileTarget:
 
 
 class Profiler:
+    """Makes profiles of the workers, one at a time."""
+
     def __init__(self, options: ProfilingOptions, workers: Callable[[], Mapping[int, ProfileTarget]]) -> None:
         """workers: the running ones, by number."""
         self._options = options
@@ -53,8 +55,10 @@ class Profiler:
         self._busy = False
 
     async def profile(self, seconds: float = SECONDS, only: int | None = None) -> Sequence[Profile]:
-        """Profile all workers, or one. Raises `Problem`: 409 while another profile is being made, 404 for a worker that
-        does not exist.
+        """Profile all workers, or one.
+
+        Raises `Problem`: 404 for a worker that does not exist, 409 while another profile is being made, 500 if a file
+        cannot be written.
         """
         workers = self._workers()
         if only is not None:
@@ -78,6 +82,7 @@ class Profiler:
         return values
 
     async def profile_on_signal(self, only: int | None = None) -> None:
+        """Profile all workers, or one, after a signal. Errors are logged."""
         try:
             await self.profile(only=only)
         except Problem as problem:
@@ -92,6 +97,7 @@ class Profiler:
         return folder
 
     async def _of(self, number: int, worker: ProfileTarget, seconds: float, folder: Path) -> Profile | None:
+        """Make the profile of one worker and return it; None if the worker returned none."""
         file = folder / f"{time.strftime('%Y%m%dT%H%M%S')}-worker{number}-{worker.pid}.collapsed"
         py_spy = find_py_spy() if self._options.py_spy else None
         if py_spy is not None and await asyncio.to_thread(_run_py_spy, py_spy, worker.pid, seconds, file):
@@ -106,7 +112,9 @@ class Profiler:
 
 
 def find_py_spy() -> str | None:
-    """Return py-spy on the path, or beside the interpreter, as in a virtual environment that is not activated."""
+    """Return the path of py-spy, found on the path or beside the interpreter, as in a virtual environment that is not
+    activated; None: it is not installed.
+    """
     return shutil.which("py-spy") or shutil.which("py-spy", path=str(Path(sys.executable).parent))
 
 

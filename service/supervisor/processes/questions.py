@@ -23,7 +23,7 @@ from rowcall.service.supervisor.processes.workers import Workers
 class Questions:
     """Sends requests to the workers and returns their replies; None for a worker that does not reply in time.
 
-    What any worker can do for all of them is sent to one that serves.
+    A request that one worker can answer for all is sent to a worker that serves.
     """
 
     def __init__(self, workers: Workers) -> None:

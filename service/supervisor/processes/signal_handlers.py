@@ -14,6 +14,8 @@ from functools import partial
 
 
 class SignalHandlers:
+    """The signal handlers of one event loop."""
+
     def __init__(
         self, loop: asyncio.AbstractEventLoop, handlers: Mapping[signal.Signals, Callable[[], object]]
     ) -> None:
@@ -49,6 +51,7 @@ class SignalHandlers:
         self._end(dict.fromkeys(self._before, signal.SIG_IGN))
 
     def _end(self, handlers: Mapping[signal.Signals, object]) -> None:
+        """Set these handlers, and release the sockets that wake the loop."""
         for number, handler in handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         signal.set_wakeup_fd(-1)

@@ -106,7 +106,7 @@ class WorkerProcess:
         self.started = time.monotonic()
         self.serving = 0
         """Number of the snapshot that it serves, as reported; 0: none, or unknown."""
-        self._answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
+        self._pending_answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
         self._questions: dict[int, asyncio.Future[Any]] = {}
         self.gone = False
         self.last_error: str | None = None
@@ -132,14 +132,14 @@ class WorkerProcess:
         if self.gone:
             return f"worker {self.number} is gone"
         future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-        self._answers[answer, number] = future
+        self._pending_answers[answer, number] = future
         self.channel.send(message)
         try:
             return await asyncio.wait_for(future, PREPARE_WITHIN)
         except TimeoutError:
             return f"worker {self.number} has not answered within {PREPARE_WITHIN:g} s"
         finally:
-            self._answers.pop((answer, number), None)
+            self._pending_answers.pop((answer, number), None)
 
     async def activate_snapshot(self, number: int) -> str | None:
         """Make the worker activate its prepared snapshot. Returns None, or an error text."""
@@ -185,6 +185,7 @@ class WorkerProcess:
         return result
 
     async def _reply_to(self, question: _Question, seconds: float) -> Any:
+        """Send a question and return the reply; None without a reply within `seconds`."""
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
         self.channel.send(question)
         try:
@@ -195,6 +196,7 @@ class WorkerProcess:
             del self._questions[question.number]
 
     def _remember_error(self, entries: Iterable[Entry | RequestRecord]) -> None:
+        """Store the last error among these entries, as the likely cause if the worker exits."""
         for entry in entries:
             if isinstance(entry, Entry) and entry.level >= logging.ERROR:
                 self.last_error = entry.message
@@ -219,13 +221,13 @@ class WorkerProcess:
                         response.set_result(_result_of(message))
                 elif isinstance(message, SnapshotPrepared | SnapshotActivated):
                     error = message.error if isinstance(message, SnapshotPrepared) else None
-                    future = self._answers.get((type(message), message.number))
+                    future = self._pending_answers.get((type(message), message.number))
                     if future is not None and not future.done():
                         future.set_result(error)
                 elif isinstance(message, WorkerEvent):
                     hear(self, message)
         self.gone = True
-        for future in self._answers.values():
+        for future in self._pending_answers.values():
             if not future.done():
                 future.set_result(f"worker {self.number} is gone")
 

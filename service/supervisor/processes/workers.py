@@ -89,6 +89,7 @@ class Workers:
         await asyncio.gather(*(self._spawn(number) for number in range(len(self._places))))
 
     async def _spawn(self, number: int) -> None:
+        """Start a worker, send the first messages to it, and watch it."""
         worker = await WorkerProcess.start(number, self._listeners.of(number), self._template)
         for message in self._greeting(number):
             worker.channel.send(message)
@@ -96,13 +97,14 @@ class Workers:
         self._watches.start(self._watch(worker))
 
     async def _watch(self, worker: WorkerProcess) -> None:
+        """Receive the messages of a worker until it ends, and then replace it."""
         try:
             await worker.listen(self._hear)
         except Exception:
             # Its end would not be noticed any more.
             log.exception("worker %d cannot be listened to and is replaced", worker.number)
             worker.kill()
-        self._hear(worker, EventSubscription(wanted=False))
+        self._hear(worker, EventSubscription(subscribed=False))
         code = await worker.process.wait()
         if self._ending.is_set():
             return
@@ -133,6 +135,7 @@ class Workers:
             await asyncio.wait_for(self._ending.wait(), seconds)
 
     async def _replace(self, number: int) -> None:
+        """Start another worker, and make it serve the snapshot."""
         await self._spawn_at_last(number)
         async with self._publishing:
             worker = self._places[number]
@@ -146,6 +149,7 @@ class Workers:
                     worker.kill()  # otherwise the connections of its socket would wait without end
 
     async def _spawn_at_last(self, number: int) -> None:
+        """Start a worker, with growing delays until it succeeds."""
         for attempt in itertools.count(5):
             try:
                 await self._spawn(number)
@@ -231,8 +235,8 @@ class Workers:
 
 
 async def _send_all(snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
-    """Send the whole snapshot to workers, and return their answers. They read a part while the next one is pickled
-    here.
+    """Send the whole snapshot to workers, and return their error texts (None: the snapshot is prepared). They read a
+    part while the next one is pickled here.
     """
     index, last = 0, b""
     for index, part in enumerate(parts_of(snapshot)):

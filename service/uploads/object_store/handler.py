@@ -24,6 +24,8 @@ LONGEST_KEY = 1024
 
 
 class ObjectStorage:
+    """Stores the files of one request in a bucket."""
+
     def __init__(
         self,
         key: str,

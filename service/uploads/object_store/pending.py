@@ -20,6 +20,8 @@ MOST_PARTS = 10_000
 
 
 class PendingObject:
+    """A multipart upload of one object."""
+
     def __init__(self, bucket: Bucket, key: str, content_type: str) -> None:
         self._bucket = bucket
         self._key = key

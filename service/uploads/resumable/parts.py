@@ -52,10 +52,11 @@ async def aside(work: Callable[[], Result]) -> Result:
     try:
         return await ended(asyncio.get_running_loop().run_in_executor(None, work))
     except OSError as error:
-        raise _kept_from(error) from None
+        raise _disk_problem(error) from None
 
 
-def _kept_from(error: OSError) -> Problem:
+def _disk_problem(error: OSError) -> Problem:
+    """Return the problem for an error of the disk, which is logged here."""
     problem = not_stored(error, "the unfinished upload cannot be stored")
     log.error("the folder of resumable uploads cannot be used: %s", error)
     problem.logged = True
@@ -73,7 +74,7 @@ class Part:
         self._unfinished = unfinished
         self._waiting: asyncio.Task[Any] | None = None
         """Task that waits for data of the client, and may be cancelled for a release."""
-        self._wanted = asyncio.Event()
+        self._release_requested = asyncio.Event()
         """Set when another request asks for the release, to continue the upload."""
 
     @property
@@ -85,6 +86,7 @@ class Part:
         return self.about.offset(self.size)
 
     def save(self, **changes: Any) -> None:
+        """Change the state and write it."""
         self.about = replace(self.about, **changes)
         _write_about(self._base, self.id, self.about)
 
@@ -108,6 +110,7 @@ class Part:
         self._unfinished.end(self.id)
 
     def remove(self) -> None:
+        """Remove the upload."""
         for suffix in (_BYTES, _ABOUT):
             (self._base / f"{self.id}{suffix}").unlink(missing_ok=True)
         self._unfinished.end(self.id)
@@ -118,7 +121,7 @@ class Part:
         """
         task = asyncio.current_task()
         piece = None
-        if not self._wanted.is_set():
+        if not self._release_requested.is_set():
             self._waiting = task
             try:
                 piece = await anext(source, None)
@@ -127,17 +130,18 @@ class Part:
                 if task is not None and task.cancelling():
                     await asyncio.sleep(0)
             except asyncio.CancelledError:
-                if not self._wanted.is_set() or task is None:
+                if not self._release_requested.is_set() or task is None:
                     raise
                 task.uncancel()
             finally:
                 self._waiting = None
-            if piece is not None or not self._wanted.is_set():
+            if piece is not None or not self._release_requested.is_set():
                 return piece
         raise Problem(409, "another request continues this upload", headers=(("connection", "close"),))
 
     def let_go(self) -> None:
-        self._wanted.set()
+        """Release the upload soon, because another request continues it."""
+        self._release_requested.set()
         if self._waiting is not None:
             self._waiting.cancel()
 
@@ -152,7 +156,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class UploadState:
-    """State of an upload that can be read without its lock."""
+    """State of an upload that can be read without its lock. offset: number of bytes that have arrived."""
 
     about: About
     offset: int
@@ -169,7 +173,7 @@ class Parts:
         self._folder = Path(options.folder or default_folder())
         self._unfinished = UnfinishedUploads(self._folder, options)
         self._message_bus = message_bus
-        self._held: dict[str, Part] = {}
+        self._receiving: dict[str, Part] = {}
         self._end = message_bus.subscribe(LET_GO, self._let_go)
         self._background = Background()
         self._background.keep("the removal of unfinished uploads", self._sweep_for_ever)
@@ -242,21 +246,22 @@ class Parts:
         checked: called with each chunk. Raises `Problem` 409 if another request wants to continue the upload.
         """
         source = aiter(pieces)
-        self._held[part.id] = part
+        self._receiving[part.id] = part
         try:
-            await write_pieces(_until_wanted(part, source, checked), part.file)
+            await write_pieces(_until_release(part, source, checked), part.file)
         except OSError as error:
-            raise _kept_from(error) from None
+            raise _disk_problem(error) from None
         finally:
-            self._held.pop(part.id, None)
+            self._receiving.pop(part.id, None)
 
     def _let_go(self, id: bytes) -> None:
-        part = self._held.get(id.decode())
+        """Receive the request of another process to release an upload."""
+        part = self._receiving.get(id.decode())
         if part is not None:
             part.let_go()
 
     def _check_folder(self) -> None:
-        """Create the folder, and check that it belongs to this user, as it holds files of clients."""
+        """Create the folder, and check that it belongs to this user, as it holds files of clients. Raises `OSError`."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = self._folder.lstat()
         if self.options.folder is None and status.st_uid != os.getuid():
@@ -307,11 +312,11 @@ def default_folder() -> str:
     return os.path.join(tempfile.gettempdir(), f"rowcall-uploads-{os.getuid()}")
 
 
-async def _until_wanted(
+async def _until_release(
     part: Part, source: AsyncIterator[bytes], checked: Callable[[bytes], None] | None
 ) -> AsyncIterator[bytes]:
-    """Yield chunks until the release is requested. Waiting for the client ends at once then; writing is completed
-    first.
+    """Yield chunks until the release is requested. A wait for the client ends at once then; writing
+    is completed first.
     """
     while True:
         piece = await part.next_of(source)

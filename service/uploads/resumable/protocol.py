@@ -69,15 +69,20 @@ def announced(services: Services) -> Headers:
 
 
 def resumes(endpoint: Endpoint) -> bool:
+    """Return whether the endpoint accepts resumable uploads."""
     return endpoint.options.upload is not None and endpoint.options.upload.resumable
 
 
 def parts_of(services: Services) -> Parts:
+    """Return the resumable uploads of this worker, which all schema snapshots share."""
     options = services.options.uploads.resumable
     return services.host.once("uploads:resumable", lambda: Parts(options, services.host.message_bus))
 
 
 def resume(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that responds to all requests of an upload but the last; None: the endpoint has no resumable
+    uploads.
+    """
     return _ResumableUploadStep(endpoint, services).step if resumes(endpoint) else None
 
 
@@ -123,6 +128,7 @@ class _ResumableUploadStep:
         return self._guarded(context, partial(ways[method], id=id))
 
     async def _guarded(self, context: RequestContext, work: Callable[[RequestContext], Awaitable[None]]) -> None:
+        """Run the work for a request. Raises `Problem` if it fails; the connection is closed after its response."""
         try:
             await work(context)
         except HeaderError as error:
@@ -133,6 +139,7 @@ class _ResumableUploadStep:
     # --- the requests ------------------------------------------------------------------------------------------------
 
     async def _create(self, context: RequestContext) -> None:
+        """Create an upload, or concatenate others (POST)."""
         headers = context.scope.headers
         is_part, part_ids = upload_concat(headers.get("upload-concat"))
         metadata = headers.get("upload-metadata")
@@ -168,6 +175,7 @@ class _ResumableUploadStep:
         return length
 
     async def _head(self, context: RequestContext, id: str) -> None:
+        """Respond with the state of an upload (HEAD). Raises `Problem` 404 if the caller has no such upload."""
         state = await aside(partial(self._parts.look, id))
         if state is None or not self._may(context, state.about):
             raise _missing()
@@ -183,6 +191,7 @@ class _ResumableUploadStep:
         _answered(context, 200, response_headers)
 
     async def _go_on(self, context: RequestContext, id: str) -> None:
+        """Append a chunk (PATCH). Raises `Problem` and `HeaderError`."""
         headers = context.scope.headers
         if headers.get("content-type") != CONTENT_TYPE:
             raise Problem(415, f"a chunk of an upload must have the Content-Type {CONTENT_TYPE}")
@@ -203,6 +212,7 @@ class _ResumableUploadStep:
             await self._answer(context, part, 204, [])
 
     async def _end(self, context: RequestContext, id: str) -> None:
+        """Terminate an upload (DELETE)."""
         with await self._taken(context, id) as part:
             await aside(part.remove)
         _answered(context, 204, [])
@@ -210,6 +220,7 @@ class _ResumableUploadStep:
     async def _join(
         self, context: RequestContext, ids: tuple[str, ...], metadata: str | None, file: tuple[str, str]
     ) -> None:
+        """Concatenate uploads, whose file continues to the handlers. Raises `Problem`."""
         length = 0
         for id in ids:
             part = await aside(partial(self._parts.look, id))
@@ -225,6 +236,11 @@ class _ResumableUploadStep:
     # --- chunks ------------------------------------------------------------------------------------------------------
 
     async def _taken(self, context: RequestContext, id: str) -> Part:
+        """Return the locked upload.
+
+        Raises `Problem`: 404 if the caller has no such upload, 403 for chunks of an upload that was concatenated from
+        others.
+        """
         state = await aside(partial(self._parts.look, id))
         if state is None or not self._may(context, state.about):
             raise _missing()
@@ -240,6 +256,7 @@ class _ResumableUploadStep:
         return about.endpoint == self._key and about.owner == owner(context)
 
     async def _append(self, context: RequestContext, part: Part) -> None:
+        """Append the body of the request. If its digest is wrong, nothing of it counts."""
         scope, length = context.scope, part.about.length
         begins = part.offset
         await aside(partial(part.cut, begins))
@@ -286,6 +303,7 @@ class _ResumableUploadStep:
         file: tuple[str, str],
         final: str | None,
     ) -> None:
+        """Let the request continue to the handlers, with a protocol that turns the response into that of tus."""
         preferences = (context.scope.headers.get("prefer") or "").replace(" ", "").lower()
         returns = RETURNED in preferences.split(",")
         context.protocol = TusResponseProtocol(
@@ -294,6 +312,7 @@ class _ResumableUploadStep:
 
 
 def _check(actual: bytes | None, expected: bytes) -> None:
+    """Raise `Problem` 460 if the digests differ. actual: None if the client has sent none."""
     if actual is not None and actual != expected:
         raise Problem(
             460, "the chunk does not match the digest of the header Upload-Checksum", title="Checksum Mismatch"
@@ -304,6 +323,7 @@ def _check(actual: bytes | None, expected: bytes) -> None:
 
 
 async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) -> None:
+    """Store the files of a request: those of a complete upload, or of a form. Raises `Problem`."""
     ready = completed(context.protocol)
     if ready is None:
         await receiving.receive(context)
@@ -333,6 +353,7 @@ async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) ->
 
 
 def _is_final(problem: Problem) -> bool:
+    """Return whether another attempt would fail in the same way."""
     return problem.status < 500 and problem.status not in _AGAIN
 
 

@@ -21,6 +21,8 @@ FOLDER = "unfinished"
 
 
 class _Entry(NamedTuple):
+    """An unfinished upload, recorded as the name of an empty file. size: maximum size in bytes."""
+
     client: str
     size: int
     id: str
@@ -51,6 +53,9 @@ class UnfinishedUploads:
             (self._folder / _Entry(client, size, id).name).touch(mode=0o600)
 
     def _check(self, of_client: int, count: int, size: int) -> None:
+        """Raise `Problem` if one more upload exceeds a limit. of_client: uploads of the client. count, size: of all
+        uploads.
+        """
         options = self._options
         if _reached(of_client, options.most_of_client):
             raise Problem(

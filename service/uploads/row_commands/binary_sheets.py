@@ -105,8 +105,9 @@ def _column(data: bytes) -> int:
 
 
 def _without_formats(data: bytes) -> bytes:
-    """Return the record without flags and formats. Layout: column and style (8 bytes), flags (1 byte), count of UTF-16
-    units (4 bytes), the units.
+    """Return the record without flags and formats. Raises `UnreadableError` for an incomplete record.
+
+    Layout: column and style (8 bytes), flags (1 byte), count of UTF-16 units (4 bytes), the units.
     """
     end = 13 + 2 * int.from_bytes(data[9:13], "little")
     if len(data) < end:

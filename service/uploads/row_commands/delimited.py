@@ -18,6 +18,8 @@ from rowcall.service.uploads.row_commands.tolerant import ImportRows
 
 
 class Delimited(TextFile):
+    """Runs the rows of CSV files of one request."""
+
     def __init__(
         self, key: str, options: Csv, common: Common, settings: HandlerSettings, turn: Turn, running: RowCalls
     ) -> None:
@@ -40,6 +42,8 @@ class Delimited(TextFile):
 
 
 class _Reader(RowReader):
+    """Reads one CSV file."""
+
     def __init__(self, file: str, form: CsvFormat) -> None:
         self._file = file
         # The fast reader supports delimiters of one byte only.
@@ -70,7 +74,9 @@ class _Reader(RowReader):
 
 
 def _codec(encoding: str) -> str | None:
-    """Return the codec of an encoding. Raises `Problem` for an unknown name, which a placeholder may have brought."""
+    """Return the codec of an encoding; None: UTF-8. Raises `Problem` for an unknown name, which a placeholder may have
+    brought.
+    """
     try:
         return codec_name(encoding)
     except UnknownEncodingError as error:

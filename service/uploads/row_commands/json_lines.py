@@ -32,6 +32,8 @@ class JsonLineRows(TextFile):
 
 
 class _Reader(RowReader):
+    """Reads one file of JSON lines. names: of `map_columns`; empty: each row is the whole line."""
+
     def __init__(self, file: str, names: list[str]) -> None:
         self._file = file
         self._names = names

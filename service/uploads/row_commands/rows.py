@@ -60,7 +60,7 @@ class Rows:
         self._previous: bytes | None = None
         self._count = 0
         """Rows that have been sent."""
-        self._held = 0
+        self._waiting_bytes = 0
         """Bytes of the cells that have not been sent."""
         self._waiting: list[Values] = []
         self._sent: list[Execution] = []
@@ -86,23 +86,27 @@ class Rows:
             await self._add_one(self._count + len(self._waiting) + 1, cells, own)
 
     async def _add_one(self, number: int, cells: bytes | None, about: bytes) -> None:
+        """Add a row that runs by a statement of its own. number: from 1."""
         self._waiting.append([str(number).encode(), cells, self._previous, about, *self._more])
-        self._held += len(cells or b"")
+        self._waiting_bytes += len(cells or b"")
         if number == 1:
             await self._look()
-        elif self._chained or len(self._waiting) >= ROWS or self._held >= MOST_BYTES:
+        elif self._chained or len(self._waiting) >= ROWS or self._waiting_bytes >= MOST_BYTES:
             await self._send()
         if number == FEW:
             await self._ask()
 
     async def _look(self) -> None:
-        """Run the first row alone: if the command returns no result, the next rows need not wait for the one before."""
+        """Run the first row alone. If the command returns no result, the next rows need not wait for the row before
+        them.
+        """
         await self._transaction.begin()
         await self._send()
         if self._chained and self._last is not None:
             self._chained = self._last.plan is not None
 
     async def _ask(self) -> None:
+        """Determine whether many rows can run at once from now on."""
         batch = await self._batching.call()
         if batch is not None:
             await self._drain()
@@ -111,9 +115,10 @@ class Rows:
     _last: Execution | None = None
 
     async def _send(self) -> None:
+        """Send the waiting rows, each as an execution."""
         *before, last = self._waiting
         self._waiting = []
-        self._held = 0
+        self._waiting_bytes = 0
         self._count += len(before) + 1
         await self._place(self._call, last, before, alone=self._chained)
 
@@ -138,22 +143,26 @@ class Rows:
     # --- batches -----------------------------------------------------------------------------------------------------
 
     async def _add_to_batch(self, rows: list[bytes | None], about: bytes | list[bytes]) -> None:
+        """Add rows that run many at once."""
         self._cells += rows
         if isinstance(about, bytes):
             self._about = about
         else:
             self._abouts += about
-        self._held += _bytes(rows)
+        self._waiting_bytes += _bytes(rows)
         while len(self._cells) >= self._size:
             await self._send_batch(self._size)
-        if self._held >= MOST_BYTES:
+        if self._waiting_bytes >= MOST_BYTES:
             await self._send_batch(len(self._cells))
 
     async def _send_batch(self, size: int) -> None:
+        """Send the first `size` waiting rows as one execution, and choose the size of the next
+        batch by its duration.
+        """
         assert self._batch is not None  # noqa: S101
         batch = self._batch
         cells, self._cells = self._cells[:size], self._cells[size:]
-        self._held = _bytes(self._cells)
+        self._waiting_bytes = _bytes(self._cells)
         about = self._about
         if self._abouts:
             about, self._abouts = nested(self._abouts[:size]), self._abouts[size:]
@@ -175,6 +184,7 @@ class Rows:
                 self._size = max(1, self._size // 2)
 
     async def _drain(self) -> None:
+        """Send the waiting rows, and wait for all executions."""
         if self._waiting:
             await self._send()
         await self._settle_all(self._call if self._batch is None else self._batch.call)

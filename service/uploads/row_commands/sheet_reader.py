@@ -125,7 +125,10 @@ def _workbook(file: BinaryIO, limit: CellLimit) -> _Workbook | _OtherWorkbook:
 
 
 def _check_parts(parts: Iterable[zipfile.ZipInfo]) -> None:
-    """Check the sizes of the parts. No part can unpack to more than it states, as `zipfile` stops there."""
+    """Raise `UnreadableError` if parts would unpack to too many bytes, one of them or all together.
+
+    No part can unpack to more than it states, as `zipfile` stops there.
+    """
     total = 0
     for part in parts:
         total += part.file_size

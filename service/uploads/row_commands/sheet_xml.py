@@ -234,7 +234,7 @@ def _parsed(
 
 
 def _no_doctype(*_: object) -> None:
-    """Reject document types: workbooks have none, and attacks with nested entities need one."""
+    """Raise `UnreadableError` for a document type: workbooks have none, and attacks with nested entities need one."""
     raise UnreadableError("it has a document type declaration")
 
 

@@ -36,6 +36,8 @@ EXHAUSTED = frozenset({-signal.SIGABRT, -signal.SIGKILL, -signal.SIGXCPU})
 
 
 class Spreadsheet:
+    """Runs the rows of workbooks of one request."""
+
     def __init__(
         self,
         key: str,
@@ -77,6 +79,7 @@ class Spreadsheet:
         """Store the file as a whole first, as the directory of a packed workbook is at its end, then run its rows.
 
         Raises:
+            FormatError: the file is no workbook, or cannot be read to its end.
             Problem: 413 for a workbook that exceeds a limit.
         """
         stored = self._turn.cleanup.enter_context(await set_aside(file))
@@ -128,6 +131,8 @@ class Spreadsheet:
 
 
 class _Sheet:
+    """Runs the rows of one sheet."""
+
     def __init__(
         self,
         rows: Rows | ImportRows,

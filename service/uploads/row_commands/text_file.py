@@ -42,7 +42,7 @@ class RowReader(abc.ABC):
 
     @abc.abstractmethod
     async def finish(self, rows: Rows | ImportRows, about: bytes) -> None:
-        """Add the rest. Raises `Problem`."""
+        """Add the rows that the end of the file completes. Raises `Problem`."""
 
 
 class TextFile(abc.ABC):

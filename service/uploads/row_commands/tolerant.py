@@ -45,6 +45,8 @@ FEW = 64
 
 @dataclass(slots=True)
 class _Row:
+    """A row of the file that waits to run."""
+
     number: int
     cells: bytes | None
     about: bytes
@@ -170,6 +172,7 @@ class ImportRows:
         await self._run_waiting()
 
     async def _run_waiting(self) -> None:
+        """Run the waiting rows."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
@@ -183,6 +186,7 @@ class ImportRows:
         await self._find_batch()
 
     async def _find_batch(self) -> None:
+        """Determine, once, whether many rows can run at once."""
         if not self._is_asked and self._seen >= FEW:
             self._is_asked = True
             self._batch = await self._source.batching.call()
@@ -207,6 +211,7 @@ class ImportRows:
         await self._try(rows[middle:])
 
     def _record(self, row: _Row, sqlstate: str, message: str, column: str | None, text: str | None = None) -> None:
+        """Record the error of a row. Raises `Problem` if there are too many errors."""
         source = self._source
         names = source.names
         self.failed += 1
@@ -223,6 +228,7 @@ class ImportRows:
             self.errors.append({**error, **value})
 
     async def _run_quietly(self, rows: list[_Row]) -> tuple[Execution | None, Problem | None]:
+        """Run rows behind a savepoint, and return the execution and its problem (None: it succeeded)."""
         execution = self._sent(rows)
         try:
             await self._transaction.finished(self._used, execution, quiet=True)
@@ -232,6 +238,7 @@ class ImportRows:
         return execution, None
 
     async def _run(self, rows: list[_Row]) -> None:
+        """Run rows whose errors end the import."""
         groups = [[row] for row in rows] if self._source.command.chained else [rows]
         for group in groups:
             await self._transaction.begin()
@@ -244,6 +251,7 @@ class ImportRows:
         return self._source.call if self._batch is None else self._batch.call
 
     def _sent(self, rows: list[_Row]) -> Execution:
+        """Send rows and return the last execution."""
         if self._batch is None:
             *before, last = (self._values(row) for row in rows)
             return self._transaction.send(self._source.call, last, before)

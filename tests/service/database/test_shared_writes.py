@@ -222,7 +222,7 @@ def test_a_large_answer_of_a_write_is_given_and_not_asked_for_again(own_database
             call.pace.fast = call.shared = True
             calls.database._writes.open_missing()
             await until(lambda: calls.database._writes.connections)
-            calls.database._placement.install_guards(call, 1, calls.database._writes)
+            calls.database._pool_selection.install_guards(call, 1, calls.database._writes)
             await until(lambda: (guarded := call.guarded[2].get(1)) is not None and guarded.admissions)
             assert len(await calls.ask(call, 1)) == 3_000_000
             assert call.large
@@ -237,7 +237,7 @@ def test_a_switch_turns_it_off(own_database: harness.Database, switch: str) -> N
     async def work() -> None:
         async with opened(own_database) as calls:
             if switch == "service":
-                calls.database._placement._options = DatabaseOptions(PoolOptions(share_writes=False))
+                calls.database._pool_selection._options = DatabaseOptions(PoolOptions(share_writes=False))
             call = calls.call("write", may_share=switch != "endpoint")
             for number in range(40):
                 assert await calls.ask(call, number) == b"%d" % number
