@@ -77,7 +77,7 @@ class Template:
 
 
 def uses_each_mark(statement: Statement, count: int) -> bool:
-    """Return whether each mark is a whole parameter, so that a `Template` replaces all of them. count: number of marks."""
+    """Return whether each mark is a whole parameter, so that a `Template` replaces all of them. count: of marks."""
     present = {parameter for parameter in statement.parameters if parameter is not None and "\0" in parameter}
     return present - {PAYLOAD_MARK} == {_MARK.format(place) for place in range(count)}
 
