@@ -55,7 +55,7 @@ class RedisClusterServers:
         counts = []
         for node in self.nodes:
             with node.client() as client:
-                counts.append(int(client.dbsize()))  # type: ignore[arg-type]
+                counts.append(int(client.dbsize()))
         return counts
 
     def stop(self) -> None:
@@ -100,7 +100,7 @@ class SentinelServers:
     def _state(self, port: int) -> dict[str, object]:
         try:
             with redis.Redis(port=port) as client:
-                return dict(client.sentinel_master(self.SERVICE))  # type: ignore[arg-type]
+                return dict(client.sentinel_master(self.SERVICE))
         except (redis.ConnectionError, redis.ResponseError):
             return {}
 

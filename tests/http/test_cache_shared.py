@@ -275,7 +275,7 @@ def _ask_and_lose(service: Service, path: str) -> str | None:
 
 
 def _talks_to(pid: int, database: Database, backend: int) -> bool:
-    import psutil  # type: ignore[import-untyped]
+    import psutil
 
     port = database.value(f"select client_port from pg_stat_activity where pid = {backend}")
     if port == -1:  # a Unix socket: its peer has no name, so the busier one is used

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tusclient.client import TusClient  # type: ignore[import-untyped]
+from tusclient.client import TusClient
 
 from tests.harness.database import Database
 from tests.harness.expect import problem
