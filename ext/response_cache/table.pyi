@@ -6,6 +6,7 @@ FORGOTTEN: int
 HELD: int
 FULL: int
 LEAST: int
+SPLIT: int
 
 Entry = TypeVar("Entry", bound=tuple[Any, ...])
 
