@@ -1,7 +1,7 @@
 """Cost of reading and planning a request of PostgREST's interface: `pytest bench/micro/test_postgrest.py
 --benchmark-only`.
 
-Targets of issue 35: 15 µs for a typical URL, and 3 µs if the shape of its query is known.
+Targets: 15 µs for a typical URL, and 3 µs if the shape of its query is known.
 """
 
 from __future__ import annotations
