@@ -50,9 +50,8 @@ check: build
 	$(BIN)/ruff format --check $(wildcard $(CHECKED))
 	$(BIN)/ruff check $(wildcard $(CHECKED))
 	PATH=$(abspath $(BIN)):$$PATH $(BIN)/cython-lint ext  # runs pycodestyle by name
-	$(BIN)/mypy -p rowcall.core -p rowcall.ext -p rowcall.service
 	$(BIN)/pip install --quiet --group bench
-	MYPYPATH=.:build/namespace $(BIN)/mypy -p bench
+	$(BIN)/mypy
 
 format: build
 	$(BIN)/ruff format $(wildcard $(CHECKED))

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from bench.postgres import Server, throw_away
 from bench.reload import Clock, ReloadTimes, report, wait_for

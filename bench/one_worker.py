@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from bench.postgres import Server
 

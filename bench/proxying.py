@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from bench.load import Target, generate, raw_request
 from bench.one_worker import SMALL, OneWorker

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from bench.load import CONNECTIONS, Target, generate, raw_request
 from bench.one_worker import SMALL, OneWorker

@@ -158,8 +158,9 @@ def routes() -> Iterator[tuple[str, str]]:
     for path in sorted(SERVICE.rglob("*.py")):
         name = ".".join(("rowcall", *path.relative_to(ROOT).with_suffix("").parts))
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            public = isinstance(node, ast.FunctionDef) and node.name.endswith("_routes")
-            if public and node.returns is not None and "FixedRoute" in ast.unparse(node.returns):
+            if not isinstance(node, ast.FunctionDef) or not node.name.endswith("_routes") or node.returns is None:
+                continue
+            if "FixedRoute" in ast.unparse(node.returns):
                 yield name, node.name
 
 

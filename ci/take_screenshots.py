@@ -158,7 +158,9 @@ def service(folder: str, arguments: list[str]) -> Iterator[list[str]]:
 
 def address_in(lines: list[str]) -> str:
     """Return the address of the service in the last line of its start."""
-    return re.findall(r"http://127\.0\.0\.1:\d+", lines[-1])[0]
+    found = re.search(r"http://127\.0\.0\.1:\d+", lines[-1])
+    assert found is not None, lines[-1]
+    return found[0]
 
 
 @contextmanager

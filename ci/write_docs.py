@@ -1,9 +1,11 @@
 """Writes the generated pages of docs/, and the table of capabilities in CONTRIBUTING.md."""
 
+import sys
 from pathlib import Path
 
-from capabilities import with_table
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for `ci`: the script is run by its path
 
+from ci.capabilities import with_table
 from rowcall.core.annotations import manual as annotations
 from rowcall.core.config.output import manual as configuration
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from psutil import virtual_memory  # type: ignore[import-untyped]
+from psutil import virtual_memory
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

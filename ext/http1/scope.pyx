@@ -90,7 +90,8 @@ cdef class Headers:
             if not head.is_text(index):
                 return None
             for other in range(index):
-                if head.fields[other].name_length == head.fields[index].name_length and _equal_names(head, other, index):
+                if (head.fields[other].name_length == head.fields[index].name_length
+                        and _equal_names(head, other, index)):
                     return None
             # Quotes, colon and comma; each byte of the value may need an escape.
             size += head.fields[index].name_length + 2 * head.fields[index].value_length + 6

@@ -6,6 +6,7 @@ INVALIDATED: int
 HELD: int
 FULL: int
 LEAST: int
+SPLIT: int
 
 Entry = TypeVar("Entry", bound=tuple[Any, ...])
 

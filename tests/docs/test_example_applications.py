@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import Page, application_settings, read_page
-from tests.docs.test_examples import _differences, _send
+from tests.docs.test_examples import _wrong
 from tests.harness.database import Database
 from tests.harness.postgres import free_port
 from tests.harness.waiting import wait_until
@@ -57,8 +57,6 @@ def test_an_application_does_what_its_readme_says(folder: Path, own_database: Da
 def _check(folder: Path, page: Page, settings: dict[str, str], own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, (folder / "schema.sql").read_text(encoding="utf-8"), settings)
     wrong = [
-        f"line {context.line}: {context.method} {context.target}: {difference}"
-        for context in page.contexts
-        for difference in _differences(context, _send(service.client, context, {}), {})
+        f"line {context.line}: {difference}" for context in page.contexts for difference in _wrong(context, service, {})
     ]
     assert not wrong, "\n".join(wrong)

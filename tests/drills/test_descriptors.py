@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 
 import httpx
-import psutil  # type: ignore[import-untyped]
+import psutil
 import pytest
 
 from tests.harness.database import Database

@@ -7,7 +7,7 @@ import signal
 import time
 from itertools import cycle
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database

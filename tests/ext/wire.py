@@ -53,13 +53,19 @@ async def outcome(made: Execution) -> Execution:
     return made
 
 
+def rows_of(made: Execution) -> Any:
+    """Return the body of an execution that has one, read as JSON."""
+    assert made.body is not None
+    return json.loads(made.body)
+
+
 async def answer(connection: Connection, of: Statement | str, *values: str | None) -> Any:
     """Return the rows of one successful run."""
     made = execution(of, *values)
     assert connection.submit(made)
     await outcome(made)
     assert made.succeeded, (made.error, made.loss, made.failure)
-    return json.loads(made.body)
+    return rows_of(made)
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -177,8 +177,8 @@ class Trial:
     # --- steps ------------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        steps = (self.keep, self.keep, self.put, self.put, self.find, self.find, self.begin, self.begin, self.end)
-        steps += (
+        steps = (
+            *(self.keep, self.keep, self.put, self.put, self.find, self.find, self.begin, self.begin, self.end),
             self.has,
             self.forget,
             self.forget,

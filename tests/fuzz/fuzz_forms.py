@@ -79,7 +79,8 @@ def fields(scope: Scope, data: bytes) -> list[tuple[str, str]] | None:
     try:
         return form_pairs(scope, data)
     except Problem as problem:
-        return refused(problem)
+        refused(problem)
+        return None
 
 
 def refused(problem: Problem) -> None:

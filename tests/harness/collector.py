@@ -105,7 +105,7 @@ def collect_over_grpc() -> Iterator[Received]:
             return messages.ExportLogsServiceResponse()
 
     server = grpc.server(ThreadPoolExecutor(2))
-    add_LogsServiceServicer_to_server(Service(), server)
+    add_LogsServiceServicer_to_server(Service(), server)  # type: ignore[no-untyped-call]  # is generated without types
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     received.url = f"http://127.0.0.1:{port}"

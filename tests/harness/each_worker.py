@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from tests.harness.service import Service
 

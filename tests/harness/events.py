@@ -82,6 +82,14 @@ class EventStream:
         self.wait(lambda: len(self.messages) >= len(messages), f"{messages}", seconds)
         assert self.messages == list(messages), f"{self.messages} instead of {messages}"
 
+    def wait_for_message(self, text: str, seconds: float = WITHIN) -> None:
+        """Wait until this is one of the messages."""
+        self.wait(lambda: text in self.messages, text, seconds)
+
+    def wait_for_count(self, count: int, seconds: float = WITHIN) -> None:
+        """Wait until there are this many messages, or more."""
+        self.wait(lambda: len(self.messages) >= count, f"{count} messages", seconds)
+
     def wait_for_end(self, seconds: float = WITHIN) -> None:
         self.wait(lambda: self.ended or self.cut, "the stream ends", seconds)
 

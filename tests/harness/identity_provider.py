@@ -75,9 +75,9 @@ class _Client(ClientMixin):  # type: ignore[misc]
 class _Code:
     def __init__(self, request: Any) -> None:
         data = request.payload.data
-        self.redirect_uri = data.get("redirect_uri")
-        self.scope = data.get("scope", "")
-        self.nonce = data.get("nonce")
+        self.redirect_uri: str | None = data.get("redirect_uri")
+        self.scope: str = data.get("scope", "")
+        self.nonce: str | None = data.get("nonce")
         self.code_challenge = data.get("code_challenge")
         self.code_challenge_method = data.get("code_challenge_method")
         self.user = request.user
@@ -105,7 +105,7 @@ class _Code:
 class _Token:
     def __init__(self, token: dict[str, Any], user: Any) -> None:
         self.user = user
-        self.scope = token.get("scope", "")
+        self.scope: str = token.get("scope", "")
         self.refresh = token.get("refresh_token")
 
     def check_client(self, _client: Any) -> bool:
@@ -194,7 +194,7 @@ class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
     def logout_token(self, *, typ: str | None = "logout+jwt", **claims: Any) -> str:
         """Return the token for a sign-out at the provider. A claim that is None is omitted."""
         now = int(time.time())
-        event = {"http://schemas.openid.net/event/backchannel-logout": {}}
+        event: dict[str, object] = {"http://schemas.openid.net/event/backchannel-logout": {}}
         usual = {"iss": self.url, "aud": CLIENT, "iat": now, "exp": now + 120, "jti": secrets.token_hex(8)}
         all_claims = {**usual, "events": event, **claims}
         header = {"alg": "RS256", "kid": self.key.kid, **({} if typ is None else {"typ": typ})}
@@ -247,7 +247,8 @@ class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
         if path == "/authorize":
             return self._authorize(request, granted=method == "POST" or not self.asks)
         if path == "/token":
-            return self.create_token_response(request)
+            token_response: Answer = self.create_token_response(request)
+            return token_response
         if path == "/userinfo":
             token = self.tokens.get((headers.get("Authorization") or "").removeprefix("Bearer "))
             return _json({"error": "invalid_token"}, 401) if token is None else _json(self.info or token.user)
@@ -258,7 +259,8 @@ class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
             ]
             return _json(emails)
         if path == "/revoke":
-            return self.create_endpoint_response("revocation", request)
+            revocation_response: Answer = self.create_endpoint_response("revocation", request)
+            return revocation_response
         if path == "/logout":
             location = parse_qs(urlsplit(target).query)["post_logout_redirect_uri"][0]
             return 302, [("Location", location)], b""
@@ -282,7 +284,8 @@ class IdentityProvider(AuthorizationServer):  # type: ignore[misc]
         try:
             grant = self.get_consent_grant(request, self.user)
         except OAuth2Error as error:
-            return self.handle_error_response(request, error)
+            error_response: Answer = self.handle_error_response(request, error)
+            return error_response
         if not granted:
             page = '<!DOCTYPE html><title>Provider</title><form method="post"><button>Sign in</button></form>'
             return 200, [("Content-Type", "text/html")], page.encode()

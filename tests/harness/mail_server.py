@@ -59,7 +59,7 @@ class MailServer:
             return answer
         content = envelope.content
         assert isinstance(content, bytes)
-        self.messages.append(email.message_from_bytes(content, policy=default))  # type: ignore[arg-type]
+        self.messages.append(email.message_from_bytes(content, policy=default))
         self.recipients.append(list(envelope.rcpt_tos))
         self.moments.append(time.monotonic())
         self.sessions.add(id(session))

@@ -39,9 +39,9 @@ class RedisClusterServers:
         clients = [node.client() for node in self.nodes]
         for number, client in enumerate(clients):
             first, end = (SLOTS * place // len(clients) for place in (number, number + 1))
-            client.execute_command("CLUSTER ADDSLOTS", *range(first, end))
+            client.cluster("ADDSLOTS", *range(first, end))
         for node in self.nodes[1:]:
-            clients[0].execute_command("CLUSTER MEET", "127.0.0.1", node.port)
+            clients[0].cluster("MEET", "127.0.0.1", node.port)
         wait_until(lambda: all(_is_whole(client) for client in clients), "the Cluster is whole", 30)
         for client in clients:
             client.close()
@@ -55,7 +55,7 @@ class RedisClusterServers:
         counts = []
         for node in self.nodes:
             with node.client() as client:
-                counts.append(int(client.dbsize()))  # type: ignore[arg-type]
+                counts.append(int(client.dbsize()))
         return counts
 
     def stop(self) -> None:
@@ -64,7 +64,7 @@ class RedisClusterServers:
 
 
 def _is_whole(client: redis.Redis) -> bool:
-    reply = client.execute_command("CLUSTER INFO")
+    reply = client.cluster("INFO")
     text = reply.decode() if isinstance(reply, bytes) else str(reply)
     return ("cluster_state:ok" in text or "'cluster_state': 'ok'" in text) and (
         "cluster_known_nodes:3" in text or "'cluster_known_nodes': '3'" in text
@@ -100,7 +100,7 @@ class SentinelServers:
     def _state(self, port: int) -> dict[str, object]:
         try:
             with redis.Redis(port=port) as client:
-                return dict(client.sentinel_master(self.SERVICE))  # type: ignore[arg-type]
+                return dict(client.sentinel_master(self.SERVICE))
         except (redis.ConnectionError, redis.ResponseError):
             return {}
 

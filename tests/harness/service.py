@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import httpx
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 from tests.harness.launcher import Launched, launcher, service_environment
 from tests.harness.postgres import free_port

@@ -53,7 +53,7 @@ class _Peer(asyncio.Protocol):
     def __init__(self, server: Http2Upstream) -> None:
         self._server = server
         self._requests: dict[int, tuple[dict[str, str], bytearray]] = {}
-        self.state = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
+        self.state = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
         self.transport: Any = None
         self._left: dict[int, bytes] = {}
 
@@ -67,7 +67,8 @@ class _Peer(asyncio.Protocol):
         for event in self.state.receive_data(data):
             stream = getattr(event, "stream_id", 0)
             if isinstance(event, h2.events.RequestReceived):
-                self._requests[stream] = (dict(event.headers), bytearray())
+                headers = {name.decode(): value.decode() for name, value in event.headers}
+                self._requests[stream] = (headers, bytearray())
             elif isinstance(event, h2.events.DataReceived):
                 self._requests[stream][1].extend(event.data)
                 self.state.acknowledge_received_data(event.flow_controlled_length, stream)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 Value = TypeVar("Value")
 
@@ -15,7 +15,7 @@ SHARE = 4
 LONGEST_PAUSE = 0.1
 
 
-def wait_until(condition: Callable[[], Value], what: str, seconds: float = 10.0) -> Value:
+def wait_until(condition: Callable[[], Value | Literal[False] | None], what: str, seconds: float = 10.0) -> Value:
     """Return the first true value of `condition`; fail the test if there is none within `seconds`."""
     deadline = time.monotonic() + seconds
     while True:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
@@ -103,7 +104,7 @@ def granted(url: str) -> dict[str, str]:
 
 
 def finish(
-    service: Service, path: str, sent: dict[str, object], cookie: str | None = None, **headers: str
+    service: Service, path: str, sent: Mapping[str, object], cookie: str | None = None, **headers: str
 ) -> httpx.Response:
     """Send the POST of the page's script, over a new connection, so that any worker may receive it."""
     fields = {**BROWSER, **headers} if "as_program" not in headers else {}

@@ -113,6 +113,10 @@ def attack(
 
     Afterwards each path is served, no worker has ended, and each successful write has taken effect once.
     """
+
+    def goes_on_with(values: bool) -> Callable[[int], bool]:
+        return lambda done: goes_on(done, values)
+
     with hostile_database(database) as (proxy, settings):
         service = serve(database, SQL, settings, workers=2)
         try:
@@ -121,9 +125,7 @@ def attack(
                 mutations = proxy.rule = Mutations(seed, share, values=values)
                 first = 1 + callers * values
                 judge = is_not_exchanged if values else is_right
-                succeeded = call_all(
-                    service, range(first, first + callers), lambda done, values=values: goes_on(done, values), judge
-                )
+                succeeded = call_all(service, range(first, first + callers), goes_on_with(values), judge)
                 proxy.rule = None
                 assert succeeded
                 assert mutations.counts

@@ -25,7 +25,7 @@ ACCESS = {
     "mo": "authorize user:42",
     "unset": "",
 }
-ALLOWED = {
+ALLOWED: dict[str, set[int | None]] = {
     "anonymous": {None, 41, 42},
     "signed": {41, 42},
     "boss": {41},

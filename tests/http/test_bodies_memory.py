@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import threading
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 import pytest
 
 from tests.harness.database import Database

@@ -12,6 +12,7 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -275,7 +276,7 @@ def _ask_and_lose(service: Service, path: str) -> str | None:
 
 
 def _talks_to(pid: int, database: Database, backend: int) -> bool:
-    import psutil  # type: ignore[import-untyped]
+    import psutil
 
     port = database.value(f"select client_port from pg_stat_activity where pid = {backend}")
     if port == -1:  # a Unix socket: its peer has no name, so the busier one is used
@@ -309,6 +310,11 @@ def test_requests_go_on_without_redis_and_with_it_again(
         redis.stop()
 
 
+def is_replaced(service: Service, pid: int) -> bool:
+    """Return whether there are two workers without this one."""
+    return pid not in service.pids() and len(service.pids()) == 2
+
+
 @pytest.mark.parametrize("kind", ["Redis", "Hybrid"])
 def test_a_worker_that_is_replaced_without_redis_keeps_nothing_for_itself(
     own_database: Database, serve_once: Serve, tmp_path: Path, kind: str
@@ -320,7 +326,7 @@ def test_a_worker_that_is_replaced_without_redis_keeps_nothing_for_itself(
         redis.kill()
         for pid in service.pids():
             os.kill(pid, signal.SIGKILL)
-            wait_until(lambda gone=pid: gone not in service.pids() and len(service.pids()) == 2, "another is there", 30)
+            wait_until(partial(is_replaced, service, pid), "another is there", 30)
         path = unique("one")
         wait_until(lambda: ask(service, path).is_success, "they serve")
         assert len({ask(service, path).text for _ in range(6)}) == 6, "nothing is kept without Redis"

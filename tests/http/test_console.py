@@ -102,7 +102,7 @@ def test_anonymous_callers_get_nothing(service: Service, method: str) -> None:
 def test_invalid_credentials_are_refused(service: Service, credential: str) -> None:
     address, _ = console_link(service)
     with console_client(address) as client:
-        headers = {"authorization": credential.encode("latin-1")}
+        headers = {b"authorization": credential.encode("latin-1")}
         assert client.get("/console/api/overview", headers=headers).status_code == 401
         assert client.post("/console/api/session", headers=headers).status_code == 401
         assert client.get("/console/", headers={"cookie": "rowcall_console=wrong"}).status_code == 401

@@ -132,7 +132,7 @@ def test_all_pages_are_accessible_in_both_colours(tab: Page) -> None:
     tab.evaluate(axe)
     found = []
     for colours in ("light", "dark"):
-        tab.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+        tab.emulate_media(color_scheme=colours)
         for name in PAGES:
             visit(tab, name)
             result = tab.evaluate(
@@ -359,5 +359,5 @@ def test_an_endpoint_is_tried_by_a_form(own_database: Database, serve_once: Serv
         expect(page.locator("strong", has_text="401")).to_be_visible()
         page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
         for colours in ("light", "dark"):
-            page.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=colours)
             assert page.evaluate("async () => (await axe.run()).violations.map(item => item.id)") == []

@@ -179,7 +179,7 @@ def test_a_waterfall_is_read_by_the_keyboard(service: Service, console: httpx.Cl
     expect(spans.nth(2).get_by_role("row", name="db.response.returned_rows 1")).to_be_visible()
     tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
     for colours in ("light", "dark"):
-        tab.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+        tab.emulate_media(color_scheme=colours)
         assert tab.evaluate("async () => (await axe.run()).violations.map(item => item.id)") == []
     tab.set_viewport_size({"width": 360, "height": 740})
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -224,7 +224,7 @@ def test_files_sign_in_and_events_in_the_page(service: Service, tab: Page) -> No
     expect(tab.locator("main b")).to_have_count(0)
     tab.evaluate((files("axe_playwright_python") / "axe.min.js").read_text())
     for colours in ("light", "dark"):
-        tab.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+        tab.emulate_media(color_scheme=colours)
         assert tab.evaluate("async () => (await axe.run()).violations.map(item => item.id)") == []
     tab.get_by_role("button", name="Close the stream").click()
     expect(tab.get_by_role("button", name="Open the stream")).to_be_visible()

@@ -59,7 +59,7 @@ def test_every_stream_of_every_host_gets_each_event_once_and_in_order(hosts: Hos
                 # On one connection, and so by one worker: the order of events of several workers is not guaranteed.
                 assert host.post("/api/publish", json={"text": f"{name}{number}"}).status_code == 200
         for stream in streams:
-            stream.wait(lambda stream=stream: len(stream.messages) >= 40, "all events")
+            stream.wait_for_count(40)
             for name in "ab":
                 got = [message for message in stream.messages if message.startswith(name)]
                 assert got == [f"{name}{number}" for number in range(20)]
@@ -71,7 +71,8 @@ def test_a_client_takes_up_on_the_other_host_where_it_was(hosts: Hosts) -> None:
         publish(item, "first")
         publish(other, "second")
         for each in (stream, there):
-            each.wait(lambda each=each: sorted(each.messages) == ["first", "second"], "both")
+            each.wait_for_count(2)
+            assert sorted(each.messages) == ["first", "second"]
         last = stream.last_id
     publish(item, "third")
     publish(other, "fourth")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 import time
+from functools import partial
 from types import TracebackType
 
 import pytest
@@ -68,7 +69,7 @@ def test_an_event_of_ten_megabytes(service: Service) -> None:
         service.post("/api/publish-long", json={"length": 10_000_000})
         service.post("/api/publish", json={"text": "behind it"})
         for stream in (item, other):
-            stream.wait(lambda stream=stream: stream.body.endswith(b"behind it\n\n"), "all of it", 30)
+            stream.wait(partial(stream.body.endswith, b"behind it\n\n"), "all of it", 30)
             assert len(stream.messages[0]) == 10_000_002
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 import threading
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 import pytest
 
 from tests.harness.database import Database
@@ -172,11 +172,11 @@ def test_a_killed_worker_loses_no_event(service: Service) -> None:
     for stream in streams:
         if stream in lost:
             with EventStream(service, STREAM, {"last-event-id": stream.last_id}) as again:
-                again.wait(lambda again=again: "after" in again.messages, "what was missed")
+                again.wait_for_message("after")
                 assert again.messages[-2:] == ["meanwhile", "after"]
                 assert again.messages.count("meanwhile") == 1
         else:
-            stream.wait(lambda stream=stream: "after" in stream.messages, "goes on")
+            stream.wait_for_message("after")
             assert stream.messages[-2:] == ["meanwhile", "after"]
         stream.socket.close()
 

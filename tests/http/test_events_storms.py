@@ -6,10 +6,11 @@ import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import httpx
-import psutil  # type: ignore[import-untyped]
+import psutil
 import pytest
 
 from tests.harness.clock import WORKS, WallClock
@@ -53,6 +54,10 @@ def service(database: Database, serve: Serve) -> Service:
     return serve(database, SQL, settings, workers=2)
 
 
+def _has_or_ended(stream: EventStream, last: str) -> bool:
+    return last in stream.messages or stream.cut or stream.ended
+
+
 class Reader:
     """Reads like a browser: after the end of the connection it reconnects with the id of the last event."""
 
@@ -66,7 +71,7 @@ class Reader:
         """Reconnect as often as necessary."""
         for _ in range(100):
             stream = self._stream
-            stream.wait(lambda stream=stream: last in stream.messages or stream.cut or stream.ended, last, 60)
+            stream.wait(partial(_has_or_ended, stream, last), last, 60)
             self._last = stream.last_id or self._last
             if last in stream.messages:
                 return
@@ -240,7 +245,7 @@ def test_events_that_a_network_has_swallowed_follow_once_each(
             publish(item, "after")
             expected = ["before", "swallowed 1", "swallowed 2", "after"]
             for stream in (near, far):
-                stream.wait(lambda stream=stream: "after" in stream.messages, "what came after", 60)
+                stream.wait_for_message("after", 60)
                 assert [message for message in stream.messages if message != "from the other"] == expected
                 assert stream.messages.count("from the other") == 1
     finally:
@@ -276,7 +281,7 @@ def test_hosts_whose_clocks_are_hours_apart(
         for number, text in enumerate(values):
             publish(hosts[number % 2], text)
             for stream in streams:
-                stream.wait(lambda stream=stream, text=text: text in stream.messages, text)
+                stream.wait_for_message(text)
         for stream in streams:
             assert stream.messages == values
         last = [stream.last_id for stream in streams]
@@ -285,5 +290,5 @@ def test_hosts_whose_clocks_are_hours_apart(
     # Reconnecting clients connect to the other host.
     for host, position in ((behind, last[0]), (ahead, last[1])):
         with EventStream(host, STREAM, {"last-event-id": position}) as again:
-            again.wait(lambda again=again: len(again.messages) >= 2, "both")
+            again.wait_for_count(2)
             assert sorted(again.messages) == ["missed 1", "missed 2"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import openpyxl  # type: ignore[import-untyped]
+import openpyxl
 import pytest
 
 from tests.harness.database import Database

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import httpx
-import psutil  # type: ignore[import-untyped]
+import psutil
 import pytest
 
 from rowcall.service.supervisor.processes.prefork import possible

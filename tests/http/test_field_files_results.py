@@ -26,7 +26,9 @@ create procedure work(_n int, inout doubled int) language plpgsql as $$ begin do
 create aggregate joined(text) (sfunc = textcat, stype = text, initcond = '');
 """
 
-RESULTS = {
+Row = tuple[str, str, str] | tuple[str, str, str, dict[str, str]]
+
+RESULTS: dict[str, Row] = {
     "r_null": ("select null as a, null::int as b", "GET /api/r-null", '200 [{"a":null,"b":null}]'),
     "r_one_null": ("select null::int", "GET /api/r-one-null", "200 [null]"),
     "r_bools": ("select true union all select false", "GET /api/r-bools", "200 [true,false]"),
@@ -157,7 +159,7 @@ RESULTS = {
     "r_ddl": ("create temp table if not exists scratch_r (a int)", "GET /api/r-ddl", "204"),
 }  # fmt: skip
 
-TEXTS = {
+TEXTS: dict[str, Row] = {
     "t_block": ("/*\n  HTTP GET\n  @param $1 n int\n  X-Block: yes\n*/\nselect $1 as n, 1 as one",
                 "GET /api/t-block?n=2",
                 '200 [{"n":2,"one":1}]', {"x-block": "yes"}),
@@ -213,7 +215,7 @@ TEXTS = {
                     '200 [{"column1":0,"column2":6,"column3":5}]'),
 }  # fmt: skip
 
-SEVERAL = {
+SEVERAL: dict[str, Row] = {
     "s_left_open": (
         "-- raw\n-- @skip it\nbegin;\n-- @result\nupdate bed set kind = 'lost' where id = 1",
         "POST /api/s-left-open {}",
@@ -296,8 +298,6 @@ SEVERAL = {
                       '200 {"a\\"b":[1],"result2":[2]}'),
     "s_upper": ("-- @RESULT Up\n-- @SINGLE\nselect 1;\nselect 2; -- @SKIP", "GET /api/s-upper", '200 {"Up":1}'),
 }  # fmt: skip
-
-Row = tuple[str, str, str] | tuple[str, str, str, dict[str, str]]
 
 
 def _with_tag(text: str) -> str:

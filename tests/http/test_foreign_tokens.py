@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import jwt
 import pytest
@@ -30,9 +29,11 @@ ISSUER, AUDIENCE = "https://id.example", "shop"
 LEFT_OUT = "left out"
 UNKNOWN_KEY = "unknown"
 
+PrivateKey = ed25519.Ed25519PrivateKey | ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
+
 
 @functools.cache
-def signer(name: str) -> Any:
+def signer(name: str) -> PrivateKey:
     """Return the key of the issuer for an algorithm, or that of another issuer."""
     if name == "EdDSA":
         return ed25519.Ed25519PrivateKey.generate()
@@ -41,23 +42,23 @@ def signer(name: str) -> Any:
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
-def pem(key: object) -> bytes:
+def pem(key: PrivateKey) -> bytes:
     """Return the PEM of the public key."""
     encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    return key.public_key().public_bytes(encoding, form)  # type: ignore[attr-defined]
+    return key.public_key().public_bytes(encoding, form)
 
 
-def private_pem(key: object) -> bytes:
+def private_pem(key: PrivateKey) -> bytes:
     encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    return key.private_bytes(encoding, form, serialization.NoEncryption())  # type: ignore[attr-defined]
+    return key.private_bytes(encoding, form, serialization.NoEncryption())
 
 
-def token(key: object, algorithm: str, name: str | None = None, **changes: object) -> str:
+def token(key: PrivateKey | str, algorithm: str, name: str | None = None, **changes: object) -> str:
     now = int(time.time())
     made_for = {"iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + 60}
     payload = {"user_id": "41", "user_name": "kiri", "user_roles": "boss", **made_for, **changes}
     payload = {name: value for name, value in payload.items() if value != LEFT_OUT}
-    return jwt.encode(payload, key, algorithm, headers={} if name is None else {"kid": name})  # type: ignore[arg-type]
+    return jwt.encode(payload, key, algorithm, headers={} if name is None else {"kid": name})
 
 
 class Issuer(http.server.ThreadingHTTPServer):

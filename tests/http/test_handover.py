@@ -157,7 +157,8 @@ def _kept_after_forgetting(service: Service) -> str:
 def _closes_the_connection(client: httpx.Client) -> bool:
     answer = client.get("/kept")
     client.close()
-    return answer.headers.get("connection") == "close"
+    connection: str | None = answer.headers.get("connection")
+    return connection == "close"
 
 
 def test_a_successor_that_fails_changes_nothing(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:

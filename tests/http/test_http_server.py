@@ -162,10 +162,8 @@ def test_http2_is_spoken_to_clients_that_know_it(limited: Service) -> None:
     assert (response.http_version, response.text) == ("HTTP/2", "2")
 
 
-@pytest.mark.parametrize(("protocols", "refused"), [("Http1", {"http1": False, "http2": True}), ("Http2", {})])
-def test_a_protocol_can_be_left_out(
-    own_database: Database, serve_once: Serve, protocols: str, refused: dict[str, bool]
-) -> None:
+@pytest.mark.parametrize("protocols", ["Http1", "Http2"])
+def test_a_protocol_can_be_left_out(own_database: Database, serve_once: Serve, protocols: str) -> None:
     port, other = free_ports()
     endpoints = {
         "HttpServer:Endpoints:All:Url": f"http://127.0.0.1:{port}",
@@ -173,9 +171,11 @@ def test_a_protocol_can_be_left_out(
         "HttpServer:Endpoints:Some:Protocols": protocols,
     }
     serve_once(own_database, SQL, endpoints, 1, port)
-    with httpx.Client(http1=protocols == "Http1", http2=protocols == "Http2", trust_env=False, timeout=60) as client:
+    http1 = protocols == "Http1"
+    with httpx.Client(http1=http1, http2=not http1, trust_env=False, timeout=60) as client:
         assert client.get(f"http://127.0.0.1:{other}/echo?id=1").text == "1"
-    with httpx.Client(**refused, trust_env=False, timeout=60) as client, pytest.raises(httpx.TransportError):
+    refused = httpx.Client(http1=not http1, http2=http1, trust_env=False, timeout=60)
+    with refused as client, pytest.raises(httpx.TransportError):
         client.get(f"http://127.0.0.1:{other}/echo?id=1")
 
 

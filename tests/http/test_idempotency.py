@@ -193,7 +193,7 @@ def test_without_a_key_each_request_takes_effect(service: Service, database: Dat
 
 @pytest.mark.parametrize("text", ["", '""', '"open', "two words", "x" * 256, "caf\u00e9", 'a"b', '"a\\b"'])
 def test_invalid_keys(service: Service, text: str) -> None:
-    response = service.post("/pay", json={"amount": 7}, headers={b"idempotency-key": text.encode("latin-1")})  # type: ignore[dict-item]
+    response = service.post("/pay", json={"amount": 7}, headers={b"idempotency-key": text.encode("latin-1")})
     assert "1 to 255 printable" in problem(response, 400)["detail"]
 
 

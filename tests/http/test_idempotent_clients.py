@@ -60,12 +60,12 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
     service = serve(database, SQL, settings)
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     (folder / "calls.js").write_text(CALLS, encoding="utf-8")
-    service.folder = folder  # type: ignore[attr-defined]
+    service.folder = folder
     return service
 
 
 def test_typescript_repeats_with_the_same_key(service: Service, database: Database) -> None:
-    folder: Path = service.folder  # type: ignore[attr-defined]
+    folder: Path = service.folder
     answers = json.loads(run(folder / "calls.js"))
     assert answers["first"]["amount"] == 1
     assert answers["status"] == 409
@@ -85,7 +85,7 @@ def test_the_compiler_accepts_the_helper(
 
 
 def test_python_repeats_with_the_same_key(service: Service, database: Database) -> None:
-    path: Path = service.folder / "public_api.py"  # type: ignore[attr-defined]
+    path: Path = service.folder / "public_api.py"
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", str(path)],
         capture_output=True,

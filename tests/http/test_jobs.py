@@ -110,7 +110,7 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def enqueue(service: Service, path: str, client: httpx.Client | None = None, **body: Any) -> str:
-    response = (client or service).post(path, json=body)  # type: ignore[union-attr]
+    response = (client or service).post(path, json=body)
     assert response.status_code == 202, response.text
     location: str = response.headers["location"]
     assert response.json() == {"id": location.rpartition("/")[2], "state": "waiting"}
@@ -119,7 +119,7 @@ def enqueue(service: Service, path: str, client: httpx.Client | None = None, **b
 
 def ended(service: Service, location: str, client: httpx.Client | None = None) -> dict[str, Any]:
     def state() -> dict[str, Any] | None:
-        response = (client or service).get(location)  # type: ignore[union-attr]
+        response = (client or service).get(location)
         assert response.status_code == 200, response.text
         members: dict[str, Any] = response.json()
         return members if members["state"] in ("done", "failed", "cancelled") else None

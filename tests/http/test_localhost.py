@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import httpx
-import psutil  # type: ignore[import-untyped]
+import psutil
 import pytest
 
 from tests.harness.database import Database

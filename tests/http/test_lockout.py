@@ -408,7 +408,7 @@ def test_hosts_count_together_and_redis_has_no_names(own_database: Database, ser
         guesses = [status(hosts[number % 2], f"guess {number}", "wrong", "198.51.107.1") for number in range(14)]
         assert guesses == [401] * 12 + [429] * 2
         keys = redis.client().keys()
-        assert all(re.fullmatch(rb"rowcall:sign-ins:[0-9a-f]{48}", key) for key in keys)
+        assert all(isinstance(key, bytes) and re.fullmatch(rb"rowcall:sign-ins:[0-9a-f]{48}", key) for key in keys)
         assert 0 < len(keys) < 100
         assert all(redis.client().pttl(key) > 0 for key in keys)
         redis.kill()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from typing import Any
 
 import jwt
 import pytest
@@ -150,6 +151,7 @@ def test_refused_tokens(service: Service, header: dict[str, str], code: str, mes
 
 def test_accepted_tokens(service: Service, roles: tuple[str, ...]) -> None:
     now = int(time.time())
+    claims: dict[str, Any]
     for claims in (
         {"exp": now + 600},
         {"exp": now - 5},

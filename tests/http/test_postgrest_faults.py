@@ -159,11 +159,14 @@ def test_sessions_that_end_during_fast_reads(serve_once: Serve, own_database: Da
             while not stop.is_set():
                 answered.append(client.get("/item?id=eq.1").status_code)
 
+    def has_answered(least: int) -> bool:
+        return len(answered) > least
+
     threads = [threading.Thread(target=ask) for _ in range(3)]
     for thread in threads:
         thread.start()
     for round_ in range(1, 6):
-        wait_until(lambda least=round_ * 60: len(answered) > least, "further responses")
+        wait_until(partial(has_answered, round_ * 60), "further responses")
         own_database.terminate("application_name not like 'pg%' and query like '%pgrst_source%'")
     stop.set()
     for thread in threads:

@@ -119,12 +119,12 @@ def service(made: Database, serve: Serve, tmp_path_factory: pytest.TempPathFacto
     service = serve(made, settings=settings)
     (folder / "package.json").write_text('{"type": "module"}', encoding="utf-8")
     (folder / "calls.js").write_text(CALLS, encoding="utf-8")
-    service.folder = folder  # type: ignore[attr-defined]
+    service.folder = folder
     return service
 
 
 def test_the_client_filters_and_iterates_over_pages(service: Service) -> None:
-    folder: Path = service.folder  # type: ignore[attr-defined]
+    folder: Path = service.folder
     answers = json.loads(run(folder / "calls.js"))
     assert answers["pages"] == [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10], [11, 12]]
     assert answers["kiel"] == [[12, 10, 8, 6], [4, 2]]
@@ -149,7 +149,7 @@ def test_the_compiler_knows_columns_and_operators(snapshot: SchemaSnapshot, made
 
 
 def test_the_python_client_takes_the_parameters(service: Service) -> None:
-    path: Path = service.folder / "public_api.py"  # type: ignore[attr-defined]
+    path: Path = service.folder / "public_api.py"
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", str(path)],
         capture_output=True,

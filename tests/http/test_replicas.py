@@ -129,11 +129,11 @@ def test_claims_reach_the_replicas_and_stay_with_their_request(service: Service,
     service.client.cookies.clear()
     ports = set()
     for _ in range(10):
-        for name, headers in sessions.items():
+        for caller, headers in sessions.items():
             body = service.get("/who", headers=headers).json()
             ports.add(body["port"])
             seen = [None if each == "" else each for each in body["seen"]]
-            assert seen == ([None, None, None] if name is None else [f"id of {name}", f"id of {name}", name])
+            assert seen == ([None, None, None] if caller is None else [f"id of {caller}", f"id of {caller}", caller])
     assert ports == {server.port for server in servers[1:]}
 
 

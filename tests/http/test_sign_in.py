@@ -87,8 +87,11 @@ def _no_cookies(service: Service) -> None:
     service.client.cookies.clear()
 
 
-def last_attempt(database: Database) -> object:
-    return database.value("select array[outcome, scheme, id, nick] from attempt order by n desc limit 1")
+def last_attempt(database: Database) -> list[str | None]:
+    row: list[str | None] = database.value(
+        "select array[outcome, scheme, id, nick] from attempt order by n desc limit 1"
+    )
+    return row
 
 
 # --- what a sign-in answers ----------------------------------------------------------------------------------------

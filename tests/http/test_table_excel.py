@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import openpyxl  # type: ignore[import-untyped]
-import psutil  # type: ignore[import-untyped]
+import openpyxl
+import psutil
 import pytest
-from openpyxl.utils.escape import unescape  # type: ignore[import-untyped]
+from openpyxl.utils.escape import unescape
 
 from tests.harness.database import Database
 from tests.harness.expect import JSON, problem

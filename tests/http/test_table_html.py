@@ -138,8 +138,8 @@ def test_the_comment_of_a_table_is_for_what_gives_rows(service: Service) -> None
     assert service.get("/api/drawers").text == table("<th>id</th>", "<td>1</td>")
     assert service.request("PUT", "/api/drawers", json={"id": 2}).status_code == 204
     log = [line for line in service.log.splitlines() if "public.drawers: " in line]
-    (log,) = [line for line in log if "has no effect" in line]
-    assert "excel_sheet has no effect: the endpoint gives no spreadsheets; table_format = excel makes it" in log
+    (line,) = [line for line in log if "has no effect" in line]
+    assert "excel_sheet has no effect: the endpoint gives no spreadsheets; table_format = excel makes it" in line
 
 
 def test_a_format_without_a_name_is_logged(service: Service) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tusclient.client import TusClient  # type: ignore[import-untyped]
+from tusclient.client import TusClient
 
 from tests.harness.database import Database
 from tests.harness.expect import problem
@@ -398,7 +398,7 @@ def test_a_worker_is_killed_in_the_middle(
         file_stream=io.BytesIO(data), chunk_size=1_000_000, metadata=metadata, upload_checksum=True
     )
     uploader.upload(stop_at=1_000_000)
-    url = uploader.url
+    url: str = uploader.url  # type: ignore[assignment]  # tusclient declares it as None only
     cut = b"PATCH %b HTTP/1.1\r\nhost: x\r\ntus-resumable: 1.0.0\r\nupload-offset: 1000000\r\n" % (
         url.removeprefix(service.url).encode()
     )

@@ -282,7 +282,8 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
 def test_a_setting(service: Service, database: Database, number: int) -> None:
     row = ROWS[number]
     database.execute("truncate kept")
-    files = [("f", file) for file in row.files] or [("no_file", (None, b"x"))]
+    files: list[tuple[str, File | tuple[None, bytes]]] = [("f", file) for file in row.files]
+    files = files or [("no_file", (None, b"x"))]
     response = service.post(f"/api/up-{number}?{row.query}", files=files)
     assert response.status_code == 200, response.text
     entries = response.json()

@@ -34,7 +34,8 @@ def service(database: Database, serve: Serve) -> Service:
 
 
 def header(service: Service, name: str, query: str = "") -> str | None:
-    return service.get(f"/api/zone{query}").headers.get(name)
+    value: str | None = service.get(f"/api/zone{query}").headers.get(name)
+    return value
 
 
 def test_a_variable_is_filled_in_once_and_cannot_end_the_header(service: Service) -> None:

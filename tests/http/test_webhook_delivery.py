@@ -11,6 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,10 +128,8 @@ def test_a_delivery_continues_the_trace_of_its_request(
             _, trace_id, span_id, flags = (sent[number] or "").split("-")
             assert (trace_id, flags) == (trace, "01")
             # A delivery that failed and was repeated has further spans.
-            parent = wait_until(lambda span_id=span_id: parent_of(collector, span_id), "the span has arrived", 20)
-            request = wait_until(
-                lambda parent=parent: span_of(collector, parent), "that of the request has arrived", 20
-            )
+            parent = wait_until(partial(parent_of, collector, span_id), "the span has arrived", 20)
+            request: Span = wait_until(partial(span_of, collector, parent), "that of the request has arrived", 20)
             assert request.name == name
 
 

@@ -45,9 +45,12 @@ def test_work_that_ends_begins_again(ending: Callable[[], Awaitable[None]], capl
 
 
 def test_cancelled_work_has_ended(caplog: pytest.LogCaptureFixture) -> None:
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
     async def keep() -> None:
         background = Background()
-        background.keep("the work", lambda: asyncio.Event().wait())
+        background.keep("the work", wait)
         background.start(asyncio.sleep(60))
         await asyncio.sleep(0)
         background.cancel()

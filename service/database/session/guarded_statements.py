@@ -90,7 +90,7 @@ class GuardedStatements:
             return False
         if not execution.succeeded or connection.state == ConnectionState.CLOSED:
             return False
-        if not dependencies_unchanged(execution.body.decode("utf-8", "replace"), dependencies):
+        if not dependencies_unchanged((execution.body or b"").decode("utf-8", "replace"), dependencies):
             log.info("%s: something that it uses has changed; its session is reset until that is read anew", call.label)
             call.harmless = False
             if self.on_changed is not None:

@@ -64,7 +64,7 @@ def excel_format(table: Table, look: Workbooks) -> TableFormat:
         if execution.streaming:
             await table.stream(context, headers, encoder)
         else:
-            body = await encoder.part(execution.body) + await encoder.end()
+            body = await encoder.part(execution.body or b"") + await encoder.end()
             context.protocol.response_bytes(status, headers, body)
 
     return TableFormat(SheetRows(table.is_set, table.titles, title, date, number), respond)

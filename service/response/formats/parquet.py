@@ -60,7 +60,7 @@ def parquet_format(table: Table) -> TableFormat:
             await table.stream(context, headers, encoder)
             return
         try:
-            body = await encoder.part(execution.body) + await encoder.end()
+            body = await encoder.part(execution.body or b"") + await encoder.end()
         except pa.ArrowInvalid as error:
             raise Problem(406, f"the result has a value that Parquet cannot express: {error}") from None
         context.protocol.response_bytes(table.endpoint.success_status, headers, body)

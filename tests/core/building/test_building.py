@@ -9,12 +9,12 @@ import pytest
 
 from rowcall.core.building.endpoint_builder import (
     Built,
-    CommentsMode,
     EndpointDefaults,
     build_endpoint,
 )
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.endpoint.endpoint import Endpoint, NullText, QueryNull, ResultPath, ValueKind
 from tests.core.routines import (
     ARRAY,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
+from typing import Any
 
-from rowcall.core.catalogue.catalog import VOID_TYPE, RoutineKind
+from rowcall.core.catalogue.catalog import VOID_TYPE, Parameter, RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.record import Record
 from rowcall.core.endpoint.call import call_sql
@@ -31,7 +32,7 @@ class Script(Record):
         return f"script {present:b} of {len(endpoint.parameters)}"
 
 
-def script(*parameters, **changes) -> Endpoint:  # type: ignore[no-untyped-def]
+def script(*parameters: Parameter, **changes: Any) -> Endpoint:
     comment = changes.pop("comment", None)
     source = Script("a script", **changes)
     return endpoint(*parameters, source=source, kind=RoutineKind.FILE, returns=VOID_TYPE, comment=comment)

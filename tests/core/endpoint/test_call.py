@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from rowcall.core.catalogue.catalog import ParameterMode, RoutineKind
+from rowcall.core.catalogue.catalog import Parameter, ParameterMode, RoutineKind
 from rowcall.core.endpoint.call import UncallableError, all_present, call_sql
 from tests.core.routines import ARRAY, CRATE, GAUGE, column, endpoint, parameter
 
 VARIADIC = ParameterMode.VARIADIC
 
 
-def everything(*parameters, **changes) -> str:  # type: ignore[no-untyped-def]
+def everything(*parameters: Parameter, **changes: Any) -> str:
     made = endpoint(*parameters, **changes)
     return call_sql(made, all_present(made))
 

@@ -13,7 +13,9 @@ from rowcall.core.events.wire import event_text
 
 def read(text: str) -> list[tuple[str, str]]:
     """Return id and data of each event, as a browser parses them."""
-    events, data, last = [], [], ""
+    events: list[tuple[str, str]] = []
+    data: list[str] = []
+    last = ""
     for line in re.split(r"\r\n|\r|\n", text):
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")

@@ -20,10 +20,11 @@ NETWORKS = (parse_network("10.0.0.0/8"),)
 LOCAL = "127.0.0.1:4711"
 
 
-def client(options: Forwarding, peer: str = PEER, **headers: str | list[str]) -> Client:
+def client(options: Forwarding, peer: str = PEER, **headers: str) -> Client:
+    """headers: names without `x-forwarded-`; lines are the values of headers of one name."""
+
     def values(name: str) -> Sequence[str]:
-        response = headers.get(name.removeprefix("x-forwarded-"), [])
-        return [response] if isinstance(response, str) else response
+        return headers.get(name.removeprefix("x-forwarded-"), "").splitlines()
 
     return client_of(options, values, peer, "http")
 
@@ -50,12 +51,8 @@ def test_headers_of_an_untrusted_peer_are_ignored() -> None:
 
 
 def test_all_entries_without_a_limit() -> None:
-    assert (
-        client(
-            Forwarding(enabled=True, limit=None, all_trusted=True), **{"for": ["1.1.1.1, 2.2.2.2", "3.3.3.3"]}
-        ).address
-        == "1.1.1.1"
-    )
+    options = Forwarding(enabled=True, limit=None, all_trusted=True)
+    assert client(options, **{"for": "1.1.1.1, 2.2.2.2\n3.3.3.3"}).address == "1.1.1.1"
 
 
 @pytest.mark.parametrize("entry", ["unknown", "_hidden", "1.2.3.4.5", "[::1"])

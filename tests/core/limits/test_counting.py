@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.limits.counting import decide, give_back, is_idle
+from rowcall.core.limits.counting import Turn, decide, give_back, is_idle
 from rowcall.core.limits.policy import Kind, Policy
 
 FIXED = Policy("p", Kind.FIXED_WINDOW, permits=3, seconds=10, queue=2)
@@ -53,7 +53,9 @@ def test_decisions(policy: Policy, times: tuple[float, ...], decisions: list[tup
 )
 def test_no_window_holds_more_than_its_permits(policy: Policy, gaps: list[float]) -> None:
     """Counted by the time at which permits are used, over every interval of the length of a window or a period."""
-    state, now, used, queued = None, 1000.0, [], []
+    state, now = None, 1000.0
+    used: list[float] = []
+    queued: list[float] = []
     for gap in gaps:
         now += gap
         decision, new = decide(policy, state, now)
@@ -107,20 +109,23 @@ def test_leaving_the_queue_frees_a_place(policy: Policy) -> None:
 )
 def test_returned_permits_are_not_issued_twice(policy: Policy, steps: list[tuple[float, bool]]) -> None:
     state: bytes | None = None
-    now, used, queue = 1000.0, [], []  # type: ignore[var-annotated]
+    now = 1000.0
+    used: list[float] = []
+    queue: list[tuple[float, Turn | None]] = []
     for gap, leaves in steps:
         now += gap
         decision, new = decide(policy, state, now)
         state = new or state
         used += [at for at, _ in queue if at <= now]
         queue = [(at, turn) for at, turn in queue if at > now]
-        if decision.allowed:
-            (queue if decision.wait > 0 else used).append(
-                (now + decision.wait, decision.turn) if decision.wait > 0 else now
-            )
+        if decision.allowed and decision.wait > 0:
+            queue.append((now + decision.wait, decision.turn))
+        elif decision.allowed:
+            used.append(now)
         assert len(queue) <= policy.queue
         if leaves and queue:
             _at, turn = queue.pop(0)
+            assert turn is not None
             state = give_back(policy, state, turn, now)
             assert state is not None
     _check_pace(policy, sorted([*used, *(at for at, _ in queue)]))

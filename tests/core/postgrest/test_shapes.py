@@ -28,7 +28,7 @@ FUNCTIONS = Schema(
         )
     },
 )
-texts = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12)
+texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 parts = st.one_of(
     st.builds(
         lambda name, operator, value: f"{name}={operator}.{quote_plus(value)}",

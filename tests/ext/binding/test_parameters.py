@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -262,7 +263,7 @@ ODD = {
     "text[]": ["é" * 800, "x" * 3000],
 }  # fmt: skip
 """Valid values (200) in unusual forms."""
-WAYS = [
+WAYS: list[Callable[[str, str], str]] = [
     lambda key, text: f"a=1&{key}={quote_plus(text)}&z=2",
     lambda key, text: f"a=1&{key}={quote_plus(text, safe=' ')}&z=2".replace("%C3%A9", "é"),
     lambda key, text: f"z=2&%{ord(key[0]):02X}{key[1:]}={quote_plus(text)}&a=1",
@@ -274,7 +275,7 @@ def test_unusual_values_take_the_fast_path(type_name: str) -> None:
     """All valid forms take the fast path: the slow one costs several times as much."""
     slow = binder(parameter("a"), parameter("value", type_name), parameter("z"))
     fast = FastBinder(*slow.plain)
-    left = []
+    left: list[str | bytes] = []
     for text in ODD[type_name]:
         for way in WAYS:
             query = way("value", text)

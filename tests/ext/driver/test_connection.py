@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,7 @@ from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, Loss, Part, Script, Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
-from tests.ext.wire import answer, connected, execution, outcome, run, statement, until
+from tests.ext.wire import answer, connected, execution, outcome, rows_of, run, statement, until
 from tests.harness.database import Database
 
 SQL = """
@@ -42,7 +42,7 @@ def test_every_request_of_a_pipeline_gets_its_own_answer(server: Database, named
             assert connection.in_flight == 500
             for n, item in enumerate(requests):
                 await outcome(item)
-                assert json.loads(item.body) == [{"n": n}]
+                assert rows_of(item) == [{"n": n}]
             assert connection.in_flight == 0
             assert connection.head is None
 
@@ -59,11 +59,11 @@ def test_an_error_stays_in_its_segment(server: Database) -> None:
             for item in requests:
                 await outcome(item)
             first, zero, text, last = requests
-            assert json.loads(first.body) == [{"n": 10}]
+            assert rows_of(first) == [{"n": 10}]
             assert (zero.error and zero.error.sqlstate, zero.succeeded) == ("22012", False)
             assert text.error
             assert text.error.sqlstate == "22P02"
-            assert json.loads(last.body) == [{"n": 5}]
+            assert rows_of(last) == [{"n": 5}]
 
     run(work())
 
@@ -106,7 +106,7 @@ def test_any_number_of_parameters(server: Database, count: int) -> None:
         values = [None if n % 7 == 3 else f"v{n}" for n in range(count)]
         columns = ", ".join(f"${n + 1}::text as c{n}" for n in range(count)) or "1 as c"
         async with connected(server) as connection:
-            expected = {f"c{n}": value for n, value in enumerate(values)} or {"c": 1}
+            expected: dict[str, object] = {f"c{n}": value for n, value in enumerate(values)} or {"c": 1}
             assert await answer(connection, f"select {columns}", *values) == [expected]
 
     run(work())
@@ -120,7 +120,7 @@ def test_a_megabyte_as_parameter_among_small_ones(server: Database) -> None:
             requests = [execution(length, "x" * size) for size in sizes]
             for item in requests:
                 connection.submit(item)
-            assert [json.loads((await outcome(item)).body)[0]["n"] for item in requests] == sizes
+            assert [rows_of(await outcome(item))[0]["n"] for item in requests] == sizes
 
     run(work())
 
@@ -130,7 +130,7 @@ def test_a_megabyte_as_parameter_among_small_ones(server: Database) -> None:
     [[b"a\0b"], [], [b"1", b"2"], ["text"]],
     ids=["NUL", "too few", "too many", "not bytes"],
 )
-def test_values_that_cannot_be_sent_are_refused_alone(server: Database, values: list[bytes]) -> None:
+def test_values_that_cannot_be_sent_are_refused_alone(server: Database, values: list[Any]) -> None:
     async def work() -> None:
         echo = statement("select $1::text as v", 1)
         local = Statement(-1, SETTINGS, 2)
@@ -140,8 +140,8 @@ def test_values_that_cannot_be_sent_are_refused_alone(server: Database, values: 
             with pytest.raises((ValueError, TypeError)):
                 connection.submit(Execution(echo, values, ((local, [b"my.name", b"x"]),)))
             connection.submit(behind)
-            assert json.loads((await outcome(before)).body) == [{"v": "before"}]
-            assert json.loads((await outcome(behind)).body) == [{"v": "behind"}]
+            assert rows_of(await outcome(before)) == [{"v": "before"}]
+            assert rows_of(await outcome(behind)) == [{"v": "behind"}]
 
     run(work())
 
@@ -162,7 +162,7 @@ def test_a_statement_can_send_bytes_unchanged(server: Database, count: int, name
                 sent.waiter = asyncio.get_running_loop().create_future()
                 assert connection.submit(sent)
                 await outcome(sent)
-                assert json.loads(sent.body) == [{"bytes": every.hex(), "texts": "a" * (count - 1)}]
+                assert rows_of(sent) == [{"bytes": every.hex(), "texts": "a" * (count - 1)}]
             with pytest.raises(ValueError, match="NUL"):
                 connection.submit(Execution(echo, [*[b"\0"] * (count - 1), every]))
 
@@ -179,8 +179,8 @@ def test_settings_hold_for_their_own_request_only(server: Database) -> None:
             next_one = execution(show)
             connection.submit(mine)
             connection.submit(next_one)
-            assert json.loads((await outcome(mine)).body) == [{"v": "alice"}]
-            assert json.loads((await outcome(next_one)).body) == [{"v": ""}]
+            assert rows_of(await outcome(mine)) == [{"v": "alice"}]
+            assert rows_of(await outcome(next_one)) == [{"v": ""}]
 
     run(work())
 
@@ -278,7 +278,9 @@ def test_a_script_with_missing_statements_ends_the_connection_too(server: Databa
     """Missing are its own statements, or with new names those of the execution ahead of it."""
 
     async def work() -> None:
-        ahead = ((statement("select set_config('a.b', '1', true)", rows=False), []),) if named_anew else None
+        values: list[bytes | None] = []
+        setting = statement("select set_config('a.b', '1', true)", rows=False)
+        ahead = ((setting, values),) if named_anew else None
         both = script()
         async with connected(server) as connection:
             item = execution(both, ahead=ahead)
@@ -471,7 +473,7 @@ def test_too_many_prepared_statements_replace_the_connection(server: Database) -
             requests = [execution(f"select {n} as n") for n in range(502)]
             for item in requests:
                 connection.submit(item)
-            assert [json.loads((await outcome(item)).body)[0]["n"] for item in requests] == list(range(502))
+            assert [rows_of(await outcome(item))[0]["n"] for item in requests] == list(range(502))
             await until(lambda: connection.state == ConnectionState.CLOSED)
             assert "prepared" in (connection.close_reason or "")
 
@@ -487,7 +489,7 @@ def test_columns_that_do_not_fit_fail_their_request_alone_even_without_rows(serv
                 connection.submit(item)
                 connection.submit(behind)
                 assert isinstance((await outcome(item)).failure, ValueError)
-                assert json.loads((await outcome(behind)).body) == [{"n": 7}]
+                assert rows_of(await outcome(behind)) == [{"n": 7}]
 
     run(work())
 
@@ -505,7 +507,7 @@ def test_a_failing_callback_keeps_no_request_from_its_response(server: Database)
             item, behind = execution("select 1 as n", on_done=fail), execution("select 2 as n")
             connection.submit(item)
             connection.submit(behind)
-            assert json.loads((await outcome(behind)).body) == [{"n": 2}]
+            assert rows_of(await outcome(behind)) == [{"n": 2}]
         assert len(reported) == 1
 
     run(work())
@@ -522,6 +524,6 @@ def test_more_than_the_limit_is_read_and_dropped(server: Database) -> None:
             connection.submit(behind)
             await outcome(large)
             assert (large.overflowed, large.succeeded, large.body) == (True, False, None)
-            assert json.loads((await outcome(behind)).body) == [{"n": 1}]
+            assert rows_of(await outcome(behind)) == [{"n": 1}]
 
     run(work())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import pytest
 
 from rowcall.ext.driver.connection import ConnectionState
 from rowcall.ext.driver.execution import Execution, Loss
-from tests.ext.wire import connected, execution, outcome, run, statement, until
+from tests.ext.wire import connected, execution, outcome, rows_of, run, statement, until
 from tests.harness.database import Database
 from tests.harness.hostile_postgres import ADDED, READY, HostilePostgres, Rule, message
 
@@ -92,7 +91,7 @@ def test_unexpected_results_end_the_connection(
 
     for number, item in enumerate(run(work()), 1):
         if item.succeeded:
-            assert json.loads(item.body) == [{"n": number, "v": "hostile"}] * 2
+            assert rows_of(item) == [{"n": number, "v": "hostile"}] * 2
 
 
 FATAL = ADDED["a fatal error"]

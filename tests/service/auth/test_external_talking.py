@@ -211,7 +211,7 @@ def test_a_flood_does_not_reach_the_provider(server: Upstream) -> None:
 
     server.on("/slow", hold)
 
-    async def flood(talker: ProviderClient) -> list[object]:
+    async def flood(talker: ProviderClient) -> list[BaseException | None]:
         values = [asyncio.create_task(talker.form(f"{server.url}/slow", {})) for _ in range(70)]
         done, waiting = await asyncio.wait(values, timeout=1.0, return_when=asyncio.FIRST_EXCEPTION)
         refused = [task.exception() for task in done]

@@ -37,6 +37,7 @@ from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.discovery.session_effects import read_dependency_graph
 from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext
+from tests.ext.wire import rows_of
 from tests.harness import database as harness
 
 REQUESTS = int(os.environ.get("ROWCALL_MODEL_REQUESTS", "3000"))
@@ -223,7 +224,7 @@ class Model:
             if request.state == ExecutionState.STREAMING:
                 outcome.answers += await self._read_stream(request, client)
             else:
-                outcome.answers.append(None if outcome.kind.is_void else json.loads(request.body))
+                outcome.answers.append(None if outcome.kind.is_void else rows_of(request))
         except Problem as problem:
             outcome.answers.append(problem)
         except ClientDisconnectedError:

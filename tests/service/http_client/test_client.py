@@ -6,8 +6,9 @@ import asyncio
 import socket
 import ssl
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -19,6 +20,8 @@ from rowcall.service.http_client.errors import NotReachedError, OutboundError, T
 from rowcall.service.http_client.messages import OutgoingRequest
 from tests.harness.upstream import Seen, Upstream, answer
 from tests.harness.upstream_http2 import Http2Upstream, _Peer
+
+Value = TypeVar("Value")
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +74,10 @@ async def ask(client: Client, url: str, method: str = "GET", body: bytes | None 
     return await reply.read(None)
 
 
-def run(work, options: ClientOptions | None = None):  # type: ignore[no-untyped-def]
+def run(work: Callable[[Client], Awaitable[Value]], options: ClientOptions | None = None) -> Value:
     """`work(client)` in a loop of its own; nothing may be left open."""
 
-    async def whole():  # type: ignore[no-untyped-def]
+    async def whole() -> Value:
         client = Client(options or ClientOptions())
         try:
             return await asyncio.wait_for(work(client), 30)
@@ -138,7 +141,7 @@ def test_large_bodies_go_both_ways_over_http2(second: Http2Upstream, certificate
     options = ClientOptions(ca_file=str(certificate[0]))
     body = bytes(range(256)) * 20_000
 
-    async def pieces():  # type: ignore[no-untyped-def]
+    async def pieces() -> AsyncIterator[bytes]:
         for start in range(0, len(body), 100_000):
             yield body[start : start + 100_000]
 
@@ -291,7 +294,10 @@ def test_too_many_waiting_requests_fail_at_once(upstream: Upstream) -> None:
 
 
 def test_a_cancelled_request_gives_its_place_back(upstream: Upstream) -> None:
-    upstream.on("/silent", lambda _seen, _connection: upstream.released.wait(10) and None)
+    def hold(_seen: Seen, _connection: object) -> None:
+        upstream.released.wait(10)
+
+    upstream.on("/silent", hold)
 
     async def work(client: Client) -> bytes:
         for _ in range(5):

@@ -41,7 +41,7 @@ def test_the_sweep_goes_on_after_an_error(tmp_path: Path, monkeypatch: pytest.Mo
     environment, message_bus = Environment(tmp_path / "permits", LEAST), MessageBus(tmp_path)
 
     def fail(*_args: object, **_options: object) -> bool:
-        raise lmdb.MapFullError
+        raise lmdb.MapFullError("write")
 
     async def sweep() -> None:
         permits = HostPermits(environment, message_bus, (WINDOW,))

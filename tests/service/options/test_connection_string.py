@@ -20,6 +20,7 @@ from rowcall.service.options.connection_string import (
     parse_connection_string,
 )
 from rowcall.service.startup_error import StartupError
+from tests.harness.database import Database
 
 
 def parameters(text: str) -> dict[str, str]:
@@ -114,7 +115,7 @@ def test_a_mistake_names_the_keyword_and_no_secret(text: str, message: str) -> N
     assert "hunter2" not in str(raised.value)
 
 
-secrets = st.text(st.characters(codec="utf-8", exclude_categories=("Cc",)), min_size=4, max_size=12)
+secrets = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=4, max_size=12)
 
 
 @given(secrets)
@@ -166,7 +167,7 @@ def test_the_application_name_is_shown_to_the_database_unless_switched_off() -> 
     assert stored.parameters["application_name"] == "mine"
 
 
-def test_a_session_setting_with_blanks_arrives_in_the_database(own_database) -> None:  # type: ignore[no-untyped-def]
+def test_a_session_setting_with_blanks_arrives_in_the_database(own_database: Database) -> None:
     own = conninfo_to_dict(own_database.conninfo)
     pairs = ";".join(f"{name}={value}" for name, value in own.items())
     parsed = parse_connection_string(f"{pairs};Search Path=pg_catalog, public;Timezone=Europe/Paris")

@@ -72,7 +72,7 @@ def test_scheme_of_authorization(header: str | None, token: str | None) -> None:
             "No suitable key was found to decode the JWT",
         ),
         (
-            jwt.encode({}, None, "none"),
+            jwt.encode({}, "", "none"),
             "PGRST301",
             "Wrong or unsupported encoding algorithm",
             "JWT is unsecured but expected 'alg' was not 'none'",

@@ -67,7 +67,7 @@ def _schema() -> Schema:
         ("api", name): Relation(
             "api",
             name,
-            tuple(Column(*column.split(":"), column.split(":")[1]) for column in columns.split()),
+            tuple(Column(column, type_, type_) for column, type_ in (pair.split(":") for pair in columns.split())),
             PRIMARY.get(name, ("id",)),
         )
         for name, columns in COLUMNS.items()

@@ -49,16 +49,16 @@ async def landed(made: RedisCache, lease: RedisLease) -> bool:
 
 
 class Cut(RedisCache):
-    """Loses Redis after `left` answers have been forgotten; another request follows each of them."""
+    """Loses Redis after `remaining` answers have been forgotten; another request follows each of them."""
 
-    left = 0
+    remaining = 0
     other: RedisCache
     tickets: list[RedisLease]
 
     async def _invalidate(self, name: bytes) -> bool:
-        if not self.left:
+        if not self.remaining:
             raise GoneError
-        self.left -= 1
+        self.remaining -= 1
         result = await super()._invalidate(name)
         self.tickets.append(await begun(self.other))
         return result
@@ -69,7 +69,7 @@ def test_a_tag_whose_invalidateting_was_cut_off_is_forgotten_by_the_next(redis: 
     async def work() -> None:
         async with answers(redis) as made, answers(redis, Cut) as cut:
             assert isinstance(cut, Cut)
-            cut.left, cut.other, cut.tickets = left, made, []
+            cut.remaining, cut.other, cut.tickets = left, made, []
             assert await landed(made, await begun(made))
             with contextlib.suppress(Problem):
                 await cut.invalidate_tag(TAG)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -24,7 +23,7 @@ from rowcall.service.database.pools.pipelined import PipelinedPool
 from rowcall.service.database.session.resets import FULL_RESET
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.request_context.request_context import RequestContext
-from tests.ext.wire import execution, outcome, run, until
+from tests.ext.wire import execution, outcome, rows_of, run, until
 from tests.harness.database import Database
 
 OPTIONS = PoolOptions(
@@ -175,7 +174,7 @@ def test_waiting_requests_run_in_their_order(database: Database) -> None:
                 item.on_done = lambda done: finished.append(done.label)
                 pool.submit(item)
             for n, item in enumerate(requests):
-                assert json.loads((await outcome(item)).body) == [{"n": n}]
+                assert rows_of(await outcome(item)) == [{"n": n}]
         assert finished == [str(n) for n in range(50)]
 
     run(work())
@@ -193,7 +192,7 @@ def test_a_value_that_cannot_be_sent_fails_its_request_also_after_waiting(databa
             for item in (first, bad, last):
                 pool.submit(item)
             assert isinstance((await outcome(bad)).failure, ValueError)
-            assert json.loads((await outcome(last)).body) == [{"n": 3}]
+            assert rows_of(await outcome(last)) == [{"n": 3}]
 
     run(work())
 
@@ -341,7 +340,7 @@ def test_a_reset_undoes_what_the_session_was_left_with(database: Database) -> No
                 " (select count(*) from pg_locks where pid = pg_backend_pid() and locktype = 'advisory') as locks"
             )
             again.submit(look)
-            assert json.loads((await outcome(look)).body) == [{"m": False, "x": "", "locks": 0}]
+            assert rows_of(await outcome(look)) == [{"m": False, "x": "", "locks": 0}]
             pool.release(again)
 
     run(work())
@@ -429,7 +428,7 @@ def test_a_cancel_that_is_cut_off_leaves_no_connection_behind(database: Database
             await ends(late, pool, connection, stuck)
         following = execution("select 1 as n")
         pool.submit(following)
-        assert json.loads((await outcome(following)).body) == [{"n": 1}]
+        assert rows_of(await outcome(following)) == [{"n": 1}]
         close(pool)
 
     run(work())
