@@ -202,7 +202,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *account_diagnostics(endpoint, draft.used),
         *password_rule_diagnostics(endpoint, draft.used),
         *unmet_installation(
-            endpoint, catalog.installed, draft.used, jobs=defaults.jobs, second_factor=defaults.second_factor
+            endpoint, catalog.installation, draft.used, jobs=defaults.jobs, second_factor=defaults.second_factor
         ),
         *unverified_webhooks(endpoint, defaults.webhook_secrets, draft.used),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),

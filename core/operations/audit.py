@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
+from rowcall.core.catalogue.installation import NOT_INSTALLED, PROTECTED_JOBS, Installation
 from rowcall.core.endpoint.capabilities import Impersonation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.tables.operations import Conflict
@@ -92,6 +93,9 @@ class DatabaseFacts:
     tables: tuple[TableFacts, ...] = ()
     public_schemas: tuple[str, ...] = ()
     """Schemas in which every role may create objects."""
+    installation: Installation = NOT_INSTALLED
+    stored_features: tuple[str, ...] = ()
+    """Keys of enabled capabilities that use restricted functions of the schema `rowcall`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +194,7 @@ def database_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> It
             "every role may create objects in it, which others then find by their search_path",
             f"revoke create on schema {schema} from public",
         )
+    yield from _installation_findings(facts.installation, facts.stored_features)
     called = {
         endpoint.routine.oid: endpoint for endpoint in endpoints if endpoint.routine.kind in (_FUNCTION, _PROCEDURE)
     }
@@ -236,6 +241,20 @@ def _role_findings(role: Role) -> Iterator[Finding]:
     for name in role.memberships:
         yield Finding(
             Severity.HIGH, "membership", about, f"the role of the service is a member of {name}", f"revoke {name}"
+        )
+
+
+def _installation_findings(installation: Installation, features: Sequence[str]) -> Iterator[Finding]:
+    for key, right in installation.missing_rights(features):
+        reason, _, remedy = right.partition(": ")
+        yield Finding(Severity.MEDIUM, "missing-right", key, f"it does not work: {reason}", remedy)
+    if "Jobs:Enabled" in features and 0 < installation.version < PROTECTED_JOBS:
+        yield Finding(
+            Severity.MEDIUM,
+            "public-queue",
+            "schema rowcall",
+            "every role of the database may take, end and read jobs",
+            "rowcall --install",
         )
 
 

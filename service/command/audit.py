@@ -33,6 +33,7 @@ from rowcall.service.command.serve import connections, require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import Connector
 from rowcall.service.discovery.audit import read_facts
+from rowcall.service.discovery.installation import read_installation
 from rowcall.service.options.audit import settings_findings
 from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.from_settings import worker_options
@@ -41,6 +42,7 @@ from rowcall.service.options.server.metrics import AdminOptions, admin_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.shared_state.state_folder import StateFolder
 from rowcall.service.snapshot.exposure import exposure
+from rowcall.service.snapshot.reading.start_checks import stored_features
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.startup_error import StartupError
@@ -71,7 +73,8 @@ def audit(arguments: Arguments) -> int:
             requests = await describer.served_requests(snapshot.endpoints, snapshot.types_of)
             served = replace(snapshot, example_requests=requests)
             routes = await _accesses(options.with_documents(requested), served, admin_options(settings))
-            results.append((snapshot.endpoints, await _facts(connector, snapshot.endpoints), documents, routes))
+            facts = await _facts(connector, snapshot.endpoints, options)
+            results.append((snapshot.endpoints, facts, documents, routes))
 
         asyncio.run(read())
     ((endpoints, facts, documents, routes),) = results
@@ -109,7 +112,7 @@ def _secrets(settings: Settings, endpoints: Sequence[Endpoint]) -> Iterator[Secr
         yield from comment_secrets(endpoint, names_a_secret)
 
 
-async def _facts(connector: Connector, endpoints: Sequence[Endpoint]) -> DatabaseFacts:
+async def _facts(connector: Connector, endpoints: Sequence[Endpoint], options: WorkerOptions) -> DatabaseFacts:
     """Read roles, rights and policies from the main database. Raises `StartupError`."""
     sources = (
         endpoint.routine.source
@@ -119,7 +122,9 @@ async def _facts(connector: Connector, endpoints: Sequence[Endpoint]) -> Databas
     served = sorted({source.table.oid for source in sources if isinstance(source, TableOperation)})
     try:
         async with await connector.open_plain() as connection:
-            return await read_facts(connection, served)
+            facts = await read_facts(connection, served)
+            installation = await read_installation(connection)
+            return replace(facts, installation=installation, stored_features=tuple(stored_features(options)))
     except psycopg.Error as error:
         raise StartupError(f"the rights in the database cannot be read: {str(error).strip()}") from None
 
