@@ -69,7 +69,7 @@ def unmet_installation(
             # The comment of a table applies to all its operations.
             if not isinstance(source, TableOperation) or source.writes:
                 yield Diagnostic(identity, line, f"{endpoint.name}: {annotation} has no effect: {obstacle}")
-        elif endpoint.options.connection is not None:
+        elif endpoint.options.connection is not None or _has_databases_of_tenants(endpoint):
             message = f"{annotation} needs the main connection, where it is stored; the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
         elif annotation in ("job", "schedule") and not jobs:
@@ -84,6 +84,11 @@ def unmet_installation(
         elif (right := installation.missing_right(FUNCTIONS.get(annotation, ()))) is not None:
             message = f"{annotation} needs a right: {right}; the endpoint is left out"
             yield Diagnostic(identity, line, message, left_out=1, switched=True)
+
+
+def _has_databases_of_tenants(endpoint: Endpoint) -> bool:
+    tenant = endpoint.options.tenant
+    return tenant is not None and bool(tenant.connection)
 
 
 def _unknown_parameter(endpoint: Endpoint) -> str | None:

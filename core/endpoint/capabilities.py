@@ -7,6 +7,7 @@ None if the comment does not use the capability.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rowcall.core.data.record import Record
@@ -163,7 +164,7 @@ class ValuePlace(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tenant(Record):
-    """`tenant`: the tenant of a request, and the setting that a routine sees."""
+    """`tenant`: the tenant of a request, and the setting that a routine sees, or the database where it runs."""
 
     place: ValuePlace
     name: str
@@ -171,6 +172,20 @@ class Tenant(Record):
     setting: str = "request.tenant"
     schemas: tuple[str, ...] = ()
     """Search path with `{0}` for the tenant. Empty: `setting` has its name."""
+    connection: str = ""
+    """Name of the connection with `{0}` for the tenant. Empty: the request runs on that of its endpoint."""
+
+    def connections(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the names that are connections of tenants. Case does not matter."""
+        begin, _, end = self.connection.casefold().partition("{0}")
+        return tuple(
+            name
+            for name in names
+            if self.connection
+            and len(name) > len(begin) + len(end)
+            and name.casefold().startswith(begin)
+            and name.casefold().endswith(end)
+        )
 
 
 @dataclass(frozen=True, slots=True)

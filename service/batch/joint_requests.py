@@ -47,6 +47,8 @@ def _reason(endpoint: Endpoint) -> str | None:
         return "its job is enqueued in a transaction of its own"
     if endpoint.passes_through or options.proxy_out is not None:
         return "another service answers it"
+    if options.tenant is not None and options.tenant.connection:
+        return "each tenant has a connection of its own"
     if options.connection is not None:
         return f"it runs on the connection {options.connection}"
     if options.invalidates:

@@ -52,7 +52,7 @@ class SessionAnalyses:
 
     def _analysed(self, found: str, endpoint: Endpoint, former: _AnalysedEndpoint | None) -> _AnalysedEndpoint:
         place = self._places.of(endpoint)
-        dependency_graph = self._catalogues.dependency_graphs.get(place)
+        dependency_graph = None if place is None else self._catalogues.dependency_graphs.get(place)
         placed = self._at_its_place(found, endpoint) if former is None else former.analysed
         session = (
             endpoint.session
