@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
 from rowcall.core.catalogue.installation import NOT_INSTALLED, PROTECTED_JOBS, Installation
-from rowcall.core.endpoint.capabilities import Impersonation
+from rowcall.core.endpoint.capabilities import Impersonation, ValuePlace
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.tables.operations import Conflict
 from rowcall.core.tables.routines import TableOperation
@@ -155,6 +155,17 @@ def endpoint_findings(endpoints: Sequence[Endpoint], *, login: LoginOptions = DE
         )
     yield from impersonation_findings(endpoints)
     yield from login_findings(endpoints, login)
+    for endpoint in endpoints:
+        tenant = endpoint.options.tenant
+        if tenant is not None and tenant.place is not ValuePlace.CLAIM:
+            where = f"header {tenant.name}" if tenant.place is ValuePlace.HEADER else f"host name {tenant.name}"
+            yield Finding(
+                Severity.LOW,
+                "chosen-tenant",
+                endpoint.name,
+                f"its tenant is in the {where}, which callers choose unless a gateway sets it",
+                "tenant from claim …, if users may act for their own tenant only",
+            )
 
 
 def impersonation_findings(endpoints: Sequence[Endpoint]) -> Iterator[Finding]:

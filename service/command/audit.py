@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import psycopg
@@ -14,6 +14,7 @@ from rowcall.core.config import Settings
 from rowcall.core.config.output.masking import names_a_secret
 from rowcall.core.config.output.secret_values import secret_values
 from rowcall.core.endpoint.access import Access
+from rowcall.core.endpoint.capabilities import Schedule
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.operations.audit import (
     DatabaseFacts,
@@ -25,7 +26,9 @@ from rowcall.core.operations.audit import (
 )
 from rowcall.core.operations.published_secrets import Secret, comment_secrets, published_secrets
 from rowcall.core.operations.route_access import RouteAccess, accesses, static_accesses
+from rowcall.core.outgoing.address import shown_url
 from rowcall.core.tables.routines import TableOperation
+from rowcall.core.webhooks.options import Subscriber
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.command.about import print_json
 from rowcall.service.command.configuration_files import load
@@ -58,10 +61,12 @@ def audit(arguments: Arguments) -> int:
     require_readable(settings)
     logging.getLogger("rowcall").addHandler(logging.NullHandler())
     logging.getLogger("rowcall").propagate = False
+    subscribers: Sequence[Subscriber] = ()
     results: list[tuple[tuple[Endpoint, ...], DatabaseFacts, tuple[tuple[str, str], ...], tuple[RouteAccess, ...]]] = []
     urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     with connections(settings, demo=arguments.has("--demo")) as opened:
         options = worker_options(settings, opened)
+        subscribers = () if options.deliveries is None else options.deliveries.subscribers
         reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
 
         async def read() -> None:
@@ -96,6 +101,8 @@ def audit(arguments: Arguments) -> int:
                 "endpoints": exposed.count,
                 "open": list(exposed.endpoints),
                 "routes": [route.members() for route in routes],
+                "schedules": [_schedule(endpoint, schedule) for endpoint, schedule in _schedules(endpoints)],
+                "subscribers": [_subscriber(subscriber) for subscriber in subscribers],
                 "counts": counts,
                 "findings": [_as_json(finding) for finding in findings],
             }
@@ -103,6 +110,7 @@ def audit(arguments: Arguments) -> int:
     else:
         _print(findings, exposed.endpoints, exposed.count, facts)
         _print_routes(routes)
+        _print_without_callers(endpoints, subscribers)
     return int(failed)
 
 
@@ -161,8 +169,42 @@ async def _accesses(
 
 def _print_routes(routes: Sequence[RouteAccess]) -> None:
     """Print the table of routes: method, path, who has access, how callers authenticate, conditions, what answers."""
-    rows = [("method", "path", "access", "authentication", "conditions", "answered by")]
-    rows += [route.columns() for route in routes]  # type: ignore[misc]
+    _print_table(
+        ("method", "path", "access", "authentication", "conditions", "answered by"), map(RouteAccess.columns, routes)
+    )
+
+
+def _print_without_callers(endpoints: Iterable[Endpoint], subscribers: Sequence[Subscriber]) -> None:
+    """Print what happens without a request: the schedules, and to whom webhooks are sent."""
+    schedules = [tuple(_schedule(endpoint, schedule).values()) for endpoint, schedule in _schedules(endpoints)]
+    if schedules:
+        _print_table(("schedule", "timezone", "endpoint", "runs"), schedules)
+    if subscribers:
+        _print_table(
+            ("subscriber", "url", "topics"),
+            ((item.name, shown_url(item.url), " ".join(item.topics)) for item in subscribers),
+        )
+
+
+def _schedules(endpoints: Iterable[Endpoint]) -> Iterator[tuple[Endpoint, Schedule]]:
+    return ((endpoint, endpoint.options.schedule) for endpoint in endpoints if endpoint.options.schedule is not None)
+
+
+def _schedule(endpoint: Endpoint, schedule: Schedule) -> dict[str, str]:
+    return {
+        "schedule": schedule.expression,
+        "timezone": schedule.time_zone,
+        "endpoint": endpoint.name,
+        "part": endpoint.routine.identity,
+    }
+
+
+def _subscriber(subscriber: Subscriber) -> dict[str, object]:
+    return {"name": subscriber.name, "url": shown_url(subscriber.url), "topics": list(subscriber.topics)}
+
+
+def _print_table(head: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> None:
+    rows = [head, *body]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     print()
     for row in rows:
