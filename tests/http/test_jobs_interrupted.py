@@ -133,8 +133,8 @@ def test_a_worker_that_stops_gives_back_what_it_is_taking(start: Start, own_data
         service.signal(signal.SIGTERM)
         # Streams end after the worker has been told to take no further jobs.
         stream.wait_for_end(30)
-    assert service.stop() == 0
-    assert own_database.fetch(JOB) == [("waiting", 1, 1)]
+    assert service.process.wait(30) == 0
+    assert own_database.fetch(JOB) == [("waiting", 1, 1)], service.log
     assert own_database.value("select error from rowcall.job") == "its worker has stopped"
     start()
     assert ended(own_database) == [("done", 2, 1)]
