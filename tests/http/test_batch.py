@@ -387,7 +387,7 @@ def test_values_that_no_header_can_have(service: Service) -> None:
     assert "a header cannot have" in problem(post(service, first, refused), 400)["detail"]
     response = post(service, first, request("/headers", **{"X_Value": "$1.body.b"}))
     sent = bodies(response)[1]
-    assert sent["x-value"] == "ok"
+    assert sent["X-Value"] == "ok"
 
 
 def test_longer_references(service: Service) -> None:

@@ -151,6 +151,46 @@ def test_schedules_are_listed(own_database: Database, tmp_path: Path) -> None:
     assert (listed["POST /also"]["last"], listed["POST /also"]["lastState"]) == (None, None)
 
 
+def test_expressions_of_crontab(own_database: Database, tmp_path: Path) -> None:
+    """Expressions with the same times have the same next ones, and those that crontab(5) does not know are named."""
+    groups = (
+        ("0 0 * * 0", "0 0 * * 7", "0 0 * * sun", "0 0 * * SUN", "@weekly", "@Weekly", "00 00 * * 7"),
+        ("0 0 * * *", "@daily", "@midnight", "0 0 * * 0-7", "0 0 1-31 * *", "0 0 * 1-12 *"),
+        ("0 9-17/4 * * 1-5", "0 9,13,17 * * mon-fri", "0 9,13,17 * * Mon,Tue,Wed,Thu,Fri"),
+        ("0 0 1 1 *", "0 0 1 jan *", "@yearly", "@annually"),
+        ("*/20 * * * *", "0,20,40 * * * *", "0-59/20 * * * *"),
+        ("0 0 1 * *", "@monthly"),
+        # Day of month and day of week: one of them suffices.
+        ("0 0 1 * 7", "0 0 1 * sun"),
+    )
+    wrong = {
+        "@reboot": "'@reboot' is none of @hourly, @daily",
+        "60 * * * *": "Bad minute",
+        "0 24 * * *": "Bad hour",
+        "0 0 31 2 *": "Bad day-of-month",
+        "* * * *": "is no cron expression",
+        "*/0 * * * *": "Bad minute",
+    }
+    names: dict[str, int] = {}
+    for text in (*(item for group in groups for item in group), *wrong):
+        name = f"at_{len(names)}"
+        names[text] = len(names)
+        own_database.execute(
+            f"create function {name}() returns void language sql as '';"
+            f"comment on function {name}() is 'schedule \"{text}\" timezone Europe/Berlin'"
+        )
+    settings = [f"--ConnectionStrings:Default={own_database.conninfo}", "--Jobs:Enabled=true"]
+    assert rowcall(tmp_path, "--install", *settings).returncode == 0
+    done = rowcall(tmp_path, "--schedules", *settings)
+    times = {entry["endpoint"]: entry["next"] for entry in json.loads(done.stdout)}
+    for group in groups:
+        found = [times[f"POST /api/at-{names[text]}"] for text in group]
+        assert found == [found[0]] * len(group), group
+    for text, reason in wrong.items():
+        assert f"POST /api/at-{names[text]}" not in times
+        assert any(text in line and reason in line for line in done.stderr.splitlines()), (text, done.stderr)
+
+
 def test_jobs_off(hosts: list[Service], database: Database, serve_once: Serve) -> None:
     service = serve_once(database, settings={"Service:RequiresAuthorization": "false"})
     assert "POST /also: schedule is switched off (Jobs:Enabled); the endpoint is left out" in service.log
