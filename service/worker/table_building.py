@@ -105,9 +105,7 @@ class TableBuilder:
 
     def _services_for(self, snapshot: SchemaSnapshot, subrequests: Subrequests | None) -> Services:
         """Return the services with the databases and codecs of a snapshot."""
-        names = {(item.connection or "").casefold() for item in snapshot.options}
-        tenants = {item.tenant for item in snapshot.options if item.tenant is not None and item.tenant.connection}
-        names.update(name.casefold() for tenant in tenants for name in tenant.connections(self._options.others))
+        names = snapshot.connections(self._options.others)
         others = {
             key: (
                 database,
