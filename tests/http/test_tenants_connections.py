@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from rowcall.service.installation.script import install_sql
+from tests.harness.command import rowcall
 from tests.harness.database import Database, create_database, drop_database
 from tests.harness.events import EventStream
 from tests.harness.expect import problem
@@ -197,3 +199,20 @@ def test_without_connections_the_endpoint_is_left_out(
     alone = serve_once(database, settings=connections(shops))
     assert "tenant as connection shop_{0}: Service:UseMultipleConnections is false; the endpoint" in alone.log
     assert of(alone, "/where", "red").status_code == 404
+
+
+def test_a_test_in_sql_runs_on_its_own_connection(
+    service: Service, database: Database, shops: dict[str, Database], tmp_path: Path
+) -> None:
+    """All tenants are in the database of the test, which is rolled back."""
+    assert of(service, "/where", "red").status_code == 200
+    text = "begin;\n/* GET /where\nX-Tenant: {}\n\nHTTP/1.1 {}\n*/\n"
+    (tmp_path / "a.test.sql").write_text(text.format("red", 200) + text.format("green", 404), encoding="utf-8")
+    settings = {
+        **connections(shops),
+        "ConnectionStrings:Default": database.conninfo,
+        "Service:UseMultipleConnections": "true",
+        "TestRunner:FilePattern": "*.test.sql",
+    }
+    done = rowcall(tmp_path, "--test", *(f"--{key}={value}" for key, value in settings.items()))
+    assert done.returncode == 0, done.stdout + done.stderr
