@@ -320,6 +320,56 @@ def test_a_procedure_that_commits_runs_once(service: Service, database: Database
     assert database.value(count) == 3
 
 
+def test_a_procedure_whose_worker_is_killed_does_not_run_again(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    sql = """
+create table step (name text);
+create procedure steps() language plpgsql as $$
+begin
+  insert into step values ('first');
+  commit;
+  perform pg_sleep(60);
+  insert into step values ('second');
+end $$;
+comment on procedure steps() is 'HTTP POST /steps
+idempotent';
+"""
+    service = serve_once(own_database, sql)
+    headers = key()
+    sleeping = "wait_event = 'PgSleep'"
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(service.request_once, "POST", "/steps", headers=headers)
+        wait_until(lambda: own_database.backends(sleeping), "the procedure has committed its first step", 30)
+        os.kill(service.pids()[0], signal.SIGKILL)
+        with pytest.raises(httpx.TransportError):
+            first.result(60)
+    own_database.terminate(sleeping)
+    again = service.request_once("POST", "/steps", headers=headers)
+    assert "its outcome is not known" in problem(again, 409)["detail"]
+    assert own_database.fetch("select name from step") == [("first",)]
+
+
+def test_results_survive_a_restart_and_are_those_of_all_hosts(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    sql, headers = SQL.partition("create function must_pay")[0], key()
+    former, other = serve_once(own_database, sql), serve_once(own_database)
+    first = former.post("/pay", json={"amount": 7}, headers=headers)
+    former.stop()
+    restarted = serve_once(own_database)
+    for service in (other, restarted):
+        again = service.post("/pay", json={"amount": 7}, headers=headers)
+        assert parts(again) == parts(first)
+        assert again.headers["idempotency-replayed"] == "true"
+    assert own_database.value("select count(*) from payment") == 1
+
+
+def test_results_are_stored_for_a_day_unless_the_comment_says_otherwise(service: Service, database: Database) -> None:
+    hours = "select round(extract(epoch from expires - now()) / 3600)::int from rowcall.idempotency where key = %s"
+    headers = key()
+    service.post("/pay", json={"amount": 7}, headers=headers)
+    assert database.value(hours, headers["idempotency-key"]) == 24
+
+
 def test_annotations_without_effect_are_reported(service: Service) -> None:
     assert "GET /reads: idempotent has no effect: a GET only reads" in service.log
     assert "POST /store: idempotent has no effect: uploads are not recorded" in service.log

@@ -80,6 +80,19 @@ def test_a_killed_worker(start: Start, own_database: Database) -> None:
     assert own_database.value("select count(*) from work") == 1
 
 
+def test_a_killed_host(start: Start, own_database: Database) -> None:
+    """Its supervisor is gone, too, so that nothing of it gives the job back."""
+    lost = start(workers=2)
+    enqueue(own_database, 3)
+    runs(own_database)
+    for process in lost.processes():
+        process.kill()
+    restarted = start(workers=2)
+    assert ended(own_database) == [("done", 2, 1)]
+    assert own_database.value("select count(*) from work") == 1
+    assert restarted.running
+
+
 def test_no_connection_of_the_pool(start: Start, own_database: Database) -> None:
     start(**{"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:QueueTimeout": "100ms"})
     enqueue(own_database, 0.4, 5)

@@ -67,6 +67,31 @@ def again(database: Database) -> None:
     )
 
 
+def test_messages_of_a_time_without_a_service(start: Start, own_database: Database, upstream: Upstream) -> None:
+    """A host that is killed in the middle of a delivery repeats it after its start, with the same id."""
+    begun = threading.Event()
+
+    def never(_seen: Seen, connection: socket.socket) -> bytes | None:
+        begun.set()
+        connection.recv(1)
+        return None
+
+    first = start()
+    upstream.on("/shop", never)
+    publish(own_database, 1)
+    assert begun.wait(30)
+    for process in first.processes():
+        process.kill()
+    upstream.on("/shop", answer({}))
+    publish(own_database, 2)
+    start()
+    done = "select count(*) from rowcall.webhook_delivery where state = 'done'"
+    wait_until(lambda: own_database.value(done) == 2, "both messages are delivered", 60)
+    sent = [(json.loads(request.body)["data"]["id"], request.header("webhook-id")) for request in upstream.to("/shop")]
+    assert sorted(number for number, _ in sent) == [1, 1, 2]
+    assert len(set(sent)) == 2
+
+
 def test_delays_between_attempts_grow(start: Start, own_database: Database, upstream: Upstream) -> None:
     upstream.on("/shop", answer({}, 500))
     start(Backoff="100 seconds", LongestPause="1000 seconds")
