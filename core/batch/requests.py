@@ -21,10 +21,12 @@ METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "QUERY"))
 OWN_HEADERS = frozenset(
     (
         *("authorization", "cookie", "connection", "content-length", "expect", "host", "te", "trailer"),
-        *("transfer-encoding", "upgrade", "forwarded", "idempotency-key"),
+        *("transfer-encoding", "upgrade", "forwarded"),
     )
 )
 """Headers that requests of a batch cannot set, because those of the batch itself or of its connection apply."""
+
+KEY = "idempotency-key"
 
 _STEP = r"(?:\.[A-Za-z_][\w-]*|\.\d+|\[\d+\])"
 _REFERENCE = re.compile(rf"\$([1-9]\d{{0,4}})\.(body|status|headers)({_STEP}*)")
@@ -81,11 +83,24 @@ class BatchRequest:
 
     def filled_headers(self, results: Sequence[Result]) -> list[tuple[str, str]]:
         """Return the headers with the values of references. Raises `MissingResultError`."""
-        return [(name, _as_text(_filled(value, results))) for name, value in self.headers]
+        filled = [(name, _as_text(_filled(value, results))) for name, value in self.headers]
+        for name, value in filled:
+            if not value.isprintable():
+                raise MissingResultError(f"the value for the header {name} has characters that a header cannot have")
+        return filled
 
     def filled_body(self, results: Sequence[Result]) -> bytes | None:
-        """Return the body as JSON; None without one. Raises `MissingResultError`."""
-        return orjson.dumps(_filled(self.body, results)) if self.has_body else None
+        """Return the body: a text as it is if its content type is not JSON, otherwise as JSON; None without one.
+
+        Raises `MissingResultError`.
+        """
+        if not self.has_body:
+            return None
+        body = _filled(self.body, results)
+        content_type = next((value for name, value in self.headers if name == "content-type"), "json")
+        if isinstance(body, str) and "json" not in content_type.partition(";")[0].lower():
+            return body.encode(errors="surrogatepass")
+        return orjson.dumps(body)
 
 
 def read_batch(body: bytes, most: int) -> tuple[BatchRequest, ...]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from rowcall.core.accounts.checks import account_diagnostics
 from rowcall.core.accounts.password_rules import password_rule_diagnostics
-from rowcall.core.annotations.declaration import Draft, changed_options
+from rowcall.core.annotations.declaration import Draft, Line, changed_options
 from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.auth.parameter_injection import identity_diagnostics
 from rowcall.core.building.access import access_of
@@ -187,7 +187,8 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
     if not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
         if routine.of_extension:
             return Built(None)
-        return Built(None, (*draft.diagnostics, *_only_a_tool(draft, defaults), *_misspelt(draft)))
+        noticed = tuple(map(_left_out_schedule, draft.diagnostics))
+        return Built(None, (*noticed, *_only_a_tool(draft, defaults), *_misspelt(draft)))
     if not draft.enabled:
         return Built(None, tuple(draft.diagnostics), disabled=True)
     if draft.refused:
@@ -205,7 +206,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *account_diagnostics(endpoint, draft.used),
         *password_rule_diagnostics(endpoint, draft.used),
         *unmet_installation(
-            endpoint, catalog.installed, draft.used, jobs=defaults.jobs, second_factor=defaults.second_factor
+            endpoint, catalog.installation, draft.used, jobs=defaults.jobs, second_factor=defaults.second_factor
         ),
         *unverified_webhooks(endpoint, defaults.webhook_secrets, draft.used),
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
@@ -217,6 +218,13 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, draft.name, draft.used)),
     )
     return Built(None if any(diagnostic.left_out for diagnostic in noticed) else endpoint, noticed)
+
+
+def _left_out_schedule(diagnostic: Diagnostic) -> Diagnostic:
+    """Return the diagnostic of an object without endpoint; if its line is a schedule, with the consequence."""
+    if diagnostic.line is None or Line(diagnostic.line).keyword != "schedule":
+        return diagnostic
+    return replace(diagnostic, message=f"{diagnostic.message}; it never runs", left_out=1)
 
 
 def _misspelt(draft: Draft) -> tuple[Diagnostic, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from rowcall.core.catalogue.installation import RESTRICTED, Installation
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.tables.routines import TableOperation
@@ -23,6 +24,11 @@ NEEDED = {
     "send_mail": 8,
 }
 """Version of the schema that each annotation needs."""
+FUNCTIONS: Mapping[str, frozenset[str]] = {
+    "job": RESTRICTED["Jobs:Enabled"],
+    "schedule": RESTRICTED["Jobs:Enabled"],
+}
+"""Functions of the schema that the service calls for an annotation, with its own role."""
 LIMITED_TOKENS = 12
 """Version of the schema that `issue_token … at most 5` needs."""
 SECOND_FACTOR = 11
@@ -31,14 +37,16 @@ _READING = ("GET", "HEAD", "QUERY")
 
 
 def unmet_installation(
-    endpoint: Endpoint, installed: int, used: Mapping[str, str], *, jobs: bool, second_factor: bool
+    endpoint: Endpoint, installation: Installation, used: Mapping[str, str], *, jobs: bool, second_factor: bool
 ) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each annotation that has no effect, and for each that needs a newer version of the schema
-    `rowcall` than is installed, or jobs while they are disabled; the endpoint is then left out.
+    `rowcall` than is installed, a right that the role of the service lacks, or jobs while they are disabled; the
+    endpoint is then left out.
 
-    installed: version of the schema `rowcall`, 0 if there is none. used: the line of each annotation. jobs: whether
-    jobs are enabled. second_factor: whether logins ask for a second factor.
+    used: the line of each annotation. jobs: whether jobs are enabled. second_factor: whether logins ask for a second
+    factor.
     """
+    installed = installation.version
     if second_factor and installed < SECOND_FACTOR and asks_for_second_factor(endpoint):
         message = f"the second factor (Auth:SecondFactor) needs {_missing(installed)}; the endpoint is left out"
         yield Diagnostic(endpoint.routine.identity, used.get("login"), f"{endpoint.name}: {message}", left_out=1)
@@ -61,7 +69,7 @@ def unmet_installation(
             # The comment of a table applies to all its operations.
             if not isinstance(source, TableOperation) or source.writes:
                 yield Diagnostic(identity, line, f"{endpoint.name}: {annotation} has no effect: {obstacle}")
-        elif endpoint.options.connection is not None:
+        elif endpoint.options.connection is not None or _has_databases_of_tenants(endpoint):
             message = f"{annotation} needs the main connection, where it is stored; the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
         elif annotation in ("job", "schedule") and not jobs:
@@ -73,6 +81,14 @@ def unmet_installation(
         elif installed < _needed(endpoint, annotation):
             message = f"{annotation} needs {_missing(installed)}; the endpoint is left out"
             yield Diagnostic(identity, line, f"{endpoint.name}: {message}", left_out=1)
+        elif (right := installation.missing_right(FUNCTIONS.get(annotation, ()))) is not None:
+            message = f"{annotation} needs a right: {right}; the endpoint is left out"
+            yield Diagnostic(identity, line, message, left_out=1, switched=True)
+
+
+def _has_databases_of_tenants(endpoint: Endpoint) -> bool:
+    tenant = endpoint.options.tenant
+    return tenant is not None and bool(tenant.connection)
 
 
 def _unknown_parameter(endpoint: Endpoint) -> str | None:

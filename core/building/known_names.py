@@ -57,6 +57,7 @@ def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]
         message = f"{endpoint.name}: {message}" if instead is None else f"{message}; {instead}"
         yield Diagnostic(endpoint.routine.identity, used.get(annotation), message, fatal=instead is None)
     yield from _unknown_rate_limiter(endpoint, known, used.get("rate_limiter"))
+    yield from _no_connection_of_a_tenant(endpoint, known, used.get("tenant"))
     if options.connection is not None and not known.has_connection(options.connection):
         usable = ", ".join(known.connections or ())
         message = f"connection {options.connection!r} is none of {usable}: every request is answered with 500"
@@ -66,6 +67,17 @@ def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]
                 "request is answered with 500"
             )
         yield Diagnostic(endpoint.routine.identity, used.get("connection_name"), message)
+
+
+def _no_connection_of_a_tenant(endpoint: Endpoint, known: KnownNames, line: str | None) -> Iterator[Diagnostic]:
+    """Report a pattern of connections that no connection fits, which leaves the endpoint out."""
+    tenant = endpoint.options.tenant
+    if tenant is None or not tenant.connection or known.connections is None or tenant.connections(known.connections):
+        return
+    is_off = tenant.connections(known.unroutable)
+    reason = "Service:UseMultipleConnections is false" if is_off else "no connection has such a name"
+    message = f"tenant as connection {tenant.connection}: {reason}; the endpoint is left out"
+    yield Diagnostic(endpoint.routine.identity, line, message, left_out=1)
 
 
 def _unknown_rate_limiter(endpoint: Endpoint, known: KnownNames, line: str | None) -> Iterator[Diagnostic]:

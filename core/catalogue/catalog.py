@@ -10,6 +10,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from rowcall.core.catalogue.installation import NOT_INSTALLED, Installation
 from rowcall.core.catalogue.source import Source
 from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstraints
 from rowcall.core.data.record import Record
@@ -288,8 +289,8 @@ class Catalog(Record):
     """Sorted by schema and name."""
     files: tuple[Routine, ...] = ()
     """Routines of `.sql` files, in the order of their paths."""
-    installed: int = 0
-    """Version of the schema `rowcall` (`rowcall --install`); 0: it does not exist."""
+    installation: Installation = NOT_INSTALLED
+    """The schema `rowcall` (`rowcall --install`)."""
     left_out: tuple[Diagnostic, ...] = ()
     """Objects that are not published because of their owner, a missing privilege or a switch."""
     broken: tuple[Diagnostic, ...] = ()

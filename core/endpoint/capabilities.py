@@ -7,6 +7,7 @@ kind, or None if the comment does not use the capability.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rowcall.core.data.record import Record
@@ -166,7 +167,7 @@ class ValuePlace(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tenant(Record):
-    """`tenant`: where the tenant of a request is read, and how a routine sees it."""
+    """`tenant`: the tenant of a request, and the setting that a routine sees, or the database where it runs."""
 
     place: ValuePlace
     name: str
@@ -175,6 +176,20 @@ class Tenant(Record):
     """Setting of PostgreSQL that receives the name of the tenant, or the search path."""
     schemas: tuple[str, ...] = ()
     """Search path with `{0}` for the name of the tenant. Empty: `setting` receives the name itself."""
+    connection: str = ""
+    """Name of the connection with `{0}` for the tenant. Empty: the request runs on that of its endpoint."""
+
+    def connections(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return the names that are connections of tenants. Case does not matter."""
+        begin, _, end = self.connection.casefold().partition("{0}")
+        return tuple(
+            name
+            for name in names
+            if self.connection
+            and len(name) > len(begin) + len(end)
+            and name.casefold().startswith(begin)
+            and name.casefold().endswith(end)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,8 @@ def _times(schedule: Schedule, moment: datetime, *, reverse: bool = False) -> It
     from cronsim import CronSim, CronSimError
 
     expression = NAMED.get(schedule.expression.lower(), schedule.expression)
+    if expression.startswith("@"):
+        raise ScheduleError(f"'{expression}' is none of {', '.join(NAMED)}")
     try:
         times: CronSim = CronSim(expression, moment.astimezone(_zone(schedule.time_zone)), reverse=reverse)
     except CronSimError as error:

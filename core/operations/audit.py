@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
-from rowcall.core.endpoint.capabilities import Impersonation
+from rowcall.core.catalogue.installation import NOT_INSTALLED, PROTECTED_JOBS, Installation
+from rowcall.core.endpoint.capabilities import Impersonation, ValuePlace
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.tables.operations import Conflict
 from rowcall.core.tables.routines import TableOperation
@@ -93,6 +94,9 @@ class DatabaseFacts:
     tables: tuple[TableFacts, ...] = ()
     public_schemas: tuple[str, ...] = ()
     """Schemas in which every role may create objects."""
+    installation: Installation = NOT_INSTALLED
+    stored_features: tuple[str, ...] = ()
+    """Keys of enabled capabilities that use restricted functions of the schema `rowcall`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +158,17 @@ def endpoint_findings(endpoints: Sequence[Endpoint], *, login: LoginOptions = DE
         )
     yield from impersonation_findings(endpoints)
     yield from login_findings(endpoints, login)
+    for endpoint in endpoints:
+        tenant = endpoint.options.tenant
+        if tenant is not None and tenant.place is not ValuePlace.CLAIM:
+            where = f"header {tenant.name}" if tenant.place is ValuePlace.HEADER else f"host name {tenant.name}"
+            yield Finding(
+                Severity.LOW,
+                "chosen-tenant",
+                endpoint.name,
+                f"its tenant is in the {where}, which callers choose unless a gateway sets it",
+                "tenant from claim …, if users may act for their own tenant only",
+            )
 
 
 def impersonation_findings(endpoints: Sequence[Endpoint]) -> Iterator[Finding]:
@@ -195,6 +210,7 @@ def database_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> It
             "every role may create objects in it, which others then find by their search_path",
             f"revoke create on schema {schema} from public",
         )
+    yield from _installation_findings(facts.installation, facts.stored_features)
     called = {
         endpoint.routine.oid: endpoint for endpoint in endpoints if endpoint.routine.kind in (_FUNCTION, _PROCEDURE)
     }
@@ -241,6 +257,20 @@ def _role_findings(role: Role) -> Iterator[Finding]:
     for name in role.memberships:
         yield Finding(
             Severity.HIGH, "membership", about, f"the role of the service is a member of {name}", f"revoke {name}"
+        )
+
+
+def _installation_findings(installation: Installation, features: Sequence[str]) -> Iterator[Finding]:
+    for key, right in installation.missing_rights(features):
+        reason, _, remedy = right.partition(": ")
+        yield Finding(Severity.MEDIUM, "missing-right", key, f"it does not work: {reason}", remedy)
+    if "Jobs:Enabled" in features and 0 < installation.version < PROTECTED_JOBS:
+        yield Finding(
+            Severity.MEDIUM,
+            "public-queue",
+            "schema rowcall",
+            "every role of the database may take, end and read jobs",
+            "rowcall --install",
         )
 
 

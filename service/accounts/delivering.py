@@ -19,6 +19,7 @@ import psycopg
 
 from rowcall.core.accounts.message import MailError, message_of, recipients_of
 from rowcall.core.accounts.options import MailOptions
+from rowcall.core.catalogue.installation import RESTRICTED
 from rowcall.service.accounts.transports import FinalError, MailTransport, TransientError, transport_of
 from rowcall.service.database.connector import Connector
 from rowcall.service.database.queue_connection import QueueConnection
@@ -79,7 +80,7 @@ class MailDelivery:
         """Send mail until the connection is lost. Raises `psycopg.Error`."""
         async with self._queue.open(CHANNEL, lambda _payload: self._wake.set()) as connection:
             try:
-                await wait_for_installation(connection, NEEDED, "Mail:Enabled")
+                await wait_for_installation(connection, NEEDED, "Mail:Enabled", RESTRICTED["Mail:Enabled"])
                 await self._work()
             finally:
                 await self._transport.close()

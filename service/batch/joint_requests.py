@@ -49,10 +49,16 @@ def _reason(endpoint: Endpoint) -> str | None:
         return "it sends a file"
     if options.consumed_token is not None or options.issued_token is not None or options.mail is not None:
         return "its tokens and mail have a transaction of their own"
+    if options.webhook is not None:
+        return "its deliveries are recorded in transactions of their own, so that repetitions are recognized"
+    if options.idempotency is not None and options.idempotency.required:
+        return "its Idempotency-Key is recorded in a transaction of its own"
     if options.job is not None:
         return "its job is enqueued in a transaction of its own"
     if endpoint.passes_through or options.proxy_out is not None:
         return "another service answers it"
+    if options.tenant is not None and options.tenant.connection:
+        return "each tenant has a connection of its own"
     if options.connection is not None:
         return f"it runs on the connection {options.connection}"
     if options.invalidates:

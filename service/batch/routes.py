@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from rowcall.core.batch.options import BatchOptions
-from rowcall.core.batch.requests import BatchError, BatchRequest, MissingResultError, Result, read_batch
+from rowcall.core.batch.requests import KEY, BatchError, BatchRequest, MissingResultError, Result, read_batch
 from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.http.forwarded_headers import FORWARDED
@@ -29,6 +29,7 @@ from rowcall.service.request.subrequests import Subrequests
 from rowcall.service.request_context.request_context import RequestContext
 
 _JSON = "application/json"
+_KEYS = "post it to ?transaction=false, and give each request the header Idempotency-Key"
 _OF_BATCH = frozenset(
     (
         *("accept", "content-length", "content-type", "connection", "content-encoding", "expect", "host"),
@@ -62,6 +63,8 @@ class _Batches:
     async def answer(self, context: RequestContext) -> None:
         """Respond to a batch. Raises `Problem`."""
         in_transaction = _in_transaction(context.scope.query_string)
+        if KEY in context.scope.headers:
+            raise Problem(400, f"a batch as a whole cannot be repeated by its key: {_KEYS}")
         content_type = (context.scope.headers.get("content-type") or _JSON).partition(";")[0].strip().lower()
         if content_type != _JSON:
             raise Problem(415, f"a batch has the content type {_JSON}, not {content_type[:100]}")
@@ -70,6 +73,11 @@ class _Batches:
             requests = read_batch(body, self._options.most_requests)
         except BatchError as error:
             raise Problem(400, str(error), others={} if error.item is None else {"item": error.item}) from None
+        if in_transaction:
+            for request in requests:
+                if any(name == KEY for name, _ in request.headers):
+                    detail = f"request {request.number}: keys are recorded in transactions of their own: {_KEYS}"
+                    raise Problem(400, detail, others={"item": request.number})
         try:
             async with asyncio.timeout(self._options.seconds):
                 whole = await (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import psycopg
@@ -14,6 +14,7 @@ from rowcall.core.config import Settings
 from rowcall.core.config.output.masking import names_a_secret
 from rowcall.core.config.output.secret_values import secret_values
 from rowcall.core.endpoint.access import Access
+from rowcall.core.endpoint.capabilities import Schedule
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.operations.audit import (
     DatabaseFacts,
@@ -25,7 +26,9 @@ from rowcall.core.operations.audit import (
 )
 from rowcall.core.operations.published_secrets import Secret, comment_secrets, published_secrets
 from rowcall.core.operations.route_access import RouteAccess, accesses, static_accesses
+from rowcall.core.outgoing.address import shown_url
 from rowcall.core.tables.routines import TableOperation
+from rowcall.core.webhooks.options import Subscriber
 from rowcall.service.codegen.describing import Describer
 from rowcall.service.command.about import print_json
 from rowcall.service.command.configuration_files import load
@@ -33,6 +36,7 @@ from rowcall.service.command.serve import connections, require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import Connector
 from rowcall.service.discovery.audit import read_facts
+from rowcall.service.discovery.installation import read_installation
 from rowcall.service.options.audit import settings_findings
 from rowcall.service.options.capabilities.descriptions import descriptions
 from rowcall.service.options.from_settings import worker_options
@@ -41,6 +45,7 @@ from rowcall.service.options.server.metrics import AdminOptions, admin_options
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.shared_state.state_folder import StateFolder
 from rowcall.service.snapshot.exposure import exposure
+from rowcall.service.snapshot.reading.start_checks import stored_features
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.snapshot.snapshot_reader import SnapshotReader
 from rowcall.service.startup_error import StartupError
@@ -56,10 +61,12 @@ def audit(arguments: Arguments) -> int:
     require_readable(settings)
     logging.getLogger("rowcall").addHandler(logging.NullHandler())
     logging.getLogger("rowcall").propagate = False
+    subscribers: Sequence[Subscriber] = ()
     results: list[tuple[tuple[Endpoint, ...], DatabaseFacts, tuple[tuple[str, str], ...], tuple[RouteAccess, ...]]] = []
     urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     with connections(settings, demo=arguments.has("--demo")) as opened:
         options = worker_options(settings, opened)
+        subscribers = () if options.deliveries is None else options.deliveries.subscribers
         reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
 
         async def read() -> None:
@@ -71,7 +78,8 @@ def audit(arguments: Arguments) -> int:
             requests = await describer.served_requests(snapshot.endpoints, snapshot.types_of)
             served = replace(snapshot, example_requests=requests)
             routes = await _accesses(options.with_documents(requested), served, admin_options(settings))
-            results.append((snapshot.endpoints, await _facts(connector, snapshot.endpoints), documents, routes))
+            facts = await _facts(connector, snapshot.endpoints, options)
+            results.append((snapshot.endpoints, facts, documents, routes))
 
         asyncio.run(read())
     ((endpoints, facts, documents, routes),) = results
@@ -93,6 +101,8 @@ def audit(arguments: Arguments) -> int:
                 "endpoints": exposed.count,
                 "open": list(exposed.endpoints),
                 "routes": [route.members() for route in routes],
+                "schedules": [_schedule(endpoint, schedule) for endpoint, schedule in _schedules(endpoints)],
+                "subscribers": [_subscriber(subscriber) for subscriber in subscribers],
                 "counts": counts,
                 "findings": [_as_json(finding) for finding in findings],
             }
@@ -100,6 +110,7 @@ def audit(arguments: Arguments) -> int:
     else:
         _print(findings, exposed.endpoints, exposed.count, facts)
         _print_routes(routes)
+        _print_without_callers(endpoints, subscribers)
     return int(failed)
 
 
@@ -109,7 +120,7 @@ def _secrets(settings: Settings, endpoints: Sequence[Endpoint]) -> Iterator[Secr
         yield from comment_secrets(endpoint, names_a_secret)
 
 
-async def _facts(connector: Connector, endpoints: Sequence[Endpoint]) -> DatabaseFacts:
+async def _facts(connector: Connector, endpoints: Sequence[Endpoint], options: WorkerOptions) -> DatabaseFacts:
     """Read roles, rights and policies from the main database. Raises `StartupError`."""
     sources = (
         endpoint.routine.source
@@ -119,7 +130,9 @@ async def _facts(connector: Connector, endpoints: Sequence[Endpoint]) -> Databas
     served = sorted({source.table.oid for source in sources if isinstance(source, TableOperation)})
     try:
         async with await connector.open_plain() as connection:
-            return await read_facts(connection, served)
+            facts = await read_facts(connection, served)
+            installation = await read_installation(connection)
+            return replace(facts, installation=installation, stored_features=tuple(stored_features(options)))
     except psycopg.Error as error:
         raise StartupError(f"the rights in the database cannot be read: {str(error).strip()}") from None
 
@@ -156,8 +169,42 @@ async def _accesses(
 
 def _print_routes(routes: Sequence[RouteAccess]) -> None:
     """Print the table of routes: method, path, who has access, how callers authenticate, conditions, what answers."""
-    rows = [("method", "path", "access", "authentication", "conditions", "answered by")]
-    rows += [route.columns() for route in routes]  # type: ignore[misc]
+    _print_table(
+        ("method", "path", "access", "authentication", "conditions", "answered by"), map(RouteAccess.columns, routes)
+    )
+
+
+def _print_without_callers(endpoints: Iterable[Endpoint], subscribers: Sequence[Subscriber]) -> None:
+    """Print what happens without a request: the schedules, and to whom webhooks are sent."""
+    schedules = [tuple(_schedule(endpoint, schedule).values()) for endpoint, schedule in _schedules(endpoints)]
+    if schedules:
+        _print_table(("schedule", "timezone", "endpoint", "runs"), schedules)
+    if subscribers:
+        _print_table(
+            ("subscriber", "url", "topics"),
+            ((item.name, shown_url(item.url), " ".join(item.topics)) for item in subscribers),
+        )
+
+
+def _schedules(endpoints: Iterable[Endpoint]) -> Iterator[tuple[Endpoint, Schedule]]:
+    return ((endpoint, endpoint.options.schedule) for endpoint in endpoints if endpoint.options.schedule is not None)
+
+
+def _schedule(endpoint: Endpoint, schedule: Schedule) -> dict[str, str]:
+    return {
+        "schedule": schedule.expression,
+        "timezone": schedule.time_zone,
+        "endpoint": endpoint.name,
+        "part": endpoint.routine.identity,
+    }
+
+
+def _subscriber(subscriber: Subscriber) -> dict[str, object]:
+    return {"name": subscriber.name, "url": shown_url(subscriber.url), "topics": list(subscriber.topics)}
+
+
+def _print_table(head: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> None:
+    rows = [head, *body]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     print()
     for row in rows:

@@ -198,6 +198,12 @@ SWITCHES = (
         goes_with=("--contract", "--migrate"),
     ),
     Switch(("--print",), "With --install: print the SQL instead of running it.", goes_with=("--install",)),
+    Switch(
+        ("--grant-to",),
+        "With --install: allow the role of a service to use the schema, if another role installs it.",
+        ("ROLE",),
+        goes_with=("--install",),
+    ),
     Switch(("--json",), "With --version, --validate and --audit: print JSON."),
     Switch(
         ("--strict",),

@@ -30,10 +30,11 @@ from rowcall.core.catalogue.catalog import (
     Volatility,
     types_below,
 )
+from rowcall.core.catalogue.installation import NOT_INSTALLED, Installation
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.service.discovery.filters import NameFilter, RoutineFilter, TableFilter
 from rowcall.service.discovery.ignored_objects import ignored_routines, ignored_tables_of
-from rowcall.service.discovery.installation import INSTALLED
+from rowcall.service.discovery.installation import INSTALLED, installation_of
 from rowcall.service.discovery.queries import ATTRIBUTES, GROUPS, OF_GROUPS, ROUTINES, SOME_ROUTINES, TYPES
 from rowcall.service.discovery.tables import TableRows, build_tables, read_tables
 from rowcall.service.discovery.trust import NO_TRUST, Owners, Trust, left_out, read_owners
@@ -89,7 +90,7 @@ async def discover_all(
     tables_untrusted: dict[int, tuple[str, str]] = {}
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
-        installed = await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
+        installation = await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
         owners = await read_owners(cursor)
         rows = await _read_routines(cursor, selection.routines)
         rows = _trusted(rows, _ROUTINE, selection.routines, owners, untrusted)
@@ -102,7 +103,9 @@ async def discover_all(
             cursor, owners, _with_use(selection.routines, selection.unserved_routines)
         )
         ignored_tables = await ignored_tables_of(cursor, owners, _with_use(selection.tables, selection.unserved_tables))
-    catalog = Catalog(server_version=connection.info.server_version, types=types, tables=tables, installed=installed)
+    catalog = Catalog(
+        server_version=connection.info.server_version, types=types, tables=tables, installation=installation
+    )
     routines = _Routines(types, owners).of(rows)
     return _composed(
         DiscoveredCatalogue(
@@ -126,7 +129,7 @@ async def discover_changes(
     """
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
-        await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
+        installation = await _set_search_path(cursor, search_path or DEFAULT_SEARCH_PATH)
         owners = await read_owners(cursor)
         await cursor.execute(OF_GROUPS.encode(), {"groups": sorted(groups)})
         listed = [row[0] for row in await cursor.fetchall()]
@@ -153,7 +156,7 @@ async def discover_changes(
     return _composed(
         replace(
             known,
-            catalog=replace(known.catalog, types=types),
+            catalog=replace(known.catalog, types=types, installation=installation),
             routines=routines,
             untrusted=_others(known.untrusted, groups) | untrusted,
             ignored_objects=_others(known.ignored_objects, groups) | ignored_objects,
@@ -265,12 +268,12 @@ def _trusted(
 _PUBLISHED = re.compile(r"^[ \t]*@?http(?:[ \t]|$)", re.IGNORECASE | re.MULTILINE)
 
 
-async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> int:
-    """Set the search path for the transaction, and return the version of the schema `rowcall` (0: not installed)."""
+async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> Installation:
+    """Set the search path for the transaction. Return the state of the schema `rowcall`."""
     path = "pg_catalog.set_config('search_path', pg_catalog.quote_ident(%s), true)"
     await cursor.execute(f"select {path}, {INSTALLED}".encode(), [schema])
     row = await cursor.fetchone()
-    return 0 if row is None else int(row[1])
+    return NOT_INSTALLED if row is None else installation_of(*row[1:])
 
 
 async def _read_routines(

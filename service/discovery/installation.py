@@ -1,37 +1,61 @@
-"""The version of the schema `rowcall` in a database (`rowcall --install`), which the comment of the schema contains."""
+"""Reads the schema `rowcall` (`rowcall --install`): its version, from its comment, and the rights to use it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 from psycopg import AsyncConnection
 
+from rowcall.core.catalogue.installation import NOT_INSTALLED, Installation
+
 log = logging.getLogger("rowcall")
 
-INSTALLED = (
+_VERSION = (
     "coalesce(substring(pg_catalog.obj_description(pg_catalog.to_regnamespace('rowcall')::oid, 'pg_namespace') "
     "from 'version ([0-9]+)')::int, 0)"
 )
-"""Expression for the version; 0: the schema is not installed."""
+_REFUSED = (
+    "array(select distinct p.proname::text from pg_catalog.pg_proc p"
+    " where p.pronamespace = pg_catalog.to_regnamespace('rowcall')::oid"
+    " and not pg_catalog.has_function_privilege(p.oid, 'EXECUTE'))"
+)
+INSTALLED = f"{_VERSION}, current_user::text, {_REFUSED}"
+"""Columns from which `installation_of` makes the result."""
 _LOOK_AGAIN = 5.0
 
 
-async def installed_version(connection: AsyncConnection[Any]) -> int:
-    """Return the version of the schema `rowcall` in this database; 0 if it is not installed. Rows of the connection
-    have to be tuples."""
+def installation_of(version: int, role: str, refused: Iterable[str]) -> Installation:
+    """Return the installation for the columns of `INSTALLED`."""
+    return Installation(version, role, frozenset(refused))
+
+
+async def read_installation(connection: AsyncConnection[Any]) -> Installation:
+    """Return the state of the schema `rowcall` in this database. Rows of the connection have to be tuples."""
     row = await (await connection.execute(f"select {INSTALLED}".encode())).fetchone()
-    return 0 if row is None else int(row[0])
+    return NOT_INSTALLED if row is None else installation_of(*row)
 
 
-async def wait_for_installation(connection: AsyncConnection[Any], needed: int, feature: str) -> None:
-    """Return when the database has this or a later version of the schema. Until then, it is checked regularly, and the
-    lack is logged once. feature: key of the configuration that needs it.
+async def wait_for_installation(
+    connection: AsyncConnection[Any], needed: int, feature: str, functions: Iterable[str]
+) -> None:
+    """Return when the database has this version of the schema, and the role may execute these functions of it.
+
+    feature: the key of the configuration that needs them.
     """
-    is_reported = False
-    while await installed_version(connection) < needed:
-        if not is_reported:
-            log.error("%s needs version %d of the schema rowcall: run rowcall --install", feature, needed)
-            is_reported = True
+    reported = ""
+    while (obstacle := unmet(await read_installation(connection), needed, functions)) is not None:
+        if obstacle != reported:
+            log.error("%s needs %s", feature, obstacle)
+            reported = obstacle
         await asyncio.sleep(_LOOK_AGAIN)
+
+
+def unmet(installation: Installation, needed: int, functions: Iterable[str]) -> str | None:
+    """Return what is missing in the database with its remedy; None: nothing."""
+    if installation.version < needed:
+        return f"version {needed} of the schema rowcall: run rowcall --install"
+    right = installation.missing_right(functions)
+    return None if right is None else f"a right: {right}"

@@ -36,7 +36,7 @@ from rowcall.service.idempotency.key import key_of
 from rowcall.service.idempotency.once import take_once
 from rowcall.service.jobs.enqueuing import enqueue
 from rowcall.service.jobs.running import run_in_job
-from rowcall.service.metrics.meters import cache_counter
+from rowcall.service.metrics.meters import cache_counter, key_counter
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.outgoing.forwarding import uploads_here
 from rowcall.service.outgoing.proxy_out import send_result
@@ -182,7 +182,8 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
         plain = (partial(run_and_publish, database, call),)
     if endpoint.recorded:
         find_key = key_of if endpoint.options.webhook is None else partial(delivery_key, endpoint)
-        once = take_once(endpoint, call, services, plain, find_key, set_by_sql=chooses(endpoint, services))
+        count = key_counter(services)
+        once = take_once(endpoint, call, services, plain, find_key, count, set_by_sql=chooses(endpoint, services))
         plain = (once, *plain)
     return (*((logged,) if logged else ()), *plain)
 

@@ -54,7 +54,7 @@ from rowcall.service.request.validation import keep_body, validate
 from rowcall.service.request_context.request_context import Step
 from rowcall.service.response.entity_tag import tag_answers
 from rowcall.service.response.formats.exports import Exports
-from rowcall.service.tenancy.tenants import require_tenant
+from rowcall.service.tenancy.tenants import TenantConnections, require_tenant
 from rowcall.service.tenancy.time_zones import apply_time_zone
 from rowcall.service.tracing.request_tracing import trace_requests
 from rowcall.service.uploads.resumable.protocol import resume
@@ -70,6 +70,15 @@ def choose_export(endpoint: Endpoint, services: Services) -> Step | None:
         return None
     before = (*STEPS[: STEPS.index(choose_export) + 1],)
     return Exports(endpoint, services, options, lambda other, using: _compiled(other, using, before)).choose
+
+
+def choose_connection(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that continues on the connection of the tenant, if each has its own."""
+    tenant = endpoint.options.tenant
+    if tenant is None or not tenant.connection:
+        return None
+    before = (*STEPS[: STEPS.index(choose_connection) + 1],)
+    return TenantConnections(endpoint, services, lambda other, there: _compiled(other, there, before)).choose
 
 
 def apply_query(endpoint: Endpoint, services: Services) -> Step | None:
@@ -101,6 +110,7 @@ STEPS: Sequence[Factory] = (
     authorize,
     refuse_without_role,
     require_tenant,
+    choose_connection,
     apply_time_zone,
     ask_for_token,
     refuse_unknown_connection,

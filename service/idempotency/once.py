@@ -51,13 +51,21 @@ class _State(NamedTuple):
 
 
 def take_once(
-    endpoint: Endpoint, call: Call, services: Services, plain: tuple[Step, ...], find_key: FindKey, *, set_by_sql: bool
+    endpoint: Endpoint,
+    call: Call,
+    services: Services,
+    plain: tuple[Step, ...],
+    find_key: FindKey,
+    count: Callable[[str], None],
+    *,
+    set_by_sql: bool,
 ) -> Step:
     """Return the step in front of `plain`, the steps that run a request without a key.
 
-    set_by_sql: SQL sets the status of the response, so the number of rows is that of the first statement.
+    count: called with the state of each request with a key. set_by_sql: SQL sets the status of the response, so the
+    number of rows is that of the first statement.
     """
-    once = _Once(endpoint, call, services, set_by_sql=set_by_sql)
+    once = _Once(endpoint, call, services, count, set_by_sql=set_by_sql)
     skipped = len(plain)
 
     async def run(context: RequestContext, key: str) -> None:
@@ -74,7 +82,10 @@ def take_once(
 class _Once:
     """Runs the requests of one endpoint once for each key."""
 
-    def __init__(self, endpoint: Endpoint, call: Call, services: Services, *, set_by_sql: bool) -> None:
+    def __init__(
+        self, endpoint: Endpoint, call: Call, services: Services, count: Callable[[str], None], *, set_by_sql: bool
+    ) -> None:
+        self._count = count
         idempotency = endpoint.options.idempotency
         # Senders may add to a webhook when they repeat it, so only its key is compared.
         self._of_webhook = endpoint.options.webhook is not None
@@ -143,6 +154,7 @@ class _Once:
 
         Raises `Problem`: 409 while an equal request is running, 422 if the key belongs to another request.
         """
+        self._count(state.word)
         if state.result is not None:
             context.execution = state.result
             context.protocol = HeadersProtocol(context.protocol, [REPLAYED])

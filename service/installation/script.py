@@ -4,9 +4,11 @@ create a schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
+
+from rowcall.core.text.naming import quote_identifier
 
 SCHEMA = "rowcall"
 
@@ -39,6 +41,12 @@ end if;
 end
 $rowcall$;
 """
+# Default privileges are those of functions that later versions create.
+_GRANTS = """\
+grant usage on schema rowcall to {role};
+grant execute on all functions in schema rowcall to {role};
+alter default privileges in schema rowcall grant execute on functions to {role};
+"""
 
 
 @cache
@@ -53,16 +61,18 @@ def newest() -> int:
     return steps()[-1][0]
 
 
-def install_sql() -> str:
-    """Return the whole script, which is one transaction."""
-    return "".join(_parts())
+def install_sql(grantees: Sequence[str] = ()) -> str:
+    """Return the whole script, which is one transaction. grantees: roles of services that may use the schema."""
+    return "".join(_parts(grantees))
 
 
-def _parts() -> Iterator[str]:
+def _parts(grantees: Sequence[str]) -> Iterator[str]:
     yield "begin;\n"
     yield _BEGIN
     for version, sql in steps():
         yield _STEP.format(version=version, sql=sql.strip())
+    for role in map(quote_identifier, grantees):
+        yield _GRANTS.format(role=role)
     # A service that runs reads the catalogue again, and serves what was left out.
     yield "notify rowcall, 'reload';\n"
     yield "commit;\n"

@@ -20,6 +20,7 @@ from rowcall.service.request_context.surroundings import headers_of_tenant
 
 CANCEL_WITHIN = 10.0
 _UNFIT = 400
+_QUERY_CANCELED = "57014"
 
 Start = Callable[[RequestContext, tuple[Step, ...]], None]
 """Runs the steps of a request."""
@@ -79,7 +80,17 @@ async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: St
     except BindingError as error:
         return Attempt(_UNFIT, error.detail, retry=False)
     start(context, jobs.steps(endpoint))
-    return await _outcome(job, capture)
+    attempt = await _outcome(job, capture)
+    limit = endpoint.options.timeout
+    if limit and not attempt.settled and _was_cancelled(context):
+        return attempt._replace(reason=f"{attempt.reason} (the time limit of an attempt is {limit:g} s)")
+    return attempt
+
+
+def _was_cancelled(context: RequestContext) -> bool:
+    """Return whether PostgreSQL has cancelled the routine, as it does when the time limit has passed."""
+    execution = context.execution
+    return execution is not None and execution.error is not None and execution.error.sqlstate == _QUERY_CANCELED
 
 
 async def _outcome(job: Job, capture: CapturedResponse) -> Attempt:

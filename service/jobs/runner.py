@@ -49,6 +49,8 @@ _TAKE = (
 )
 _TAKE_OF_ALL = _TAKE.replace("take_jobs(%s::text[], ", "take_of_all_queues(")
 _TAKE_WITHIN = _TAKE.replace("take_jobs(", "take_jobs_within(").removesuffix(")") + ", %s::text[], %s::int[])"
+_RELEASE_ALL = "select rowcall.release_job(id, attempt, %s) from unnest(%s::uuid[], %s::int[]) as taken (id, attempt)"
+_STOPPED = "its worker has stopped"
 STOP_WITHIN = 3.0
 """Seconds for the ends of cancelled jobs when the worker stops."""
 LONGEST_INTERRUPTION = 5.0
@@ -86,6 +88,9 @@ class JobRunner:
         """Time of the event loop at which a job may be due; in the past: it has to be asked for."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
+        self._not_taking = asyncio.Event()
+        """The database is not being asked for jobs."""
+        self._not_taking.set()
 
     def serve(self, jobs: RunnableJobs) -> None:
         """Set the endpoints of the schema snapshot in use."""
@@ -109,6 +114,7 @@ class JobRunner:
     async def finish(self, seconds: float) -> None:
         """Take no further jobs, and wait for those that run, as long as the configuration and `seconds` allow."""
         self._stopping = True
+        await self._taken()
         loop = asyncio.get_running_loop()
         end = loop.time() + min(seconds, self._options.shutdown)
         while self._tasks and (left := end - loop.time()) > 0:
@@ -117,13 +123,20 @@ class JobRunner:
     async def stop(self) -> None:
         """Take no further jobs, cancel those that run, and give them back, so that other workers run them at once."""
         self._stopping = True
+        await self._taken()
         for job in list(self._running.values()):
-            job.interrupt("its worker has stopped")
+            job.interrupt(_STOPPED)
             job.cancelled.set()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=STOP_WITHIN)
         for task in list(self._tasks):
             task.cancel()
+
+    async def _taken(self) -> None:
+        """Wait until jobs that are just being taken have been given back, but not long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_WITHIN):
+                await self._not_taking.wait()
 
     def _notified(self, payload: str) -> None:
         word, _, number = payload.partition(" ")
@@ -166,34 +179,35 @@ class JobRunner:
                 await self._wake.wait()
 
     async def _take(self, most: int) -> int:
-        """Take up to `most` jobs and start them. Return their number."""
+        """Take at most so many jobs, run them, and return their number. If the worker has begun to stop meanwhile, give
+        them back."""
+        self._not_taking.clear()
+        try:
+            rows = await self._taken_jobs(most)
+            if self._stopping and rows:
+                await self._queue.query(_RELEASE_ALL, _STOPPED, [row[0] for row in rows], [row[2] for row in rows])
+                return 0
+        finally:
+            self._not_taking.set()
+        for number, endpoint, attempt, arguments, bound, claims, *others in rows:
+            job = Job(number, endpoint, attempt, arguments, bound, claims, lambda _message: None, *others)
+            job.report = self._reporter(job)
+            self._running[job.id] = job
+            self._spawn(self._run_job(job))
+        return len(rows)
+
+    async def _taken_jobs(self, most: int) -> list[tuple[Any, ...]]:
+        if self._stopping:
+            return []
         queues = list(self._options.queues) or None
         if limits := self._options.limits:
             names, numbers = zip(*limits.items(), strict=True)
-            rows = await self._queue.query(
+            return await self._queue.query(
                 _TAKE_WITHIN, list(self._jobs.endpoints), queues, most, list(names), list(numbers)
             )
-        elif queues is not None:
-            rows = await self._queue.query(_TAKE, list(self._jobs.endpoints), queues, most)
-        else:
-            rows = await self._queue.query(_TAKE_OF_ALL, list(self._jobs.endpoints), most)
-        for number, endpoint, attempt, arguments, bound, claims, trace, interruptions, has_key in rows:
-            job = Job(
-                number,
-                endpoint,
-                attempt,
-                arguments,
-                bound,
-                claims,
-                lambda _message: None,
-                trace,
-                interruptions,
-                has_key,
-            )
-            job.report = self._reporter(job)
-            self._running[number] = job
-            self._spawn(self._run_job(job))
-        return len(rows)
+        if queues is not None:
+            return await self._queue.query(_TAKE, list(self._jobs.endpoints), queues, most)
+        return await self._queue.query(_TAKE_OF_ALL, list(self._jobs.endpoints), most)
 
     def _spawn(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 CACHE_COLUMNS = {"hit": "cache_hits", "miss": "cache_misses"}
 """Column by outcome of the cache lookup."""
 
+KEY_STATES = ("new", "finished", "running", "other")
+"""States of requests that take effect once, as the database returns them."""
+
 Something = TypeVar("Something")
 
 
@@ -122,6 +125,15 @@ def sign_in_counter(options: WorkerOptions, host: HostState) -> Callable[[str], 
         return lambda _outcome: None
     meters = {outcome: segment.meter("worker", f"sign-ins {outcome}") for outcome in OUTCOMES}
     return lambda outcome: meters[outcome].add("rows")
+
+
+def key_counter(services: Services) -> Callable[[str], None]:
+    """Return a function to call with the state of each request that takes effect once."""
+    segment = segment_of(services.options, services.host)
+    if segment is None:
+        return lambda _state: None
+    meters = {state: segment.meter("worker", f"keys {state}") for state in KEY_STATES}
+    return lambda state: meters[state].add("rows")
 
 
 def refusal_counter(options: WorkerOptions, host: HostState) -> Callable[[int], None] | None:

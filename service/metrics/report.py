@@ -11,6 +11,7 @@ from pathlib import Path
 from rowcall.core.accounts.lockout import OUTCOMES
 from rowcall.core.operations.exposition import GAUGES, GAUGES_OF_DATABASE, Family, Histogram
 from rowcall.ext.driver.meter import bounds
+from rowcall.service.metrics.meters import KEY_STATES
 from rowcall.service.metrics.segments import Row, read
 
 Gauge = tuple[str, Mapping[str, str], float]
@@ -119,7 +120,11 @@ def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:
     for outcome in OUTCOMES:
         if row := rows.get(f"sign-ins {outcome}"):
             sign_ins.add(row.numbers["rows"], outcome=outcome)
-    return unrouted, events, delivered, dropped, sign_ins
+    keys = Family("rowcall_idempotent_requests", "counter", "Requests with an Idempotency-Key, and received webhooks.")
+    for state, outcome in zip(KEY_STATES, ("new", "replayed", "running", "mismatch"), strict=True):
+        if row := rows.get(f"keys {state}"):
+            keys.add(row.numbers["rows"], outcome=outcome)
+    return unrouted, events, delivered, dropped, sign_ins, keys
 
 
 def gauges(worker_samples: Iterable[Sequence[Gauge]]) -> Iterable[Family]:

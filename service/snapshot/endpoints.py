@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from rowcall.core.building.endpoint_builder import Built, EndpointDefaults, build_endpoint
 from rowcall.core.cache.plan import invalidations
 from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
+from rowcall.core.catalogue.installation import NOT_INSTALLED
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic, gathered
@@ -66,7 +67,7 @@ class KnownBuilds:
 
     def __init__(self) -> None:
         self._types: Mapping[int, TypeInfo] = {}
-        self._installed = 0
+        self._installation = NOT_INSTALLED
         self._built: dict[int, _RoutineBuild] = {}
         """By id of the routine: an unchanged routine is the same object."""
         self._named: defaultdict[tuple[int, str], list[_RoutineBuild]] = defaultdict(list)
@@ -76,9 +77,9 @@ class KnownBuilds:
         """Return the build function for one reading. Builds that this reading does not use are dropped with the
         next."""
         same = self._types is catalog.types or self._types.items() <= catalog.types.items()
-        same = same and self._installed == catalog.installed
+        same = same and self._installation == catalog.installation
         before = self._built if same else {}
-        self._types, self._installed = catalog.types, catalog.installed
+        self._types, self._installation = catalog.types, catalog.installation
         built: dict[int, _RoutineBuild] = {}
         self._built = built
         if len(self._named) > 2 * len(before):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rowcall.core.catalogue.catalog import TypeInfo, types_below
@@ -41,6 +41,13 @@ class SchemaSnapshot:
     def options(self) -> Collection[Options]:
         """The distinct options of all endpoints; many endpoints share one object."""
         return {id(endpoint.options): endpoint.options for endpoint in self.endpoints}.values()
+
+    def connections(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the case-folded names of the connections on which endpoints run. names: all, for those of tenants."""
+        used = {(item.connection or "").casefold() for item in self.options}
+        tenants = {item.tenant for item in self.options if item.tenant is not None and item.tenant.connection}
+        of_tenants = (name.casefold() for tenant in tenants for name in tenant.connections(names))
+        return frozenset(used.union(of_tenants))
 
     def types_of(self, endpoint: Endpoint) -> Mapping[int, TypeInfo]:
         """Return the types of the database on which the endpoint runs."""

@@ -38,6 +38,7 @@ from rowcall.service.snapshot.reading.session_analyses import SessionAnalyses
 from rowcall.service.snapshot.reading.start_checks import (
     check_statistics_pattern,
     report_empty_schemas,
+    report_missing_rights,
     report_refused_commands,
 )
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot, reachable_types
@@ -94,6 +95,7 @@ class SnapshotReader:
             for place in {MAIN, *self._options.others} - {*self._places.sources} - replicas:
                 await opening.test(place or self._plan.main, self._places.connector(place))
         await check_statistics_pattern(self._options)
+        await report_missing_rights(self._options, self._places.connector(MAIN))
         await report_refused_commands(self._settings, self._options, self._places, snapshot.endpoints)
         return snapshot
 

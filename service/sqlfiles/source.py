@@ -17,6 +17,7 @@ import psycopg
 
 from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
+from rowcall.core.catalogue.installation import Installation
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.sql_files import SqlFileOptions
 from rowcall.core.endpoint.capabilities import CommentsMode
@@ -27,7 +28,7 @@ from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.text.globs import has_wildcard, is_recursive
 from rowcall.service.discovery.catalogue import DEFAULT_SEARCH_PATH, load_types
 from rowcall.service.discovery.files import FileText, find_files, read_text
-from rowcall.service.discovery.installation import installed_version
+from rowcall.service.discovery.installation import read_installation
 from rowcall.service.discovery.trust import NO_TRUST, Trust
 from rowcall.service.sqlfiles.building import Naming
 from rowcall.service.sqlfiles.describing import find_suspects
@@ -69,7 +70,7 @@ class SqlFileSource:
         self._known: dict[str, _ValidFile] = {}
         self._reported: dict[str, str] = {}
         self._suspects: dict[str, Suspects] = {}
-        self._places: dict[str, tuple[int, Mapping[int, TypeInfo], int]] = {}
+        self._places: dict[str, tuple[int, Mapping[int, TypeInfo], Installation]] = {}
         """Version of the server, types of the files, and version of the schema `rowcall`, as last read."""
         self._not_exposed: tuple[Diagnostic, ...] = ()
         """Diagnostics about files without an annotation whose comment looks like one."""
@@ -110,7 +111,7 @@ class SqlFileSource:
                     here = [known.routine for known in (self._known | good).values() if known.place == where]
                     roots = sorted(_roots([routine for routine in here if routine is not None]))
                     types = await load_types(connection, roots, self._trust)
-                    self._places[where] = (connection.info.server_version, types, await installed_version(connection))
+                    self._places[where] = (connection.info.server_version, types, await read_installation(connection))
             except psycopg.Error as error:
                 if where == home:
                     raise
@@ -144,12 +145,12 @@ class SqlFileSource:
                 result.setdefault(known.place, []).append(known.routine)
         catalogs: dict[str, Catalog] = {}
         for where, routines in result.items():
-            version, types, installed = self._places[where]
+            version, types, installation = self._places[where]
             catalogs[where] = Catalog(
                 version,
                 types=types,
                 files=tuple(routines),
-                installed=installed,
+                installation=installation,
                 broken=broken if where == home else (),
                 left_out=ignored if where == home else (),
             )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.config import Settings
-from rowcall.core.operations.audit import is_open, openness
+from rowcall.core.operations.audit import openness
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.tables.routines import TableOperation
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
@@ -35,6 +35,7 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
     if exposed.count:
         log.info("%s; rowcall --audit lists details", exposed.sentence)
     _report_closed_to_all(settings, snapshot)
+    _report_undelivered(settings, snapshot)
     message = settings.text_or_none("StartupMessage")
     if message:
         client.info("%s", startup_message(message, settings, urls, seconds))
@@ -81,7 +82,7 @@ def _report_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
     closed = [
         item.name
         for item in snapshot.endpoints
-        if not (is_open(item) or item.options.login or item.options.internal or item.access.basic is not None)
+        if not (item.access.anonymous or item.options.login or item.options.internal or item.access.basic is not None)
     ]
     if closed:
         log.warning(
@@ -90,6 +91,17 @@ def _report_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
             f"{_counted(len(closed), 'endpoint')} {'is' if len(closed) == 1 else 'are'}",
             ", ".join(_WAYS_IN),
             closed[0],
+        )
+
+
+def _report_undelivered(settings: Settings, snapshot: SchemaSnapshot) -> None:
+    """Say that the messages of `publishes` wait for another service if this one delivers none."""
+    publishing = [item.name for item in snapshot.endpoints if item.options.publishing is not None]
+    if publishing and not settings.flag("Webhooks:Enabled"):
+        log.info(
+            "%s: this service publishes messages and does not deliver them; Webhooks:Enabled=true here, or in another "
+            "service of the same database, does",
+            publishing[0],
         )
 
 

@@ -1,8 +1,10 @@
-"""`tenant`: the tenant of a request as a setting, or as the schema in which names are looked up."""
+"""`tenant`: the tenant of a request as a setting, as the schema in which names are looked up, or as a connection."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 
 from rowcall.core.endpoint.capabilities import ValuePlace
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -44,10 +46,37 @@ def require_tenant(endpoint: Endpoint, services: Services) -> Step | None:
     return require
 
 
+class TenantConnections:
+    """Continues a request on the connection of its tenant. steps: returns the further steps on a connection."""
+
+    def __init__(self, endpoint: Endpoint, services: Services, steps: Callable[[Endpoint, Services], tuple[Step, ...]]):
+        tenant = endpoint.options.tenant
+        assert tenant is not None  # noqa: S101 (created for such endpoints only)
+        self._tenant = tenant
+        self._endpoint = endpoint
+        self._services = services
+        self._compile = steps
+        self._names = {name.casefold() for name in tenant.connections(services.others)}
+        self._compiled: dict[str, tuple[Step, ...]] = {}
+        """By case-folded name of the connection."""
+
+    def choose(self, context: RequestContext) -> None:
+        """Raises `Problem` 404 for a tenant without a connection."""
+        name = self._tenant.connection.replace("{0}", tenant_of(self._tenant, context) or "").casefold()
+        if name not in self._names:
+            raise Problem(404, "there is no such tenant")
+        steps = self._compiled.get(name)
+        if steps is None:
+            options = replace(self._endpoint.options, connection=name)
+            steps = self._compile(replace(self._endpoint, options=options), self._services.there(name))
+            self._compiled[name] = steps
+        context.follow(steps)
+
+
 def tenant_settings(endpoint: Endpoint, _services: Services) -> Preamble | None:
     """Return the preamble with the setting or the search path of the tenant; None: the endpoint is for all tenants."""
     tenant = endpoint.options.tenant
-    if tenant is None:
+    if tenant is None or tenant.connection:
         return None
     if not tenant.schemas:
         name = tenant.setting.encode()

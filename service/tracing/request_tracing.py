@@ -105,11 +105,12 @@ def trace_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def published_trace(endpoint: Endpoint, services: Services) -> Preamble | None:
-    """Return the preamble with the trace that messages keep which the routine publishes (`rowcall.publish`), or None if
-    it is not traced or publishes nothing.
+    """Return the preamble with the trace that messages and jobs keep which the routine publishes and enqueues
+    (`rowcall.publish`, `rowcall.enqueue`), or None if it is not traced or can do neither.
     """
     options = services.options
-    if options.tracing is None or options.deliveries is None or endpoint.routine.volatility is not Volatility.VOLATILE:
+    can_store = options.deliveries is not None or options.jobs is not None
+    if options.tracing is None or not can_store or endpoint.routine.volatility is not Volatility.VOLATILE:
         return None
 
     def setting(context: RequestContext) -> tuple[bytes, ...]:

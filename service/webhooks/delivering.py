@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import psycopg
 
+from rowcall.core.catalogue.installation import RESTRICTED
 from rowcall.core.outgoing.address import BadUrlError, read_address
 from rowcall.core.outgoing.guard import RefusedError
 from rowcall.core.outgoing.options import ClientOptions
@@ -125,9 +126,10 @@ class Deliveries:
     async def run(self) -> None:
         """Deliver until the connection is lost. Raises `psycopg.Error`."""
         async with self._queue.open(CHANNEL, lambda _payload: self._wake.set()) as connection:
-            await wait_for_installation(
-                connection, NEEDED if self._spans is None else NEEDED_TRACED, "Webhooks:Enabled"
-            )
+            needed, functions = NEEDED, RESTRICTED["Webhooks:Enabled"]
+            if self._spans is not None:
+                needed, functions = NEEDED_TRACED, functions | {"message_trace"}
+            await wait_for_installation(connection, needed, "Webhooks:Enabled", functions)
             self._client = Client(self._client_options, meters=self._meters)
             try:
                 await self._work()

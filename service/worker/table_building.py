@@ -105,7 +105,7 @@ class TableBuilder:
 
     def _services_for(self, snapshot: SchemaSnapshot, subrequests: Subrequests | None) -> Services:
         """Return the services with the databases and codecs of a snapshot."""
-        names = {(item.connection or "").casefold() for item in snapshot.options}
+        names = snapshot.connections(self._options.others)
         others = {
             key: (
                 database,

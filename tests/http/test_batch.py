@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
@@ -82,6 +83,25 @@ create function picture() returns bytea language sql stable as $$ select '\\xff0
 comment on function picture() is 'HTTP GET /picture';
 create function nothing() returns void language sql as '';
 comment on function nothing() is 'HTTP POST /nothing';
+create function whole(_body text) returns text language sql as $$ select _body $$;
+comment on function whole(text) is 'HTTP POST /whole
+body_parameter_name _body';
+create table paid (amount int);
+create function pay(_amount int) returns bigint language sql as
+$$ insert into paid values (_amount); select count(*) from paid $$;
+comment on function pay(int) is 'HTTP POST /pay
+idempotent required';
+create function pay_or_not(_amount int) returns bigint language sql as $$ select count(*) from paid $$;
+comment on function pay_or_not(int) is 'HTTP POST /pay-or-not
+idempotent';
+create function hook(_event text) returns text language sql as $$ select _event $$;
+comment on function hook(text) is 'HTTP POST /hook
+body_parameter_name _event
+verify_webhook github';
+create function headers(_headers json default null) returns json language sql stable as $$ select _headers $$;
+comment on function headers(json) is 'HTTP POST /headers
+request_headers parameter
+request_headers_parameter_name _headers';
 create function many(_n int) returns table (n int) language sql stable as $$ select generate_series(1, _n) $$;
 comment on function many(int) is 'HTTP GET /many';
 create function sees() returns bigint language sql volatile as $$ select count(*) from orders $$;
@@ -105,7 +125,9 @@ def service(database: Database, serve: Serve) -> Service:
         "RateLimiterOptions:Policies:three:QueueLimit": "0",
         "RateLimiterOptions:Policies:three:WindowSeconds": "600",
         "Service:RequiresAuthorization": "false",
+        "Webhooks:Secrets:github": "secret",
     }
+    database.execute(install_sql())
     return serve(database, SQL, settings, workers=2)
 
 
@@ -171,6 +193,8 @@ def test_later_requests_use_earlier_results(service: Service, database: Database
         (get("/hidden"), 404),
         (request("/commits"), 400),
         (request("/enter", {"name": "ann"}), 400),
+        (request("/pay", {"amount": 1}), 400),
+        (request("/hook", {"a": 1}, **{"X_Hub_Signature_256": "sha256=0"}), 400),
         (request("/echo", {"value": "$1.body.nothing"}), 400),
     ],
 )
@@ -320,3 +344,57 @@ def test_values_of_references_are_encoded_in_paths(service: Service) -> None:
     assert [item["status"] for item in answers] == [200, 400, 424]
     assert "'1/../../x?y=1#z' is not an integer" in answers[1]["body"]["detail"]
     assert "is no path of this service" in answers[2]["body"]["detail"]
+
+
+def test_keys_of_independent_requests(service: Service, database: Database) -> None:
+    one, two = (request("/pay", {"amount": n}, **{"Idempotency_Key": f"key-{n}"}) for n in (1, 2))
+    for expected in ([200, 200], [200, 200]):
+        found = post(service, one, two, transaction=False).json()
+        assert [item["status"] for item in found] == expected
+    assert [item["headers"].get("idempotency-replayed") for item in found] == ["true", "true"]
+    assert database.value("select count(*) from paid") == 2
+    other = request("/pay", {"amount": 3}, **{"Idempotency_Key": "key-1"})
+    assert [item["status"] for item in post(service, other, transaction=False).json()] == [422]
+
+
+def test_a_transaction_has_no_keys(service: Service) -> None:
+    """A key that is ignored would let a client repeat a batch that has taken effect."""
+    whole = service.post("/batch", json=[get("/sees")], headers={"idempotency-key": "x"})
+    assert "give each request the header Idempotency-Key" in problem(whole, 400)["detail"]
+    item = post(service, get("/sees"), request("/pay-or-not", {"amount": 1}, **{"Idempotency_Key": "x"}))
+    assert problem(item, 400)["item"] == 2
+    assert post(service, request("/pay-or-not", {"amount": 1})).status_code == 200
+
+
+def test_bodies_of_other_content_types(service: Service) -> None:
+    found = bodies(
+        post(
+            service,
+            request("/whole", 'a "text"\n', **{"Content_Type": "text/plain; charset=utf-8"}),
+            request("/whole", "$1.body", **{"Content_Type": "text/plain"}),
+            request("/whole", {"a": 1}, **{"Content_Type": "text/plain"}),
+            request("/whole", "text", **{"Content_Type": "application/problem+json"}),
+            request("/orders", "customer=ann+lee", **{"Content_Type": "application/x-www-form-urlencoded"}),
+        )
+    )
+    assert found[:4] == ['a "text"\n', 'a "text"\n', '{"a":1}', '"text"']
+    assert found[4]["customer"] == "ann lee"
+
+
+def test_values_that_no_header_can_have(service: Service) -> None:
+    first = request("/echo", {"value": {"a": "x\r\ny: z", "b": "ok"}})
+    refused = request("/headers", **{"X_Value": "$1.body.a"})
+    assert "a header cannot have" in problem(post(service, first, refused), 400)["detail"]
+    response = post(service, first, request("/headers", **{"X_Value": "$1.body.b"}))
+    sent = bodies(response)[1]
+    assert sent["X-Value"] == "ok"
+
+
+def test_longer_references(service: Service) -> None:
+    value = {"items": [{"id": 7, "a-b": {"c_d": [[1, 2]]}}], "0": "zero"}
+    wanted = ["$1.body.items[0].id", "$1.body.items.0.a-b.c_d[0][1]", "$1.body.0", "$1.headers.Content-Type", "$1.body"]
+    found = bodies(post(service, request("/echo", {"value": value}), request("/echo", {"value": wanted})))[1]
+    assert found == [7, 2, "zero", "application/json", value]
+    for missing in ("$1.body.items[1]", "$1.body.items[0].id.x", "$1.body.Items"):
+        refused = post(service, request("/echo", {"value": value}), request("/echo", {"value": missing}))
+        assert problem(refused, 400)["item"] == 2

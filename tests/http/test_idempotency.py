@@ -16,6 +16,7 @@ from rowcall.service.installation.script import install_sql, newest
 from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.expect import problem
+from tests.harness.metrics import admin_of, numbers_of
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -81,6 +82,11 @@ idempotent';
 create function reads() returns int language sql stable as $$ select 1 $$;
 comment on function reads() is 'HTTP GET /reads
 idempotent';
+create function store(_meta json) returns json language sql as $$ select _meta $$;
+comment on function store(json) is 'HTTP POST /store
+upload for large_object
+param _meta is upload metadata
+idempotent required';
 comment on table payment is 'HTTP
 for insert_returning
 HTTP PUT /payments
@@ -112,6 +118,7 @@ def service(database: Database, serve: Serve, tmp_path_factory: pytest.TempPathF
         "Service:SqlFileSource:FilePattern": f"{folder}/*.sql",
         "Service:CrudSource:Enabled": "true",
         "Auth:CookieAuth": "true",
+        "Service:UploadOptions:Enabled": "true",
     }
     return serve(database, SQL, settings, workers=2)
 
@@ -240,6 +247,35 @@ def test_fifty_parallel_repetitions_take_effect_once(service: Service, database:
         assert database.value("select count(*) from payment") == before + 1
 
 
+def test_long_keys_and_unusual_ones(service: Service, database: Database) -> None:
+    """A key is a string of RFC 8941, and may be written without its quotation marks."""
+    before = database.value("select count(*) from payment")
+    drawn = uuid.uuid4().hex
+    for text, same in (
+        (f'"{drawn} with blanks; and, signs!"', f'"{drawn} with blanks; and, signs!"'),
+        (f'"{drawn} \\"quoted\\" and a \\\\"', f'"{drawn} \\"quoted\\" and a \\\\"'),
+        (f"{drawn}{'~' * 223}", f'"{drawn}{"~" * 223}"'),
+        (f"{drawn}/?#[]@!$&'()*+,;=%20", f'"{drawn}/?#[]@!$&\'()*+,;=%20"'),
+    ):
+        first = service.post("/pay", json={"amount": 7}, headers={"idempotency-key": text})
+        assert first.status_code == 201, first.text
+        second = service.post("/pay", json={"amount": 7}, headers={"idempotency-key": same})
+        assert parts(second) == parts(first)
+    assert database.value("select count(*) from payment") == before + 4
+
+
+def test_the_same_values_in_another_form_are_another_request(service: Service) -> None:
+    headers = key()
+    assert service.post("/pay", json={"amount": 7}, headers=headers).status_code == 201
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    problem(service.post("/pay", content="amount=7", headers=headers | form), 422)
+    problem(service.post("/pay", content='{"amount": 7 }', headers=headers), 422)
+    headers = key()
+    first = service.post("/pay", content="amount=7", headers=headers | form)
+    again = service.post("/pay", content="amount=7", headers=headers | form)
+    assert (first.status_code, parts(again)) == (201, parts(first))
+
+
 def test_a_key_belongs_to_its_caller(service: Service, database: Database) -> None:
     headers = key()
     problem(service.post("/mine", json={"amount": 7}, headers=headers), 401)
@@ -284,8 +320,59 @@ def test_a_procedure_that_commits_runs_once(service: Service, database: Database
     assert database.value(count) == 3
 
 
+def test_a_procedure_whose_worker_is_killed_does_not_run_again(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    sql = """
+create table step (name text);
+create procedure steps() language plpgsql as $$
+begin
+  insert into step values ('first');
+  commit;
+  perform pg_sleep(60);
+  insert into step values ('second');
+end $$;
+comment on procedure steps() is 'HTTP POST /steps
+idempotent';
+"""
+    service = serve_once(own_database, sql)
+    headers = key()
+    sleeping = "wait_event = 'PgSleep'"
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(service.request_once, "POST", "/steps", headers=headers)
+        wait_until(lambda: own_database.backends(sleeping), "the procedure has committed its first step", 30)
+        os.kill(service.pids()[0], signal.SIGKILL)
+        with pytest.raises(httpx.TransportError):
+            first.result(60)
+    own_database.terminate(sleeping)
+    again = service.request_once("POST", "/steps", headers=headers)
+    assert "its outcome is not known" in problem(again, 409)["detail"]
+    assert own_database.fetch("select name from step") == [("first",)]
+
+
+def test_results_survive_a_restart_and_are_those_of_all_hosts(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    sql, headers = SQL.partition("create function must_pay")[0], key()
+    former, other = serve_once(own_database, sql), serve_once(own_database)
+    first = former.post("/pay", json={"amount": 7}, headers=headers)
+    former.stop()
+    restarted = serve_once(own_database)
+    for service in (other, restarted):
+        again = service.post("/pay", json={"amount": 7}, headers=headers)
+        assert parts(again) == parts(first)
+        assert again.headers["idempotency-replayed"] == "true"
+    assert own_database.value("select count(*) from payment") == 1
+
+
+def test_results_are_stored_for_a_day_unless_the_comment_says_otherwise(service: Service, database: Database) -> None:
+    hours = "select round(extract(epoch from expires - now()) / 3600)::int from rowcall.idempotency where key = %s"
+    headers = key()
+    service.post("/pay", json={"amount": 7}, headers=headers)
+    assert database.value(hours, headers["idempotency-key"]) == 24
+
+
 def test_annotations_without_effect_are_reported(service: Service) -> None:
     assert "GET /reads: idempotent has no effect: a GET only reads" in service.log
+    assert "POST /store: idempotent has no effect: uploads are not recorded" in service.log
     assert "/payments: idempotent has no effect" not in service.log
 
 
@@ -388,3 +475,19 @@ def test_parse_all_exposes_nothing_of_the_schema(own_database: Database, serve_o
     assert service.post("/rowcall/forget-request", json={}).status_code == 404
     assert service.get("/rowcall/idempotency").status_code == 404
     assert service.get("/idempotency").status_code == 404
+
+
+def test_metrics_count_outcomes(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    admin = {"Metrics:Enabled": "true", "Admin:Url": "http://127.0.0.1:0", "Auth:CookieAuth": "true"}
+    service = serve_once(own_database, SQL, {**admin, "Service:CrudSource:Enabled": "true"}, workers=2)
+    headers = key()
+    for amount in (7, 7, 7, 8):
+        service.request_once("POST", "/pay", json={"amount": amount}, headers=headers)
+    with admin_of(service) as client:
+        numbers = numbers_of(client)
+        found = {
+            outcome: numbers.of("rowcall_idempotent_requests_total", outcome=outcome)
+            for outcome in ("new", "replayed", "mismatch")
+        }
+    assert found == {"new": 1, "replayed": 2, "mismatch": 1}

@@ -13,6 +13,7 @@ import pytest
 
 from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
+from tests.harness.events import EventStream
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -79,6 +80,19 @@ def test_a_killed_worker(start: Start, own_database: Database) -> None:
     assert own_database.value("select count(*) from work") == 1
 
 
+def test_a_killed_host(start: Start, own_database: Database) -> None:
+    """Its supervisor is gone, too, so that nothing of it gives the job back."""
+    lost = start(workers=2)
+    enqueue(own_database, 3)
+    runs(own_database)
+    for process in lost.processes():
+        process.kill()
+    restarted = start(workers=2)
+    assert ended(own_database) == [("done", 2, 1)]
+    assert own_database.value("select count(*) from work") == 1
+    assert restarted.running
+
+
 def test_no_connection_of_the_pool(start: Start, own_database: Database) -> None:
     start(**{"ConnectionSettings:Pool:ExclusiveConnections": "1", "ConnectionSettings:Pool:QueueTimeout": "100ms"})
     enqueue(own_database, 0.4, 5)
@@ -109,6 +123,32 @@ def test_a_worker_that_stops_gives_back_jobs_that_last_too_long(start: Start, ow
     assert own_database.fetch(JOB) == [("waiting", 1, 1)]
     assert own_database.value("select error from rowcall.job") == "its worker has stopped"
     own_database.execute("update rowcall.job set arguments = '{\"seconds\": 0}'")
+    start()
+    assert ended(own_database) == [("done", 2, 1)]
+
+
+def test_a_worker_that_stops_gives_back_what_it_is_taking(start: Start, own_database: Database) -> None:
+    # A worker that takes a job waits for the lock of the test in the middle of that.
+    own_database.execute(
+        "create function wait() returns trigger language plpgsql as $$"
+        "begin perform pg_advisory_xact_lock(7); return new; end $$;"
+        "create trigger wait before update on rowcall.job for each row when (new.state = 'running')"
+        " execute function wait()"
+    )
+    own_database.execute(
+        "create function news() returns void language sql as '';"
+        "comment on function news() is 'HTTP GET /news\nsse_listen x'"
+    )
+    service = start()
+    with EventStream(service, "/news") as stream, own_database.locked(7):
+        enqueue(own_database, 0)
+        wait_until(own_database.waiting, "the worker is taking the job", 30)
+        service.signal(signal.SIGTERM)
+        # Streams end after the worker has been told to take no further jobs.
+        stream.wait_for_end(30)
+    assert service.process.wait(30) == 0
+    assert own_database.fetch(JOB) == [("waiting", 1, 1)], service.log
+    assert own_database.value("select error from rowcall.job") == "its worker has stopped"
     start()
     assert ended(own_database) == [("done", 2, 1)]
 

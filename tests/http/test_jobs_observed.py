@@ -238,3 +238,21 @@ def test_a_job_continues_the_trace_of_its_request(own_database: Database, serve_
         assert (job.parent_span_id, job.name, request.name) == (request.span_id, "POST /bills", "POST /bills")
         within = {span.name for span in collector.spans if span.parent_span_id == job.span_id}
         assert within == {"wait for a connection", "database"}
+
+
+def test_a_job_enqueued_in_sql_continues_the_trace_of_the_request(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    own_database.execute(
+        "create function order_bill() returns void language sql as"
+        ' $$ select rowcall.enqueue(\'POST /bills\', \'{"customer": "t", "number": 1}\') $$;'
+        "comment on function order_bill() is 'HTTP POST /orders'"
+    )
+    with collect_over_http() as collector:
+        tracing = {"Tracing:Enabled": "true", "Tracing:Interval": "50ms", "Tracing:Endpoint": collector.url}
+        service = serve_once(own_database, SQL, {**SETTINGS, **tracing})
+        headers = {"traceparent": f"00-{TRACE}-00f067aa0ba902b7-01"}
+        assert service.post("/orders", headers=headers).status_code == 204
+        jobs = wait_until(
+            lambda: [span for span in collector.spans if span.kind == Span.SPAN_KIND_CONSUMER], "the span arrives", 30
+        )
+        assert [(job.trace_id.hex(), job.name) for job in jobs] == [(TRACE, "POST /bills")]

@@ -40,20 +40,28 @@ def service(database: Database, serve: Serve) -> Service:
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        ({"email": None}, {"id": 1, "name": "Ann", "email": None, "age": 30}),
-        ({"name": "Anna", "age": 31}, {"id": 1, "name": "Anna", "email": None, "age": 31}),
-        ({}, {"id": 1, "name": "Anna", "email": None, "age": 31}),
-        ({"note": "not a change", "age": None}, {"id": 1, "name": "Anna", "email": None, "age": None}),
-        ({"changes": {"name": "Ann"}, "age": 5}, {"id": 1, "name": "Ann", "email": None, "age": 5}),
+        ({"email": None}, {"id": 1, "name": "Ann", "email": None, "age": 31}),
+        ({"name": "Anna", "age": 32}, {"id": 1, "name": "Anna", "email": "ann@example.com", "age": 32}),
+        ({}, {"id": 1, "name": "Ann", "email": "ann@example.com", "age": 31}),
+        ({"note": "not a change", "age": None}, {"id": 1, "name": "Ann", "email": "ann@example.com", "age": None}),
+        ({"changes": {"name": "Anna"}, "age": 5}, {"id": 1, "name": "Anna", "email": "ann@example.com", "age": 5}),
     ],
 )
 def test_missing_members_and_null_are_different(
-    service: Service, body: dict[str, Any], expected: dict[str, Any]
+    service: Service, database: Database, body: dict[str, Any], expected: dict[str, Any]
 ) -> None:
+    database.execute("update person set name = 'Ann', email = 'ann@example.com', age = 31 where id = 1")
     response = service.request(
         "PATCH", "/persons/1", json=body, headers={"content-type": "application/merge-patch+json"}
     )
     assert (response.status_code, response.json()) == (200, expected), response.text
+
+
+def test_null_in_depth_reaches_the_routine(service: Service) -> None:
+    """The routine applies the patch, so nothing of it is removed before."""
+    patch = {"address": {"city": None, "street": {"name": "x", "number": None}}, "tags": None, "list": [None, {}]}
+    headers = {"content-type": "application/merge-patch+json"}
+    assert service.post("/echo", json={**patch, "n": 1}, headers=headers).json() == {"patch": patch, "n": 1}
 
 
 def test_members_keep_their_text(service: Service) -> None:

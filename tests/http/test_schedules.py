@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +19,7 @@ import pytest
 from rowcall.core.endpoint.capabilities import Schedule
 from rowcall.service.installation.script import install_sql
 from rowcall.service.jobs.schedules import Schedules
+from tests.harness.clock import WORKS, WallClock
 from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.service import Service
@@ -51,6 +55,13 @@ create table things (id int primary key);
 comment on table things is 'HTTP
 schedule @daily';
 """
+DUE_LOG = """
+create table due_log (due timestamptz);
+create function log_due() returns trigger language plpgsql as
+$$ begin insert into public.due_log values (new.due); return null; end $$;
+create trigger log_due after update of job on rowcall.schedule for each row execute function log_due();
+"""
+"""Records the times for which jobs are enqueued."""
 SETTINGS = {
     "Jobs:Enabled": "true",
     "Service:CrudSource:Enabled": "true",
@@ -124,6 +135,65 @@ def test_jobs_without_the_schema_rowcall(own_database: Database, serve_once: Ser
     wait_until(lambda: count(own_database, "tick") >= 1, "the schedule is due", 30)
 
 
+def test_killed_workers_enqueue_each_time_once(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql() + DUE_LOG + SQL.partition("create function slow_tick")[0])
+    own_database.execute("comment on function tick() is 'schedule \"* * * * * *\" overlap run'")
+    services = [serve_once(own_database, settings=SETTINGS, workers=2) for _ in range(2)]
+    for _ in range(10):
+        time.sleep(0.5)
+        for service in services:
+            for pid in service.pids()[:1]:
+                os.kill(pid, signal.SIGKILL)
+    killed = count(own_database, "tick")
+    wait_until(lambda: count(own_database, "tick") >= killed + 3, "the schedule goes on", 60)
+    for service in services:
+        service.stop()
+    times, different = own_database.fetch("select count(*), count(distinct due) from due_log")[0]
+    assert times == different
+    jobs, done = own_database.fetch("select count(*), count(*) filter (where state = 'done') from rowcall.job")[0]
+    assert jobs == times
+    assert count(own_database, "tick") == done
+
+
+@pytest.mark.skipif(not WORKS, reason="the clock of a process can be moved on Linux only")
+@pytest.mark.parametrize(
+    ("begin", "expected"),
+    [
+        # Daylight saving time ends: 02:30 is there at 00:30 and at 01:30 UTC.
+        ("2026-10-25T00:29:50+00:00", {"POST /api/once", "POST /api/twice"}),
+        ("2026-10-25T01:29:50+00:00", {"POST /api/twice"}),
+        # It begins: 02:30 does not exist, and is made up for at 03:00, which is 01:00 UTC.
+        ("2026-03-29T00:59:50+00:00", {"POST /api/once"}),
+    ],
+)
+def test_hosts_whose_clocks_change_to_and_from_daylight_saving_time(
+    own_database: Database,
+    serve_once: Serve,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    begin: str,
+    expected: set[str],
+) -> None:
+    own_database.execute(install_sql() + DUE_LOG)
+    for name, expression in (("once", "30 2 * * *"), ("twice", "*/30 2 * * *")):
+        own_database.execute(
+            f"create function {name}() returns void language sql as '';"
+            f"comment on function {name}() is 'schedule \"{expression}\" timezone Europe/Berlin'"
+        )
+    clock = WallClock(tmp_path)
+    for name, value in clock.environment.items():
+        monkeypatch.setenv(name, value)
+    ahead = int(datetime.fromisoformat(begin).timestamp() - time.time())
+    clock.move(ahead - 3000)
+    for _ in range(2):
+        serve_once(own_database, settings=SETTINGS, workers=2)
+    clock.move(ahead)
+    found = "select endpoint from rowcall.job"
+    wait_until(lambda: {name for (name,) in own_database.fetch(found)} == expected, "the jobs are enqueued", 60)
+    times, different = own_database.fetch("select count(*), count(distinct due) from due_log")[0]
+    assert (times, different) == (len(expected), 1)
+
+
 def test_schedules_are_listed(own_database: Database, tmp_path: Path) -> None:
     own_database.execute(SQL)
     settings = [f"--ConnectionStrings:Default={own_database.conninfo}", "--Jobs:Enabled=true"]
@@ -151,6 +221,46 @@ def test_schedules_are_listed(own_database: Database, tmp_path: Path) -> None:
     assert (listed["POST /also"]["last"], listed["POST /also"]["lastState"]) == (None, None)
 
 
+def test_expressions_of_crontab(own_database: Database, tmp_path: Path) -> None:
+    """Expressions with the same times have the same next ones, and those that crontab(5) does not know are named."""
+    groups = (
+        ("0 0 * * 0", "0 0 * * 7", "0 0 * * sun", "0 0 * * SUN", "@weekly", "@Weekly", "00 00 * * 7"),
+        ("0 0 * * *", "@daily", "@midnight", "0 0 * * 0-7", "0 0 1-31 * *", "0 0 * 1-12 *"),
+        ("0 9-17/4 * * 1-5", "0 9,13,17 * * mon-fri", "0 9,13,17 * * Mon,Tue,Wed,Thu,Fri"),
+        ("0 0 1 1 *", "0 0 1 jan *", "@yearly", "@annually"),
+        ("*/20 * * * *", "0,20,40 * * * *", "0-59/20 * * * *"),
+        ("0 0 1 * *", "@monthly"),
+        # Day of month and day of week: one of them suffices.
+        ("0 0 1 * 7", "0 0 1 * sun"),
+    )
+    wrong = {
+        "@reboot": "'@reboot' is none of @hourly, @daily",
+        "60 * * * *": "Bad minute",
+        "0 24 * * *": "Bad hour",
+        "0 0 31 2 *": "Bad day-of-month",
+        "* * * *": "is no cron expression",
+        "*/0 * * * *": "Bad minute",
+    }
+    names: dict[str, int] = {}
+    for text in (*(item for group in groups for item in group), *wrong):
+        name = f"at_{len(names)}"
+        names[text] = len(names)
+        own_database.execute(
+            f"create function {name}() returns void language sql as '';"
+            f"comment on function {name}() is 'schedule \"{text}\" timezone Europe/Berlin'"
+        )
+    settings = [f"--ConnectionStrings:Default={own_database.conninfo}", "--Jobs:Enabled=true"]
+    assert rowcall(tmp_path, "--install", *settings).returncode == 0
+    done = rowcall(tmp_path, "--schedules", *settings)
+    times = {entry["endpoint"]: entry["next"] for entry in json.loads(done.stdout)}
+    for group in groups:
+        found = [times[f"POST /api/at-{names[text]}"] for text in group]
+        assert found == [found[0]] * len(group), group
+    for text, reason in wrong.items():
+        assert f"POST /api/at-{names[text]}" not in times
+        assert any(text in line and reason in line for line in done.stderr.splitlines()), (text, done.stderr)
+
+
 def test_jobs_off(hosts: list[Service], database: Database, serve_once: Serve) -> None:
     service = serve_once(database, settings={"Service:RequiresAuthorization": "false"})
     assert "POST /also: schedule is switched off (Jobs:Enabled); the endpoint is left out" in service.log
@@ -176,18 +286,13 @@ def test_changes_of_daylight_saving_time(
     """The clocks of two hosts, one a little slow, run over the day of the change."""
     own_database.execute(install_sql())
     asyncio.run(_run_over(own_database, Schedule(expression, "Europe/Berlin", overlap=True), day))
-    at = "to_char(arguments_due at time zone 'UTC', 'HH24:MI')"
-    found = own_database.fetch(f"select {at} from due_log order by arguments_due")
+    at = "to_char(due at time zone 'UTC', 'HH24:MI')"
+    found = own_database.fetch(f"select {at} from due_log order by due")
     assert [row[0] for row in found] == expected
 
 
 async def _run_over(database: Database, schedule: Schedule, day: str) -> None:
-    database.execute(
-        "create table due_log (arguments_due timestamptz);"
-        "create function note() returns trigger language plpgsql as"
-        " 'begin insert into public.due_log select due from rowcall.schedule; return null; end';"
-        "create trigger note after update of job on rowcall.schedule for each row execute function note()"
-    )
+    database.execute(DUE_LOG)
     start = datetime.fromisoformat(f"{day}T00:00:00+00:00")
     now = start - timedelta(hours=1)
 
@@ -205,4 +310,4 @@ async def _run_over(database: Database, schedule: Schedule, day: str) -> None:
             for each in schedules:
                 await each.enqueue_due(query)
             now += timedelta(seconds=43)
-    database.execute(f"delete from due_log where arguments_due < '{start}'")
+    database.execute(f"delete from due_log where due < '{start}'")

@@ -10,6 +10,7 @@ import pytest
 from tests.harness.database import Database
 from tests.harness.events import EventStream
 from tests.harness.expect import problem
+from tests.harness.redis_server import RedisServer
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -102,3 +103,35 @@ def test_a_stream_without_the_tenant_that_it_needs_is_refused(service: Service) 
     assert "X-Tenant has to name the tenant" in problem(service.get("/say/news"), 400)["detail"]
     problem(service.get("/of-user/news"), 401)
     problem(service.get("/of-user/news", headers=signed_in(service, "cy")), 403)
+
+
+@pytest.mark.parametrize("transport", ["Redis", "Postgres"])
+def test_streams_of_another_host_get_the_events_of_their_tenant_only(
+    database: Database, redis: RedisServer, serve_once: Serve, transport: str
+) -> None:
+    settings = {
+        **SETTINGS,
+        "Service:ServerSentEvents:BetweenHosts": transport,
+        "Service:ServerSentEvents:RedisConfiguration": redis.place,
+        "Service:ServerSentEvents:Channel": f"events of tenants {transport}",
+    }
+    database.execute("drop schema public cascade; create schema public;" + SQL)
+    first, second = (serve_once(database, settings=settings, workers=2) for _ in range(2))
+    with ExitStack() as opened:
+        red, blue = (
+            [opened.enter_context(EventStream(host, "/say/news", {"x-tenant": name})) for host in (first, second)]
+            for name in ("red", "blue")
+        )
+        of_none = [opened.enter_context(EventStream(host, "/say-to-all/news")) for host in (first, second)]
+        say(first, "1", **{"x-tenant": "red"})
+        say(first, "2", **{"x-tenant": "blue"})
+        say(first, "3", "/say-late", **signed_in(first, "ann", "red"))
+        say(first, "end", "/say-to-all")
+        for expected, group in ((["1", "3", "end"], red), (["2", "end"], blue), (["end"], of_none)):
+            assert [messages(stream) for stream in group] == [expected] * len(group)
+        position = red[1].last_id
+    say(first, "4", **{"x-tenant": "blue"})
+    say(first, "5", **{"x-tenant": "red"})
+    say(first, "end", "/say-to-all")
+    with EventStream(second, "/say/news", {"x-tenant": "red", "last-event-id": position}) as stream:
+        assert messages(stream) == ["5", "end"]

@@ -241,6 +241,12 @@ def test_a_signature_replaces_signing_in_unless_the_comment_asks_for_it(service:
     problem(send(service, "/guarded", body, standard(body, "msg_g")), 401)
 
 
+def test_a_start_says_of_no_webhook_that_its_senders_cannot_sign_in(service: Service) -> None:
+    """Only /guarded asks for a user besides the signature."""
+    assert "1 endpoint is for signed-in callers, and no way to sign in is on" in service.log
+    assert "POST /guarded answers 401 to all callers" in service.log
+
+
 def test_endpoints_whose_webhooks_cannot_be_verified_are_left_out(service: Service) -> None:
     log = service.log
     for path, reason in (

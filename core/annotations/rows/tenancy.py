@@ -9,11 +9,13 @@ from rowcall.core.endpoint.capabilities import Tenant, TimeZone, ValuePlace
 
 _TENANT = re.compile(
     r"from\s+(?:(?P<place>claim|header)\s+(?P<name>\S+)|host(?:\s+(?P<host>(?!as\s)\S+))?)"
-    r"(?:\s+as\s+(?:setting\s+(?P<setting>\S+)|search_path(?:\s+(?P<schemas>.+))?))?",
+    r"(?:\s+as\s+(?:setting\s+(?P<setting>\S+)|search_path(?:\s+(?P<schemas>.+))?"
+    r"|connection(?:\s+(?P<connection>\S+))?))?",
     re.IGNORECASE,
 )
 _SETTING = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _SCHEMA = re.compile(r"[A-Za-z_0-9$-]*(?:\{0\}[A-Za-z_0-9$-]*)?")
+_CONNECTION = re.compile(r"\sas\s+connection\b", re.IGNORECASE)
 _SEARCH_PATH = re.compile(r"\sas\s+search_path\b", re.IGNORECASE)
 
 
@@ -23,12 +25,17 @@ def tenant_from(text: str) -> Tenant:
     if match is None:
         raise BadValueError(
             f"'{text}' is none of: from claim <claim>, from header <header>, from host [<pattern>]; then as setting "
-            "<name> or as search_path <schema>, ..."
+            "<name>, as search_path <schema>, ... or as connection <name>"
         )
     place = ValuePlace((match["place"] or "host").lower())
     name = match["name"] or (match["host"] or "*").lower()
     if place is ValuePlace.HOST and name.count("*") != 1:
         raise BadValueError(f"'{name}' is no pattern of host names with one *, such as *.example.com")
+    if _CONNECTION.search(text):
+        connection = match["connection"] or "{0}"
+        if connection.count("{0}") != 1:
+            raise BadValueError(f"'{connection}' is no name of a connection with one {{0}}, such as shop_{{0}}")
+        return Tenant(place, name, "", connection=connection)
     if not _SEARCH_PATH.search(text):
         setting = match["setting"] or "request.tenant"
         if not _SETTING.fullmatch(setting):
@@ -61,8 +68,9 @@ ANNOTATIONS = (
         aliases=("tenant",),
         syntax="tenant from claim|header <tenant> [as setting <setting>]",
         description="Sets the tenant of a request for its transaction: as a setting that routines and policies read, "
-        "or with `as search_path tenant_{0}, public` as the schema in which names are looked up. `tenant from host "
-        "*.example.com` takes it from the host name. `tenant off` ends that of the configuration.",
+        "or with `as search_path tenant_{0}, public` as the schema in which names are looked up. `as connection "
+        "shop_{0}` runs the routine on the connection of the tenant. `tenant from host *.example.com` takes it from "
+        "the host name. `tenant off` ends that of the configuration.",
         apply=keyword_form(_assign_tenant, rest_of),
         assign=_assign_tenant,
         minimum_words=2,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import psycopg
 
@@ -10,7 +11,7 @@ from rowcall.service.command.configuration_files import load
 from rowcall.service.command.serve import connections, require_readable
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import Connector
-from rowcall.service.discovery.installation import installed_version
+from rowcall.service.discovery.installation import read_installation
 from rowcall.service.installation.script import install_sql, newest
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.startup_error import StartupError
@@ -20,13 +21,14 @@ def install(arguments: Arguments) -> int:
     """Install the schema and print its version; with `--print`, only print the SQL. Raises
     ConfigError, StartupError.
     """
+    grantees = arguments.given.get("--grant-to", ())
     if arguments.has("--print"):
-        print(install_sql(), end="")
+        print(install_sql(grantees), end="")
         return 0
     settings = load(arguments).settings
     require_readable(settings)
     with connections(settings, demo=arguments.has("--demo")) as opened:
-        before = asyncio.run(_install(Connector(worker_options(settings, opened).target)))
+        before = asyncio.run(_install(Connector(worker_options(settings, opened).target), grantees))
     if before == newest():
         print(f"the schema rowcall has version {before} already")
     else:
@@ -34,13 +36,13 @@ def install(arguments: Arguments) -> int:
     return 0
 
 
-async def _install(connector: Connector) -> int:
+async def _install(connector: Connector, grantees: Sequence[str]) -> int:
     """Run the script. Return the version before, 0 for none. Raises `StartupError`."""
     try:
         async with await connector.open_plain() as connection:
             await connection.set_autocommit(True)
-            before = await installed_version(connection)
-            await connection.execute(install_sql().encode())
+            before = (await read_installation(connection)).version
+            await connection.execute(install_sql(grantees).encode())
             return before
     except psycopg.Error as error:
         raise StartupError(f"the schema rowcall cannot be installed: {str(error).strip()}") from None

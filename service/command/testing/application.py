@@ -114,9 +114,9 @@ class TestApplication(Application):
 
     def prepare(self, snapshot: SchemaSnapshot) -> None:
         """Compile the endpoints of a snapshot; it replaces the previous one."""
-        names = {(endpoint.options.connection or "").casefold() for endpoint in snapshot.endpoints}
+        names = snapshot.connections(self._options.others)
         others = {
-            key: (self.database, codecs_for(snapshot.other_types.get(key, {}), self._options))
+            key: (self.database, codecs_for(snapshot.other_types.get(key, {}), self._options), None)
             for key in names & {key for key, access in self._options.others.items() if access.routable}
         }
         services = self._services(snapshot.types, others)

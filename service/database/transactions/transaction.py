@@ -38,6 +38,10 @@ log = logging.getLogger("rowcall.database")
 StatementOn = Callable[[Connection, Call, int], Awaitable[tuple[Statement, list[Statement]]]]
 """Returns the statement of a call with a mask on a connection, and the resets behind it."""
 
+_AS_SERVICE: Ahead = tuple((statement_for(sql, 0), []) for sql in ("set constraints all immediate", "reset role"))
+"""Statements after which the role is that of the service. Deferred constraints are checked before, with the other role:
+before version 18, PostgreSQL runs their triggers with the role of the COMMIT."""
+
 
 class Transaction:
     """One transaction of a request, on a dedicated connection that it holds until the end of the `async with` block."""
@@ -75,6 +79,8 @@ class Transaction:
         self._roll_back_commands: tuple[str, ...] = ("rollback",)
         self._connection: Connection | None = None
         self._open = False
+        self._as_service = False
+        """The command of `commit` needs the role of the service, which the call does not have."""
         self._notice_listener = None if call.hear is None else Throughout(call.hear(context))
         """Receives the notices of all executions of the transaction."""
         self.sqlstate: str | None = None
@@ -121,7 +127,8 @@ class Transaction:
 
     async def begin_with_call(self, first: Call, values: Values, refusals: Mapping[str, str]) -> None:
         """Begin the transaction with a command of the service and the routine, in one segment. If the command fails,
-        the routine does not run. No other command may run in the transaction, except that of `commit`.
+        the routine does not run. No other command may run in the transaction, except that of `commit`. Both commands
+        run as the service, even if the preamble sets another role.
 
         refusals: details of the `UnavailableError` for errors of the command, by their SQLSTATE. Raises: see `call`.
         """
@@ -131,7 +138,16 @@ class Transaction:
         if self._statement_on is not None:
             # The other commands are those of the service, so only the routine can have session effects.
             statement, self._resets = await self._statement_on(connection, self._call, self._context.mask)
-        await self._run_call((*await self._opening(), (first.statement(0), values)), statement)
+        begin, *preamble = await self._opening()
+        self._as_service = self._sets_role()
+        await self._run_call((begin, (first.statement(0), values), *preamble), statement)
+
+    def _sets_role(self) -> bool:
+        """Return whether the preamble may set a role."""
+        preamble = self._call.preamble
+        if preamble is None:
+            return False
+        return bool(preamble.commands) or b"role" in preamble.setting_values(self._context)[::2]
 
     async def _opening(self) -> Ahead:
         """Acquire the connection, and return the statements that begin the transaction on it."""
@@ -216,7 +232,9 @@ class Transaction:
         """
         if not self._open:
             return
-        ahead = None if last is None else ((last[0].statement(0), last[1]),)
+        ahead: Ahead | None = None
+        if last is not None:
+            ahead = (*(_AS_SERVICE if self._as_service else ()), (last[0].statement(0), last[1]))
         execution = self._place(Execution(statement_for(self._commit, 0), [], ahead))
         connection = self._connection
         try:

@@ -30,9 +30,20 @@ class Places:
         folded = name.casefold()
         return MAIN if folded in self._plan.main_names else folded
 
-    def of(self, endpoint: Endpoint) -> str:
-        """Return the place where the endpoint runs."""
+    def of(self, endpoint: Endpoint) -> str | None:
+        """Return the place where the endpoint runs; None: that depends on the tenant of a request."""
+        tenant = endpoint.options.tenant
+        if tenant is not None and tenant.connection:
+            return None
         return self._of_connection(endpoint.options.connection)
+
+    def _all_of(self, endpoint: Endpoint) -> Sequence[str]:
+        """Return the places where the endpoint may run, and for one of several tenants where it was described."""
+        tenant = endpoint.options.tenant
+        here = self._of_connection(endpoint.options.connection)
+        if tenant is None or not tenant.connection:
+            return (here,)
+        return (here, *(self.key(name) for name in tenant.connections(self._options.others) if self.key(name) != here))
 
     def usable(self, name: str) -> str | None:
         """Return the place of the connection with this name; None if endpoints cannot run on it."""
@@ -54,13 +65,15 @@ class Places:
 
     def group(self, endpoints: Sequence[Endpoint]) -> dict[str, Sequence[Endpoint]]:
         """Return the endpoints by the place where they run."""
-        names = {endpoint.options.connection for endpoint in endpoints}
-        if len(names) == 1:
+        options = {id(endpoint.options): endpoint.options for endpoint in endpoints}.values()
+        names = {item.connection for item in options}
+        if len(names) == 1 and not any(item.tenant is not None and item.tenant.connection for item in options):
             # The usual case.
             return {self._of_connection(*names): endpoints}
         places: dict[str, list[Endpoint]] = {}
         for endpoint in endpoints:
-            places.setdefault(self.of(endpoint), []).append(endpoint)
+            for place in self._all_of(endpoint):
+                places.setdefault(place, []).append(endpoint)
         return {**places}
 
     def connector(self, place: str) -> Connector:

@@ -55,7 +55,7 @@ class SessionAnalyses:
         which is returned if its effects are the same.
         """
         place = self._places.of(endpoint)
-        dependency_graph = self._catalogues.dependency_graphs.get(place)
+        dependency_graph = None if place is None else self._catalogues.dependency_graphs.get(place)
         placed = self._at_its_place(found, endpoint) if former is None else former.analysed
         session = (
             endpoint.session

@@ -20,6 +20,7 @@ from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.connector import Connector
+from rowcall.service.discovery.installation import read_installation
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.snapshot.reading.places import MAIN, Places
 from rowcall.service.startup_error import StartupError
@@ -69,6 +70,32 @@ def report_empty_schemas(settings: Settings, endpoints: Sequence[Endpoint]) -> N
             log.warning(
                 "%s names %s, where no endpoint is found: is the schema spelled so? Case counts", _SCHEMAS, schema
             )
+
+
+def stored_features(options: WorkerOptions) -> Iterator[str]:
+    """Yield the keys of enabled capabilities that use restricted functions of the schema `rowcall`."""
+    enabled = {
+        "Jobs:Enabled": options.jobs is not None,
+        "Webhooks:Enabled": options.deliveries is not None,
+        "Mail:Enabled": options.mail.enabled,
+        "Auth:SecondFactor:Enabled": options.auth.second_factor is not None,
+    }
+    return (key for key, is_enabled in enabled.items() if is_enabled)
+
+
+async def report_missing_rights(options: WorkerOptions, connector: Connector) -> None:
+    """Warn of enabled capabilities whose functions in the schema `rowcall` the role of the service may not execute."""
+    features = [*stored_features(options)]
+    if not features:
+        return
+    try:
+        async with await connector.open_plain() as connection:
+            installation = await read_installation(connection)
+    except psycopg.Error as error:
+        log.debug("the schema rowcall cannot be read: %s", str(error).strip())
+        return
+    for key, right in installation.missing_rights(features):
+        log.warning("%s needs a right: %s", key, right)
 
 
 async def report_refused_commands(

@@ -1,0 +1,171 @@
+"""What subscribers of webhooks can rely on: when deliveries are repeated, what ends them, what is stored how long."""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rowcall.service.installation.script import install_sql
+from tests.harness.database import Database
+from tests.harness.service import Service
+from tests.harness.upstream import Seen, Upstream, answer
+from tests.harness.waiting import wait_until
+from tests.http.conftest import Serve
+
+SECRET = "whsec_" + base64.b64encode(b"0123456789abcdefghijklmn").decode()
+
+Start = Callable[..., Service]
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    server = Upstream()
+    server.on("*", answer({}))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def start(own_database: Database, upstream: Upstream, serve_once: Serve) -> Start:
+    own_database.execute(install_sql())
+    settings = {
+        "Webhooks:Enabled": "true",
+        "Webhooks:Subscribers:shop:Url": upstream.url + "/shop",
+        "Webhooks:Subscribers:shop:Secret": SECRET,
+        "Webhooks:Subscribers:shop:Topics:0": "*",
+        "Service:RequiresAuthorization": "false",
+    }
+    return lambda **more: serve_once(
+        own_database, settings={**settings, **{f"Webhooks:{name}": value for name, value in more.items()}}
+    )
+
+
+def publish(database: Database, number: int = 1) -> None:
+    database.execute(f"select rowcall.publish('order.paid', '{{\"id\": {number}}}')")
+
+
+def failed(database: Database, attempts: int = 1) -> tuple[float, str]:
+    """Wait for the end of an attempt that has failed. Return the seconds until the next one, and the error."""
+    query = (
+        "select extract(epoch from run_at - clock_timestamp())::float, error from rowcall.webhook_delivery "
+        f"where attempts = {attempts} and error is not null and state = 'waiting'"
+    )
+    ((seconds, error),) = wait_until(lambda: database.fetch(query), "the attempt has failed", 30)
+    return seconds, error
+
+
+def again(database: Database) -> None:
+    """Let the next attempt begin at once."""
+    database.execute(
+        "update rowcall.webhook_delivery set run_at = now(), error = null; delete from rowcall.webhook_target;"
+        "notify rowcall_webhooks"
+    )
+
+
+def test_messages_of_a_time_without_a_service(start: Start, own_database: Database, upstream: Upstream) -> None:
+    """A host that is killed in the middle of a delivery repeats it after its start, with the same id."""
+    begun = threading.Event()
+
+    def never(_seen: Seen, connection: socket.socket) -> bytes | None:
+        begun.set()
+        connection.recv(1)
+        return None
+
+    first = start()
+    upstream.on("/shop", never)
+    publish(own_database, 1)
+    assert begun.wait(30)
+    for process in first.processes():
+        process.kill()
+    upstream.on("/shop", answer({}))
+    publish(own_database, 2)
+    start()
+    done = "select count(*) from rowcall.webhook_delivery where state = 'done'"
+    wait_until(lambda: own_database.value(done) == 2, "both messages are delivered", 60)
+    sent = [(json.loads(request.body)["data"]["id"], request.header("webhook-id")) for request in upstream.to("/shop")]
+    assert sorted(number for number, _ in sent) == [1, 1, 2]
+    assert len(set(sent)) == 2
+
+
+def test_delays_between_attempts_grow(start: Start, own_database: Database, upstream: Upstream) -> None:
+    upstream.on("/shop", answer({}, 500))
+    start(Backoff="100 seconds", LongestPause="1000 seconds")
+    publish(own_database)
+    # A busy machine may look late.
+    for attempt, expected in ((1, 100), (2, 300), (3, 900), (4, 1000)):
+        seconds, error = failed(own_database, attempt)
+        assert 0.75 * expected - 60 < seconds < 1.25 * expected
+        assert error == "the response has status 500"
+        again(own_database)
+    sent = upstream.to("/shop")
+    assert len({request.header("webhook-id") for request in sent}) == 1
+    assert len({request.body for request in sent}) == 1
+
+
+@pytest.mark.parametrize(("status", "expected"), [(503, 500), (429, 500), (500, 10)])
+def test_a_subscriber_may_ask_for_a_pause(
+    start: Start, own_database: Database, upstream: Upstream, status: int, expected: int
+) -> None:
+    upstream.on("/shop", answer({}, status, [("Retry-After", "500")]))
+    start(Backoff="10 seconds")
+    publish(own_database)
+    seconds, _ = failed(own_database)
+    assert 0.75 * expected - 60 < seconds < 1.25 * expected
+
+
+def test_a_redirect_is_no_success(start: Start, own_database: Database, upstream: Upstream) -> None:
+    upstream.on("/shop", answer({}, 302, [("Location", upstream.url + "/elsewhere")]))
+    start(Backoff="100 seconds")
+    publish(own_database)
+    assert failed(own_database)[1] == "the response has status 302"
+    assert upstream.to("/elsewhere") == []
+
+
+def test_a_response_has_a_time_limit(start: Start, own_database: Database, upstream: Upstream) -> None:
+    is_over = threading.Event()
+
+    def wait(_request: Seen, _connection: socket.socket) -> None:
+        is_over.wait(60)
+
+    upstream.on("/shop", wait)
+    start(Backoff="100 seconds", Timeout="300 ms")
+    publish(own_database)
+    assert failed(own_database)[1] == "no response within 0.3 s"
+    is_over.set()
+
+
+def test_delivered_messages_are_removed_and_dead_ones_stay(
+    start: Start, own_database: Database, upstream: Upstream
+) -> None:
+    start(Retention="1 hour", GiveUpAfter="0 seconds")
+    publish(own_database, 1)
+    ends = "select state from rowcall.webhook_delivery order by number"
+    wait_until(lambda: own_database.fetch(ends) == [("done",)], "the first is delivered", 30)
+    upstream.on("/shop", answer({}, 500))
+    publish(own_database, 2)
+    wait_until(lambda: own_database.fetch(ends) == [("done",), ("dead",)], "the second is dead", 30)
+    own_database.execute("update rowcall.webhook_message set created = now() - interval '61 minutes'")
+    wait_until(lambda: own_database.fetch(ends) == [("dead",)], "the delivered one is removed", 30)
+    assert own_database.fetch("select payload ->> 'id' from rowcall.webhook_message") == [("2",)]
+
+
+def test_messages_of_a_time_are_replayed(start: Start, own_database: Database, upstream: Upstream) -> None:
+    start()
+    for number in (1, 2, 3):
+        publish(own_database, number)
+    done = "select count(*) from rowcall.webhook_delivery where state = 'done'"
+    wait_until(lambda: own_database.value(done) == 3, "all are delivered", 30)
+    own_database.execute(
+        "update rowcall.webhook_message"
+        " set created = '2026-01-01T12:00Z'::timestamptz + (payload ->> 'id')::int * '1 hour'::interval"
+    )
+    replay = "select rowcall.replay_webhooks('order.paid', '2026-01-01T14:00Z', '2026-01-01T15:00Z'{})"
+    assert own_database.value(replay.format("")) == 1
+    wait_until(lambda: len(upstream.to("/shop")) == 4, "it is delivered again", 30)
+    assert json.loads(upstream.to("/shop")[-1].body)["data"] == {"id": 2}
+    assert own_database.value(replay.format(", 'somebody'")) == 0
