@@ -29,6 +29,7 @@ from rowcall.service.console.configuration import configuration
 from rowcall.service.console.database import Database
 from rowcall.service.console.diagnosis import diagnosis
 from rowcall.service.console.endpoints import endpoint, endpoints, named_endpoint
+from rowcall.service.console.hosts.hosts import Hosts
 from rowcall.service.console.load import Load
 from rowcall.service.console.plans import plan
 from rowcall.service.console.records import Reloads, log_entries
@@ -75,6 +76,7 @@ class Console:
         self._sessions = Sessions(options.link_expires, options.session_expires)
         self._gate = Gate(options, token, self._sessions, sources)
         self._load = Load(sources)
+        self.hosts = Hosts(options, sources)
         self._events = Events(sources)
         self._entries = sources.entries
         self._reloads = Reloads(sources)
@@ -95,6 +97,7 @@ class Console:
         self._actions = Actions(actions, sources, allowed=options.allow_actions)
         self._data: Mapping[str, Callable[[Query], object]] = {
             "overview": lambda _query: self._load.overview(),
+            "hosts": lambda _query: self.hosts.report(),
             "endpoints": lambda query: endpoints(sources.snapshot(), self._load, query),
             "endpoint": lambda query: endpoint(sources, self._load, query, database),
             "plan": lambda query: plan(named_endpoint(sources.snapshot(), query)[0], sources),
@@ -126,8 +129,9 @@ class Console:
         )
 
     def close(self) -> None:
-        """End all event streams."""
+        """End all event streams, and ask and answer no other hosts. Called in the event loop."""
         self._closing.set()
+        self.hosts.close()
 
     def note_reload(self, before: SchemaSnapshot, after: SchemaSnapshot, difference: Difference) -> None:
         """Store what a reload has changed."""
