@@ -164,7 +164,7 @@ class Console:
         if request.method != "GET":
             raise Problem(405, f"{request.path[:200]} answers GET and HEAD", headers=(("allow", "GET, HEAD"),))
         if request.path == API + "live":
-            return self._stream(self._reports(request, self._load.overview))
+            return self._stream(self._reports(request, self._overview_with_hosts))
         if request.path == API + "events/live":
             return self._stream(self._reports(request, self._events.report))
         if request.path == API + "log/live":
@@ -202,6 +202,10 @@ class Console:
             yield from events
         finally:
             self._streams.discard(mark)
+
+    def _overview_with_hosts(self) -> dict[str, object]:
+        self.hosts.latest()  # asks other hosts while the first rates are measured
+        return {**self._load.overview(), "hosts": self.hosts.latest()}
 
     def _goes_on(self, request: MountRequest) -> bool:
         """Return whether a stream continues: the service is not stopping, and the session of the request is valid."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import time
@@ -138,19 +139,32 @@ class Hosts:
 
     def report(self) -> dict[str, Any]:
         """Return all services with their rates. The first call takes about two seconds. Called in a thread."""
-        return self._sources.run(self._report())
+        return self._sources.run(self._complete())
 
-    async def _report(self) -> dict[str, Any]:
+    def latest(self) -> dict[str, Any]:
+        """Return the services that have answered so far, and go on to ask. Called in a thread."""
+        return self._sources.run(self._so_far())
+
+    async def _complete(self) -> dict[str, Any]:
+        self._request()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(sum(_FIRST_PAUSES) + 1):
+                await self._ready.wait()
+        return self._report()
+
+    async def _so_far(self) -> dict[str, Any]:
+        self._request()
+        return self._report()
+
+    def _request(self) -> None:
+        """Begin to ask, or go on."""
         self._used = time.monotonic()
         if self._asking is None or self._asking.done():
             self._ready.clear()
             self._rounds = 0
             self._asking = asyncio.get_running_loop().create_task(self._ask())
-        try:
-            async with asyncio.timeout(sum(_FIRST_PAUSES) + 1):
-                await self._ready.wait()
-        except TimeoutError:
-            self._unreachable = self._unreachable or "there is no answer yet"
+
+    def _report(self) -> dict[str, Any]:
         reason = self._reason()
         now = time.monotonic()
         return {

@@ -122,7 +122,7 @@ class OperatorServers:
             self._console.note_reload(before, snapshot, difference)
 
     def hear_console(self, channel: str, connector: Connector) -> None:
-        """Answer the console of another host, if this service has a console. connector: of the database where it asks."""
+        """Answer the console of another host, if this service has one too. connector: of the database where it asks."""
         if self._console is not None:
             self._console.hosts.hear(channel, connector)
 
