@@ -165,7 +165,7 @@ async def _add(
     except psycopg.OperationalError:
         raise
     except psycopg.Error as error:
-        unavailable[name] = _reason(error)
+        unavailable[name] = f"{_reason(error)}{_remedy(error)}"
 
 
 async def _rows(connection: Connection, query: str | sql.Composed, parameters: tuple[object, ...] = ()) -> Rows:
