@@ -13,7 +13,6 @@ from typing import Any
 
 import orjson
 
-from rowcall.core.config import Settings
 from rowcall.service.console.sources import Sources
 from rowcall.service.metrics.report import STATUSES
 from rowcall.service.metrics.segments import read
@@ -77,7 +76,6 @@ class OwnStatus:
     def read(self) -> HostStatus:
         """Return the status now. With many endpoints this takes some time, so it is called in a thread."""
         sources = self._sources
-        settings: Settings = sources.settings
         rows = [
             row for row in read(sources.folder) if row.label[0] == "endpoint" or row.label == ("worker", "unrouted")
         ]
@@ -87,8 +85,8 @@ class OwnStatus:
             id=self._name,
             host=_short(socket.gethostname()),
             pid=os.getpid(),
-            application=_short(settings.text("ApplicationName")),
-            environment=_short(settings.text("EnvironmentName")),
+            application=_short(sources.options.application),
+            environment=_short(sources.settings.text("EnvironmentName")),
             version=version("rowcall"),
             url=_short(next(iter(sources.urls()), "")),
             workers=sum(pid is not None for pid in pids),
