@@ -1,7 +1,7 @@
 // The pages of the console. The address after # names the page and its parameters.
 import { cache, queues, sessions } from "./actions.js";
 import { configured, live, load } from "./api.js";
-import { bytes, card, chart, duration, el, measured, moment, number, percent, redraw, shown, table } from "./dom.js";
+import { bytes, card, chart, duration, el, measured, moment, number, part, percent, redraw, shown, table } from "./dom.js";
 import { endpoint, endpoints, link, traffic } from "./endpoints.js";
 import { events } from "./events.js";
 import { recentTraces, trace } from "./traces.js";
@@ -12,6 +12,9 @@ const HISTORY = 120;
 const LATE = 10;
 const TYPING = 300;
 const LEVELS = ["Verbose", "Debug", "Information", "Warning", "Error", "Fatal"];
+
+// Of findings, and of changes for clients.
+const SEVERITIES = ["high", "medium", "low", "breaking", "doubtful", "compatible"];
 
 const say = (text) => {
   state.textContent = text;
@@ -70,18 +73,15 @@ function overview(content) {
   }, say);
 }
 
-const unavailable = (report) => table("Not available", [["Part", ([name]) => name], ["Reason", ([, reason]) => reason]], Object.entries(report.unavailable));
-
 async function database(content) {
   const [report, now] = await Promise.all([load("database"), load("overview")]);
   content.append(
     el("h2", {}, "Database"),
     pools(now),
-    table("Sessions", [measured("Pid", "pid", shown), ["User", (one) => one.user], ["Application", (one) => one.application], ["State", (one) => one.state], ["Waits for", (one) => one.waitEvent], ["Blocked by", (one) => (one.blockedBy.length ? one.blockedBy.join(", ") : "–")], measured("Transaction", "transactionSeconds", duration), ["Statement", (one) => one.query]], report.sessions ?? []),
-    table("Locks that are waited for", [measured("Pid", "pid", shown), ["Type", (one) => one.type], ["Mode", (one) => one.mode], ["Relation", (one) => one.relation], ["Blocked by", (one) => one.blockedBy.join(", ")], measured("Waits", "waitSeconds", duration)], report.locks ?? [], { empty: "No session waits for a lock." }),
-    table("Replicas", [["Application", (one) => one.application], ["Address", (one) => one.address], ["State", (one) => one.state], ["Sync", (one) => one.sync], measured("Lag", "lagSeconds", duration)], report.replicas ?? [], { empty: "No server replicates this one." }),
-    table("Statements by time", [["Statement", (one) => one.query], measured("Calls", "calls"), measured("Total", "seconds", duration), measured("Mean", "meanSeconds", duration), measured("Rows", "rows")], report.statements ?? []),
-    unavailable(report),
+    table("Sessions", [measured("Pid", "pid", shown), ["User", (one) => one.user], ["Application", (one) => one.application], ["State", (one) => one.state], ["Waits for", (one) => one.waitEvent], ["Blocked by", (one) => (one.blockedBy.length ? one.blockedBy.join(", ") : "–")], measured("Transaction", "transactionSeconds", duration), ["Statement", (one) => one.query]], report.sessions ?? [], part(report, "sessions", "None.")),
+    table("Locks that are waited for", [measured("Pid", "pid", shown), ["Type", (one) => one.type], ["Mode", (one) => one.mode], ["Relation", (one) => one.relation], ["Blocked by", (one) => one.blockedBy.join(", ")], measured("Waits", "waitSeconds", duration)], report.locks ?? [], part(report, "locks", "No session waits for a lock.")),
+    table("Replicas", [["Application", (one) => one.application], ["Address", (one) => one.address], ["State", (one) => one.state], ["Sync", (one) => one.sync], measured("Lag", "lagSeconds", duration)], report.replicas ?? [], part(report, "replicas", "No server replicates this one.")),
+    table("Statements by time", [["Statement", (one) => one.query], measured("Calls", "calls"), measured("Total", "seconds", duration), measured("Mean", "meanSeconds", duration), measured("Rows", "rows")], report.statements ?? [], part(report, "statements", "None.")),
   );
 }
 
@@ -110,7 +110,7 @@ async function diagnosis(content) {
   content.append(
     el("h2", {}, "Diagnosis"),
     el("p", {}, `${report.open.length} of ${report.endpoints} endpoints are open to anonymous callers; the service connects as ${report.role}.`),
-    table("Findings", [["Severity", (one) => el("span", { class: one.severity === "high" ? "bad" : one.severity === "medium" ? "warn" : null }, one.severity)], ["About", (one) => one.about], ["Finding", (one) => one.message], ["Remedy", (one) => one.remedy]], report.findings),
+    table("Findings", [["Severity", (one) => el("span", { class: one.severity === "high" ? "bad" : one.severity === "medium" ? "warn" : null, "data-order": SEVERITIES.indexOf(one.severity) }, one.severity)], ["About", (one) => one.about], ["Finding", (one) => one.message], ["Remedy", (one) => one.remedy]], report.findings),
     table("Warnings", line, report.warnings),
     table("Left out", line, report.leftOut),
     table("Open endpoints", line, report.open),
@@ -124,7 +124,7 @@ async function schema(content) {
     el("h2", {}, "Schema"),
     el("p", {}, `Snapshot ${report.snapshot} with ${report.endpoints} endpoints.`),
     table("Reloads", [["Time", (one) => moment(one.time)], measured("Snapshot", "snapshot", shown), ["Added", (one) => names(one.added)], ["Changed", (one) => names(one.changed)], ["Removed", (one) => names(one.removed)]], report.reloads, { empty: "None since the start. A reload follows a change of functions, comments, tables or files." }),
-    table("Changes for clients", [["Severity", (one) => el("span", { class: one.severity === "breaking" ? "bad" : one.severity === "doubtful" ? "warn" : null }, one.severity)], ["Endpoint", (one) => one.endpoint], ["Change", (one) => one.change], measured("Snapshot", "snapshot", shown)], report.reloads.flatMap((reload) => reload.contract.map((one) => ({ ...one, snapshot: reload.snapshot })))),
+    table("Changes for clients", [["Severity", (one) => el("span", { class: one.severity === "breaking" ? "bad" : one.severity === "doubtful" ? "warn" : null, "data-order": SEVERITIES.indexOf(one.severity) }, one.severity)], ["Endpoint", (one) => one.endpoint], ["Change", (one) => one.change], measured("Snapshot", "snapshot", shown)], report.reloads.flatMap((reload) => reload.contract.map((one) => ({ ...one, snapshot: reload.snapshot })))),
     table("Left out", [["Reason", (reason) => reason]], report.leftOut),
   );
 }
@@ -139,7 +139,7 @@ function log(content, parameters, title = "Log", more = [], empty = "No entry ma
   let typing = null;
   let stop = () => {};
   const mark = (name) => (name === "Error" || name === "Fatal" ? "bad" : name === "Warning" ? "warn" : null);
-  const draw = () => redraw(result, table("Entries, newest first", [["Time", (one) => moment(one.time)], ["Level", (one) => el("span", { class: mark(one.level) }, one.level)], ["Channel", (one) => one.channel], ["Message", (one) => (one.exception ? el("div", {}, one.message, el("pre", {}, one.exception)) : one.message)], ...more], entries, { empty }));
+  const draw = () => redraw(result, table("Entries, newest first", [["Time", (one) => moment(one.time)], ["Level", (one) => el("span", { class: mark(one.level), "data-order": LEVELS.indexOf(one.level) }, one.level)], ["Channel", (one) => one.channel], ["Message", (one) => (one.exception ? el("div", {}, one.message, el("pre", {}, one.exception)) : one.message)], ...more], entries, { empty }));
   const start = () => {
     stop();
     entries = [];

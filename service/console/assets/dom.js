@@ -42,17 +42,21 @@ export function duration(seconds) {
 
 export const ACTION = "Action";
 
+// Characters from which a text of a cell is broken anywhere.
+const LONG = 32;
+
 // A column of numbers: its title, and the member of a row with the number.
 export const measured = (title, name, format = number) => [title, (row) => format(row[name]), (row) => row[name]];
 
 // By which column each table is sorted, by page and name of the table, until the page is loaded again.
 const orders = new Map();
 
-// Returns what a row is sorted by: the number of a measured column, else the time or the text of its cell.
+// Returns what a row is sorted by: the number of a measured column, else the order, the time or the text of its cell.
 function sortKey([, value, key], row) {
   if (key) return key(row);
   const cell = value(row);
-  return cell instanceof Element ? cell.getAttribute("datetime") ?? cell.textContent : shown(cell);
+  if (!(cell instanceof Element)) return shown(cell);
+  return cell.dataset.order === undefined ? cell.getAttribute("datetime") ?? cell.textContent : Number(cell.dataset.order);
 }
 
 const absent = (value) => value === null || value === undefined || value === "" || value === "–";
@@ -66,6 +70,14 @@ function sorted(column, down, rows) {
   });
   return keyed.map(([, row]) => row);
 }
+
+function cell(content, key) {
+  const text = content instanceof Element ? content.textContent : shown(content);
+  return el("td", { class: key ? "number" : text.length > LONG ? "long" : null }, content);
+}
+
+// The options of a table whose rows cannot be read if the report says so, with the reason.
+export const part = (report, name, empty) => ({ empty: report.unavailable[name] ? `Not available: ${report.unavailable[name]}.` : empty });
 
 // A table with a heading. columns: [title, function of a row, for numbers a function that returns the number to sort by]. A column
 // is sorted by its heading: numbers from the largest, texts from the first, then the other way round, then as before. empty: the
@@ -90,7 +102,7 @@ export function table(title, columns, rows, { empty = "None.", name = title } = 
       return el("th", { scope: "col", class: key ? "number" : null, "aria-sort": order }, button);
     });
     const column = columns.find(([label]) => label === by);
-    const body = (column ? sorted(column, down, rows) : rows).map((row) => el("tr", {}, columns.map(([, value, key]) => el("td", { class: key ? "number" : null }, value(row)))));
+    const body = (column ? sorted(column, down, rows) : rows).map((row) => el("tr", {}, columns.map(([, value, key]) => cell(value(row), key))));
     return el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
   };
   scroll.append(draw());

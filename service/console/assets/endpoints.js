@@ -125,7 +125,7 @@ export async function endpoint(content, parameters) {
   const traffic = item.traffic;
   const cards = [card("Access", item.access), card("Authentication", item.authentication)];
   if (traffic) {
-    cards.push(card("Requests since the start", number(traffic.requests)), card("Errors", percent(traffic.requests ? traffic.errors / traffic.requests : null)), card("Mean", duration(traffic.meanSeconds)), card("p99", duration(traffic.p99Seconds)));
+    cards.push(card("Requests since the start", number(traffic.requests)), card("Server errors", percent(traffic.requests ? traffic.errors / traffic.requests : null)), card("Mean", duration(traffic.meanSeconds)), card("p99", duration(traffic.p99Seconds)));
   }
   const attempt = await tryIt(item);
   const hour = el("div");
@@ -179,7 +179,7 @@ export async function traffic(content) {
     result.replaceChildren(table(`Endpoints with requests in the ${span(report.seconds)}: ${number(report.total)}`, [["Endpoint", (one) => el("a", { href: link(one) }, `${one.method} ${one.path}`)], measured("Requests", "requests"), measured("Server errors", "errors"), ["Client errors", (one) => number(one.statuses["4xx"] ?? 0), (one) => one.statuses["4xx"] ?? 0], measured("p50", "p50Seconds", duration), measured("p90", "p90Seconds", duration), measured("p99", "p99Seconds", duration), measured("Total time", "totalSeconds", duration)], report.endpoints, { empty: "No endpoint has had a request.", name: "Traffic" }));
   };
   sort.addEventListener("change", draw);
-  content.append(el("h2", {}, "Traffic"), el("form", { class: "filter", submit: (event) => event.preventDefault() }, el("label", {}, "Sort by", sort)), result);
+  content.append(el("h2", {}, "Traffic"), el("form", { class: "filter", submit: (event) => event.preventDefault() }, el("label", {}, "Most by", sort)), result);
   await draw();
   return repeatedly(draw);
 }
