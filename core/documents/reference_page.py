@@ -36,13 +36,17 @@ class ReferencePage(Record):
     closed: bool = flag("RequireAuthorization", False, "Serve the page to signed-in users only, but not the document.")
 
 
-def page_html(page: ReferencePage) -> str:
-    """Return the page. It loads files of this service only, and contains no script of its own."""
+def page_html(page: ReferencePage, token_path: str | None) -> str:
+    """Return the page. It loads files of this service only, and contains no script of its own.
+
+    token_path: where the page gets an antiforgery token for each request that changes something; None: nowhere.
+    """
     title, path = html.escape(page.title), html.escape(page.path)
+    tokens = f' data-antiforgery="{html.escape(token_path)}"' if token_path else ""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="stylesheet" href="{path}/swagger-ui.css"></head>'
-        f'<body><div id="reference" data-document="{html.escape(page.document)}"></div>'
+        f'<body><div id="reference" data-document="{html.escape(page.document)}"{tokens}></div>'
         f'<script src="{path}/swagger-ui-bundle.js"></script><script src="{path}/start.js"></script></body></html>'
     )

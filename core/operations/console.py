@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import enum
+
 from rowcall.core.endpoint.access import ANYONE, Access
-from rowcall.core.sections.declaration import flag, interval, section, text, texts
+from rowcall.core.sections.declaration import choice, flag, interval, section, text, texts
+from rowcall.core.sections.values import or_empty
 
 OPEN_FILES = ("sign-in", "sign-in.js", "style.css", "icon.svg")
 """Files of the console that anonymous callers get: the page to sign in at, which contains no data."""
+
+
+class HostsBy(enum.Enum):
+    """By what the consoles of several hosts find each other."""
+
+    NONE = "None"
+    DATABASE = "Database"
+    REDIS = "Redis"
 
 
 @section("Console", "A page for operators that shows what the service does, on the admin listener.")
@@ -37,6 +48,21 @@ class ConsoleOptions:
         "LinkExpires", "15 minutes", "Time for which the sign-in link in the log is valid, for one use."
     )
     session_expires: float = interval("SessionExpires", "8 hours", "Time after which an operator has to sign in again.")
+
+    hosts: HostsBy = choice(
+        "Hosts",
+        HostsBy,
+        "Database",
+        "List the services with a console that share the main database (by NOTIFY) or Redis, while a page is open. "
+        "None: they are not asked, and are not answered.",
+    )
+    redis: str = text(
+        "RedisConfiguration",
+        None,
+        "Connection string of Redis for `Hosts`. null: CacheOptions:RedisConfiguration.",
+        secret=True,
+        convert=or_empty,
+    )
 
     @property
     def routes(self) -> tuple[tuple[str, str, Access], ...]:

@@ -30,7 +30,8 @@ def reference_routes(page: ReferencePage, services: Services) -> Iterator[FixedR
     schemes = services.options.auth.schemes
     authenticate: tuple[Step, ...] = (services.auth.sessions.authenticate,) if schemes else ()
     ahead = (*authenticate, *admission(f"{page.path} is", access, schemes.challenge)) if page.closed else ()
-    body = page_html(page).encode()
+    antiforgery = services.options.antiforgery
+    body = page_html(page, None if antiforgery is None else antiforgery.token_path).encode()
     start = files(__package__).joinpath("assets", "reference.js").read_bytes()
     yield FixedRoute("GET", page.path, access, (*ahead, _content(body, "text/html; charset=utf-8")))
     yield FixedRoute("GET", f"{page.path}/start.js", access, (*ahead, _content(start, _TYPES[".js"])))

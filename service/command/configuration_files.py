@@ -72,12 +72,12 @@ def load(arguments: Arguments) -> Configuration:
         from rowcall.service.embedded.demo import SETTINGS
 
         overrides = (("ConnectionStrings:Default", f"embedded:{_DEMO_FOLDER}"), *SETTINGS, *overrides)
+    if arguments.has("--console"):
+        overrides = (*overrides, ("Console:Enabled", "true"))
     if arguments.has("--postgrest"):
         return _load_postgrest(arguments.given["--postgrest"][0], overrides, _readable(os.environ))
     if arguments.has("--watch"):
         overrides = (*overrides, ("Watch:Enabled", "true"))
-    if arguments.has("--console"):
-        overrides = (*overrides, ("Console:Enabled", "true"))
     return load_configuration(arguments.files, overrides, _readable(os.environ), Path.cwd())
 
 

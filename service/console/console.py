@@ -29,6 +29,7 @@ from rowcall.service.console.configuration import configuration
 from rowcall.service.console.database import Database
 from rowcall.service.console.diagnosis import diagnosis
 from rowcall.service.console.endpoints import endpoint, endpoints, named_endpoint
+from rowcall.service.console.hosts.hosts import Hosts
 from rowcall.service.console.load import Load
 from rowcall.service.console.plans import plan
 from rowcall.service.console.records import Reloads, log_entries
@@ -75,6 +76,7 @@ class Console:
         self._sessions = Sessions(options.link_expires, options.session_expires)
         self._gate = Gate(options, token, self._sessions, sources)
         self._load = Load(sources)
+        self.hosts = Hosts(options, sources)
         self._events = Events(sources)
         self._entries = sources.entries
         self._reloads = Reloads(sources)
@@ -95,6 +97,7 @@ class Console:
         self._actions = Actions(actions, sources, allowed=options.allow_actions)
         self._data: Mapping[str, Callable[[Query], object]] = {
             "overview": lambda _query: self._load.overview(),
+            "hosts": lambda _query: self.hosts.report(),
             "endpoints": lambda query: endpoints(sources.snapshot(), self._load, query),
             "endpoint": lambda query: endpoint(sources, self._load, query, database),
             "plan": lambda query: plan(named_endpoint(sources.snapshot(), query)[0], sources),
@@ -128,8 +131,9 @@ class Console:
         )
 
     def close(self) -> None:
-        """End all event streams."""
+        """End all event streams, and ask and answer no other hosts. Called in the event loop."""
         self._closing.set()
+        self.hosts.close()
 
     def note_reload(self, before: SchemaSnapshot, after: SchemaSnapshot, difference: Difference) -> None:
         """Store what a reload has changed."""
@@ -162,7 +166,7 @@ class Console:
         if request.method != "GET":
             raise Problem(405, f"{request.path[:200]} answers GET and HEAD", headers=(("allow", "GET, HEAD"),))
         if request.path == API + "live":
-            return self._stream(self._reports(request, self._load.overview))
+            return self._stream(self._reports(request, self._overview_with_hosts))
         if request.path == API + "events/live":
             return self._stream(self._reports(request, self._events.report))
         if request.path == API + "log/live":
@@ -200,6 +204,10 @@ class Console:
             yield from events
         finally:
             self._streams.discard(mark)
+
+    def _overview_with_hosts(self) -> dict[str, object]:
+        self.hosts.latest()  # asks other hosts while the first rates are measured
+        return {**self._load.overview(), "hosts": self.hosts.latest()}
 
     def _goes_on(self, request: MountRequest) -> bool:
         """Return whether a stream continues: the service is not stopping, and the session of the request is valid."""

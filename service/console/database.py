@@ -57,10 +57,8 @@ _DELIVERIES = """
 select message::text, subscriber, state, attempts, status, error, since, run_at as "runAt", finished
 from rowcall.webhook_delivery order by coalesce(finished, run_at) desc limit 200
 """
-_SUBSCRIBERS = """
-select s.name, s.topics, s.active, coalesce(t.failures, 0) as failures, t.paused_until as "pausedUntil"
-from rowcall.webhook_subscriber s left join rowcall.webhook_target t on t.subscriber = s.name order by s.name limit 500
-"""
+_SUBSCRIBERS = "select name, topics, active from rowcall.webhook_subscriber order by name limit 500"
+_TARGETS = 'select subscriber, failures, paused_until as "pausedUntil" from rowcall.webhook_target'
 _DEFINITION = """
 select pg_catalog.pg_get_functiondef(p.oid) as sql from pg_catalog.pg_proc p
 where p.oid = %s and p.prokind in ('f', 'p')
@@ -83,8 +81,27 @@ class Database:
 
     def queues(self) -> dict[str, Any]:
         """Return jobs, schedules and webhooks, without their arguments and payloads, as far as they are installed."""
-        names = {"jobs": _JOBS, "schedules": _SCHEDULES, "deliveries": _DELIVERIES, "subscribers": _SUBSCRIBERS}
-        return self._read(names, statements=False)
+        queries = {
+            "jobs": _JOBS,
+            "schedules": _SCHEDULES,
+            "deliveries": _DELIVERIES,
+            "subscribers": _SUBSCRIBERS,
+            "targets": _TARGETS,
+        }
+        report = self._read(queries, statements=False)
+        targets = {row.pop("subscriber"): row for row in report.pop("targets", ())}
+        report["unavailable"].pop("targets", None)
+        if "subscribers" in report:
+            none = {"failures": 0, "pausedUntil": None}
+            subscribers = (*self._configured_subscribers(), *report["subscribers"])
+            report["subscribers"] = [{**item, **targets.get(item["name"], none)} for item in subscribers]
+        return report
+
+    def _configured_subscribers(self) -> Rows:
+        """Return the subscribers of `Webhooks:Subscribers`, which are not in the database."""
+        options = self._sources.options.deliveries
+        configured = () if options is None else options.subscribers
+        return [{"name": item.name, "topics": list(item.topics), "active": True} for item in configured]
 
     def definition(self, oid: int) -> str | None:
         """Return the SQL of a function or procedure; None if it is not there or cannot be read."""
@@ -165,7 +182,7 @@ async def _add(
     except psycopg.OperationalError:
         raise
     except psycopg.Error as error:
-        unavailable[name] = _reason(error)
+        unavailable[name] = f"{_reason(error)}{_remedy(error)}"
 
 
 async def _rows(connection: Connection, query: str | sql.Composed, parameters: tuple[object, ...] = ()) -> Rows:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.building.description import described
 from rowcall.core.documents.http_files import HttpFileOptions, example_request
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -17,6 +18,8 @@ from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 
 _PAGE = 100
 _MOST = 1000
+_SAFE = ("GET", "HEAD", "OPTIONS", "QUERY")
+"""Methods whose requests need no antiforgery token."""
 _GROUPINGS = ("", "schema", "tag")
 
 Traffic = Mapping[tuple[str, str], dict[str, Any]]
@@ -84,6 +87,7 @@ def endpoint(sources: Sources, counts: Counts, query: Mapping[str, str], definit
         "example": _example(item, sources),
         "stream": stream_path(item, options.events.level),
         "signIn": [{"method": other.method, "path": other.path} for other in snapshot.endpoints if other.options.login],
+        "antiforgery": _antiforgery(item, options.antiforgery),
         "apiKeyHeader": None if options.auth.api_keys is None else options.auth.api_keys.header,
         "overloads": [other.routine.identity for other in found[1:]],
     }
@@ -105,6 +109,13 @@ def _example(item: Endpoint, sources: Sources) -> str:
     host = next(iter(sources.urls()), "")
     options = HttpFileOptions(host, claims=sources.options.auth.mapping)
     return example_request(item, options).replace("{{host}}", host, 1)
+
+
+def _antiforgery(item: Endpoint, options: AntiforgeryOptions | None) -> dict[str, Any] | None:
+    """Return the header and the path of antiforgery tokens, if requests may need one. path: None without a path."""
+    if options is None or not options.enforced or item.method in _SAFE:
+        return None
+    return {"header": options.header, "path": options.token_path}
 
 
 def _groups(item: Endpoint, by: str) -> tuple[str, ...]:

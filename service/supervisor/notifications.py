@@ -22,6 +22,8 @@ log = logging.getLogger("rowcall")
 
 NOTIFY_CHANNEL = "rowcall"
 _INVALIDATE = "forget "
+HOSTS = "hosts "
+"""Begins the payload with which the console of a host asks the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class NotificationHandlers:
     """Called with the text after `forget `."""
     on_reconnect: Callable[[], None]
     """Called when the database is reachable again after a loss; it may be another server than before."""
+    on_hosts: Callable[[str, Connector], None]
+    """Called with the text after `hosts `, with which the console of another host asks, and the database."""
 
 
 async def listen(sources: Iterable[Connector], handlers: NotificationHandlers, background: Background) -> None:
@@ -41,14 +45,16 @@ async def listen(sources: Iterable[Connector], handlers: NotificationHandlers, b
     reading of the catalogue and the first LISTEN would not be noticed.
     """
 
-    def handle(payload: str) -> None:
+    def handle(connector: Connector, payload: str) -> None:
         if payload.startswith(_INVALIDATE):
             handlers.on_invalidate(payload.removeprefix(_INVALIDATE))
+        elif payload.startswith(HOSTS):
+            handlers.on_hosts(payload.removeprefix(HOSTS), connector)
         elif payload in ("", "reload"):
             handlers.on_change()
 
-    channel = Channel(NOTIFY_CHANNEL, handle, handlers.on_reconnect)
-    await asyncio.gather(*(listen_on(connector, channel, background) for connector in sources))
+    channels = {item: Channel(NOTIFY_CHANNEL, partial(handle, item), handlers.on_reconnect) for item in sources}
+    await asyncio.gather(*(listen_on(connector, channel, background) for connector, channel in channels.items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,7 +249,10 @@ class Supervisor:
         try:
             if not self._options.target.pooler:
                 heard = NotificationHandlers(
-                    self._updates.request_check, self._host.announce_invalidation, self._updates.read_whole
+                    self._updates.request_check,
+                    self._host.announce_invalidation,
+                    self._updates.read_whole,
+                    self._operators.hear_console,
                 )
                 await listen(self._reader.sources(), heard, self._background)
                 await self._listen_for_postgrest()

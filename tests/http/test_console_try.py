@@ -32,6 +32,10 @@ param _meta is upload metadata';
 create function publish(_text text) returns text language plpgsql as
     $$begin raise info '%', _text; return 'published'; end$$;
 comment on function publish(text) is E'HTTP POST /publish\\nallow_anonymous\\nsse news';
+create function publish_long(_length int, _times int) returns void language plpgsql as $$begin
+    for n in 1 .. _times loop raise info '% %', n, repeat('x', _length); end loop;
+end$$;
+comment on function publish_long(int, int) is E'HTTP POST /publish-long\\nallow_anonymous\\nsse_publish';
 create function change() returns text language sql as $$ select 'changed' $$;
 comment on function change() is E'HTTP POST /change\\nauthorize';
 """
@@ -171,6 +175,57 @@ def test_an_endpoint_has_what_its_forms_need(console: httpx.Client) -> None:
     assert (item["stream"], item["description"]["upload"]) == (None, True)
 
 
+ANTIFORGERY = {**SETTINGS, "Antiforgery:Enabled": "true", "Antiforgery:TokenPath": "/token"}
+
+
+def antiforgery_service(own_database: Database, serve_once: Serve, **more: str | None) -> Service:
+    return serve_once(own_database, member_sql() + SQL, {**ANTIFORGERY, **more}, workers=2)
+
+
+def cookies(response: dict[str, Any]) -> list[str]:
+    return [value.partition(";")[0] for name, value in response["headers"] if name == "set-cookie"]
+
+
+def test_a_request_has_the_antiforgery_token_that_is_given(own_database: Database, serve_once: Serve) -> None:
+    service = antiforgery_service(own_database, serve_once)
+    with operator(service, TOKEN) as console:
+        item = console.get("/console/api/endpoint", params={"method": "POST", "path": "/change"}).json()
+        assert item["antiforgery"] == {"header": "RequestVerificationToken", "path": "/token"}
+        item = console.get("/console/api/endpoint", params={"method": "GET", "path": "/api/who"}).json()
+        assert item["antiforgery"] is None
+        session = "; ".join(cookies(sent(console, method="POST", path="/api/let-in", body='{"nick": "kiri"}')))
+        issued = sent(console, method="GET", path="/token", cookie=session)
+        token, cookie = json.loads(issued["body"])["token"], "; ".join([session, *cookies(issued)])
+        assert sent(console, method="POST", path="/change", cookie=cookie)["status"] == 400
+        response = sent(console, method="POST", path="/change", cookie=cookie, antiforgery=token)
+        assert (response["status"], response["body"]) == (200, "changed")
+
+
+@pytest.mark.attack
+def test_antiforgery_tokens_are_headers_without_line_ends(console: httpx.Client) -> None:
+    assert "no antiforgery tokens" in refused(console, antiforgery="x")
+
+
+def test_a_page_that_reads_nothing_lets_events_wait_at_the_service(service: Service, console: httpx.Client) -> None:
+    """The console reads the stream no faster than its page, so the rules for slow readers apply."""
+
+    def numbers() -> dict[str, Any]:
+        result: dict[str, Any] = console.get("/console/api/events").json()
+        return result
+
+    before = numbers()["dropped"]
+    with console.stream("POST", "/console/api/actions/open-stream", json={"path": "/publish/news"}) as response:
+        lines = (line for line in response.iter_lines() if "connected" in line)
+        assert next(lines)
+
+        def dropped() -> bool:
+            service.post("/publish-long", json={"length": 500_000, "times": 20})
+            return bool(numbers()["dropped"] > before)
+
+        wait_until(dropped, "events of the stream are dropped", 60)
+    wait_until(lambda: _has_no_streams(service, console), "the stream ends with its reader")
+
+
 # --- the page ---------------------------------------------------------------------------------------------
 
 
@@ -228,3 +283,54 @@ def test_files_sign_in_and_events_in_the_page(service: Service, tab: Page) -> No
         assert tab.evaluate("async () => (await axe.run()).violations.map(item => item.id)") == []
     tab.get_by_role("button", name="Close the stream").click()
     expect(tab.get_by_role("button", name="Open the stream")).to_be_visible()
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_long_stream_keeps_its_end_in_the_page(service: Service, tab: Page) -> None:
+    visit(tab, "POST", "/publish")
+    tab.get_by_role("button", name="Open the stream").click()
+    events = tab.get_by_role("log", name="Events")
+    expect(events).to_contain_text("connected")
+    expect(tab.get_by_text("characters are kept")).to_be_hidden()
+    service.post("/publish-long", json={"length": 90_000, "times": 4})
+    service.post("/publish", json={"text": "the last one"})
+    expect(events).to_contain_text("the last one")
+    expect(tab.get_by_text("Only the last 200,000 characters are kept.")).to_be_visible()
+    text = events.evaluate("element => element.textContent")
+    assert len(text) == 200_000
+    assert "connected" not in text
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_form_fetches_an_antiforgery_token(own_database: Database, serve_once: Serve) -> None:
+    service = antiforgery_service(own_database, serve_once)
+    with browser() as opened, console_page(service, opened, TOKEN) as page:
+        form = page.get_by_role("form", name="Try it")
+        visit(page, "POST", "/change")
+        page.get_by_text("Sign in by POST /api/let-in").click()
+        sign_in = page.get_by_role("form", name="Sign in by POST /api/let-in")
+        sign_in.get_by_label("nick").fill("kiri")
+        sign_in.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_text("Signed in: requests are sent")).to_be_visible()
+        form.get_by_role("button", name="Send").click()
+        expect(page.get_by_text("changed", exact=True)).to_be_visible()
+        # A form needs a token also without a session.
+        page.get_by_role("button", name="Forget").click()
+        visit(page, "POST", "/import")
+        file = {"name": "letters.txt", "mimeType": "text/plain", "buffer": b"abcdefg"}
+        form.get_by_label("Files").set_input_files(file)  # type: ignore[arg-type]
+        form.get_by_role("button", name="Send").click()
+        expect(page.locator("pre", has_text='"fileName": "letters.txt"')).to_be_visible()
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_form_that_cannot_fetch_a_token_names_the_key(own_database: Database, serve_once: Serve) -> None:
+    service = antiforgery_service(own_database, serve_once, **{"Antiforgery:TokenPath": None})
+    with browser() as opened, console_page(service, opened, TOKEN) as page:
+        visit(page, "POST", "/change")
+        expect(page.get_by_text("Set Antiforgery:TokenPath")).to_be_visible()
+        visit(page, "GET", "/api/who")
+        expect(page.get_by_text("Set Antiforgery:TokenPath")).to_have_count(0)

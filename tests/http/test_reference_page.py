@@ -174,3 +174,31 @@ def test_a_session_by_cookie_is_that_of_the_browser(service: Service, tab: Page)
     own = operation(tab, "/own")
     own.locator(".execute").click()
     expect(own.locator(".live-responses-table")).to_contain_text("only mine")
+
+
+@needs_browser
+@pytest.mark.slow
+def test_a_request_has_an_antiforgery_token(own_database: Database, serve_once: Serve, tab: Page) -> None:
+    sql = """
+    create function change(_note text) returns text language sql as $$ select 'changed: ' || _note $$;
+    comment on function change(text) is 'HTTP POST /change
+    authorize';
+    """
+    settings = {**SETTINGS, "Antiforgery:Enabled": "true", "Antiforgery:TokenPath": "/token"}
+    service = serve_once(own_database, SQL + sql, settings, workers=2)
+    tab.goto(f"{service.url}/docs")
+    block = operation(tab, "/sign-in")
+    block.locator(".execute").click()
+    expect(block.locator(".live-responses-table")).to_contain_text("200")
+    change = operation(tab, "/change")
+    change.locator("textarea").fill('{"note": "by a session"}')
+    change.locator(".execute").click()
+    expect(change.locator(".live-responses-table")).to_contain_text("changed: by a session")
+    block = operation(tab, "/import")
+    block.locator("input[type=file]").set_input_files({"name": "a.txt", "mimeType": "text/plain", "buffer": b"abc"})
+    block.locator(".execute").click()
+    expect(block.locator(".live-responses-table")).to_contain_text('"fileName": "a.txt"')
+    # Without a token, the service refuses the same request of the same browser.
+    options = {"method": "POST", "headers": {"content-type": "application/json"}, "body": '{"note": "x"}'}
+    status = tab.evaluate("async options => (await fetch('/change', options)).status", options)
+    assert status == 400

@@ -1,5 +1,5 @@
-// Starts the viewer of the API reference, with two additions: event streams are shown live, and the access token of a
-// sign-in is used by further requests. A session by cookie is sent by the browser itself.
+// Starts the viewer of the API reference, with three additions: event streams are shown live, the access token of a sign-in is
+// used by further requests, and those that change something get an antiforgery token. A session by cookie is sent by the browser.
 const place = document.getElementById("reference");
 const MOST = 200000;
 
@@ -81,4 +81,14 @@ function takeToken(response) {
   return response;
 }
 
-const ui = SwaggerUIBundle({ url: place.dataset.document, domNode: place, deepLinking: true, tryItOutEnabled: true, plugins: [streams], responseInterceptor: takeToken });
+// Adds an antiforgery token, which is bound to the session, to a request that changes something.
+async function addToken(request) {
+  if (!place.dataset.antiforgery || request.loadSpec || ["GET", "HEAD", "OPTIONS", "QUERY"].includes((request.method ?? "GET").toUpperCase())) return request;
+  const response = await fetch(place.dataset.antiforgery, { headers: credentials(ui.getSystem()) });
+  if (!response.ok) return request;
+  const { headerName, token } = await response.json();
+  request.headers[headerName] = token;
+  return request;
+}
+
+const ui = SwaggerUIBundle({ url: place.dataset.document, domNode: place, deepLinking: true, tryItOutEnabled: true, plugins: [streams], requestInterceptor: addToken, responseInterceptor: takeToken });

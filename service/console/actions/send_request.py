@@ -12,7 +12,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -34,18 +34,20 @@ _LARGEST = 262_144
 _PIECE = 16_384
 _LONGEST = 15_000_000
 """Longest parameter, in characters: a body in base64."""
+_MOST_WAITING = 16
+"""Most pieces of a stream that wait for the page to read them."""
 _IDLE = 1.0
 """Seconds after which a stream without data notices a client that is gone."""
 
 _CREDENTIALS = ("authorization", "cookie", "apiKey")
-_OPTIONAL = ("body", "bodyBase64", "contentType", *_CREDENTIALS)
+_OPTIONAL = ("body", "bodyBase64", "contentType", *_CREDENTIALS, "antiforgery")
 
 
 def request_actions(sources: Sources) -> Iterator[Action]:
     """Yield the actions that send a request and open a stream."""
     meaning = (
         "Sends a request to this service. body is JSON unless contentType says otherwise, or bodyBase64; "
-        "authorization, cookie and apiKey are headers."
+        "authorization, cookie, apiKey and antiforgery (a token) are headers."
     )
     yield Action("send-request", meaning, partial(_send, sources), ("method", "path"), _OPTIONAL, _LONGEST)
     meaning = "Opens an event stream of this service, and sends on what arrives as server-sent events."
@@ -91,12 +93,17 @@ def _body(values: Values) -> bytes | None:
 
 
 def _credentials(sources: Sources, values: Values) -> Iterator[tuple[str, str]]:
-    """Yield the headers with credentials. Raises `Problem` 400."""
-    api_keys = sources.options.auth.api_keys
+    """Yield the headers with credentials and the antiforgery token. Raises `Problem` 400."""
+    api_keys, antiforgery = sources.options.auth.api_keys, sources.options.antiforgery
     if values.get("apiKey") and api_keys is None:
         raise Problem(400, "apiKey: this service has no API keys")
-    names = {"apiKey": "" if api_keys is None else api_keys.header.lower()}
-    for name in _CREDENTIALS:
+    if values.get("antiforgery") and antiforgery is None:
+        raise Problem(400, "antiforgery: this service has no antiforgery tokens")
+    names = {
+        "apiKey": "" if api_keys is None else api_keys.header.lower(),
+        "antiforgery": "" if antiforgery is None else antiforgery.header.lower(),
+    }
+    for name in (*_CREDENTIALS, "antiforgery"):
         if values.get(name):
             yield names.get(name, name), _header(name, values[name])
 
@@ -149,11 +156,12 @@ def _parts(request: _Request) -> Results:
     """Yield the head of the response, then text as it arrives, and an empty result for each second without any. If the
     stream cannot be opened, the last result has the reason in `error`.
     """
-    arrived: queue.SimpleQueue[Result | None] = queue.SimpleQueue()
+    # If the page reads slowly, the stream is read slowly too, and the service applies its rules for slow readers.
+    arrived: queue.Queue[Result | None] = queue.Queue(_MOST_WAITING)
     connection = _connection(request.url)
     opened: list[socket.socket] = []
     closed = threading.Event()
-    reader = threading.Thread(target=_read_on, args=(request, connection, opened, closed, arrived.put), daemon=True)
+    reader = threading.Thread(target=_read_on, args=(request, connection, opened, closed, arrived), daemon=True)
     reader.start()
     try:
         while True:
@@ -166,8 +174,11 @@ def _parts(request: _Request) -> Results:
                 return
             yield part
     finally:
-        # Ends the thread that reads, whether or not it is connected yet.
+        # Ends the thread that reads, whether or not it is connected yet, and also if it waits for room.
         closed.set()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                arrived.get_nowait()
         for opened_socket in opened:
             with contextlib.suppress(OSError):
                 opened_socket.shutdown(socket.SHUT_RDWR)
@@ -178,12 +189,20 @@ def _read_on(
     connection: http.client.HTTPConnection,
     opened: list[socket.socket],
     closed: threading.Event,
-    put: Callable[[Result | None], None],
+    arrived: queue.Queue[Result | None],
 ) -> None:
     """Read the response until its end, in a thread of its own.
 
-    opened: gets the socket. closed: the results are not read any more.
+    opened: gets the socket. closed: the results are not read any more. arrived: gets the results, and None at the end.
     """
+
+    def put(result: Result | None) -> None:
+        """Wait for room, as long as the results are read."""
+        while not closed.is_set():
+            with contextlib.suppress(queue.Full):
+                arrived.put(result, timeout=_IDLE)
+                return
+
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     try:
         connection.request(request.method, request.target, None, request.headers)
@@ -194,7 +213,7 @@ def _read_on(
         response = connection.getresponse()
         put(_head(response))
         connected.settimeout(None)
-        while data := response.read1(_PIECE):
+        while not closed.is_set() and (data := response.read1(_PIECE)):
             put({"text": decoder.decode(data)})
     except (OSError, http.client.HTTPException) as error:
         put({"error": f"{request.url}: {error or type(error).__name__}"})

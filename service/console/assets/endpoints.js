@@ -1,6 +1,6 @@
 // The list of endpoints, of which only the visible rows exist, and one endpoint in detail.
 import { load } from "./api.js";
-import { card, duration, el, number, percent, shown, table } from "./dom.js";
+import { card, duration, el, measured, number, percent, shown, table } from "./dom.js";
 import { tryIt } from "./try.js";
 
 const PAGE = 100;
@@ -31,13 +31,14 @@ export async function endpoints(content) {
     pages.set(place, result.endpoints);
     if (place === 0) {
       total = result.total;
-      count.textContent = `${number(total)} endpoint${total === 1 ? "" : "s"}`;
+      count.textContent = total ? `${number(total)} endpoint${total === 1 ? "" : "s"}` : search.value || schema.value ? "No endpoint matches." : "There are no endpoints. A function, table or file is served if its comment has a line such as HTTP GET.";
+      list.hidden = !total;
       groups = grouping.value ? result.groups : [];
       rowCount = total + groups.length;
       for (let place = 0, start = 0; place < groups.length; start += groups[place].count + 1, place += 1) groups[place].row = start;
       rows.style.height = `${rowCount * rowHeight}px`;
       if (schema.options.length === 1) schema.append(...result.schemas.map((name) => el("option", { value: name }, name)));
-      left.replaceChildren(table("Left out", [["Reason", (reason) => reason]], result.leftOut));
+      left.replaceChildren(table("Left out", [["Reason", (reason) => reason]], result.leftOut, { empty: "Nothing: all comments are understood." }));
     }
     draw();
   }
@@ -124,7 +125,7 @@ export async function endpoint(content, parameters) {
   const traffic = item.traffic;
   const cards = [card("Access", item.access), card("Authentication", item.authentication)];
   if (traffic) {
-    cards.push(card("Requests since the start", number(traffic.requests)), card("Errors", percent(traffic.requests ? traffic.errors / traffic.requests : null)), card("Mean", duration(traffic.meanSeconds)), card("p99", duration(traffic.p99Seconds)));
+    cards.push(card("Requests since the start", number(traffic.requests)), card("Server errors", percent(traffic.requests ? traffic.errors / traffic.requests : null)), card("Mean", duration(traffic.meanSeconds)), card("p99", duration(traffic.p99Seconds)));
   }
   const attempt = await tryIt(item);
   const hour = el("div");
@@ -175,10 +176,10 @@ export async function traffic(content) {
   const result = el("div");
   const draw = async () => {
     const report = await load("traffic", { sort: sort.value, limit: 200 });
-    result.replaceChildren(table(`Endpoints with requests in the ${span(report.seconds)}: ${number(report.total)}`, [["Endpoint", (one) => el("a", { href: link(one) }, `${one.method} ${one.path}`)], ["Requests", (one) => number(one.requests), true], ["Server errors", (one) => number(one.errors), true], ["Client errors", (one) => number(one.statuses["4xx"] ?? 0), true], ["p50", (one) => duration(one.p50Seconds), true], ["p90", (one) => duration(one.p90Seconds), true], ["p99", (one) => duration(one.p99Seconds), true], ["Total time", (one) => duration(one.totalSeconds), true]], report.endpoints));
+    result.replaceChildren(table(`Endpoints with requests in the ${span(report.seconds)}: ${number(report.total)}`, [["Endpoint", (one) => el("a", { href: link(one) }, `${one.method} ${one.path}`)], measured("Requests", "requests"), measured("Server errors", "errors"), ["Client errors", (one) => number(one.statuses["4xx"] ?? 0), (one) => one.statuses["4xx"] ?? 0], measured("p50", "p50Seconds", duration), measured("p90", "p90Seconds", duration), measured("p99", "p99Seconds", duration), measured("Total time", "totalSeconds", duration)], report.endpoints, { empty: "No endpoint has had a request.", name: "Traffic" }));
   };
   sort.addEventListener("change", draw);
-  content.append(el("h2", {}, "Traffic"), el("form", { class: "filter", submit: (event) => event.preventDefault() }, el("label", {}, "Sort by", sort)), result);
+  content.append(el("h2", {}, "Traffic"), el("form", { class: "filter", submit: (event) => event.preventDefault() }, el("label", {}, "Most by", sort)), result);
   await draw();
   return repeatedly(draw);
 }

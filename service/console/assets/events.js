@@ -1,7 +1,7 @@
 // Event streams of all workers.
 import { buttons } from "./actions.js";
 import { live } from "./api.js";
-import { card, chart, el, moment, number, redraw, table } from "./dom.js";
+import { ACTION, card, chart, el, measured, moment, number, redraw, table } from "./dom.js";
 
 const HISTORY = 120;
 
@@ -14,7 +14,7 @@ export const events = (say) => async (content) => {
   const tables = el("div");
   const history = [];
   const { allowed, button } = await buttons(async () => {});
-  const action = allowed ? [["Action", (one) => button("End", "end-stream", { id: one.id }, `End this stream of ${one.path}? A browser opens it again.`)]] : [];
+  const action = allowed ? [[ACTION, (one) => button("End", "end-stream", { id: one.id }, `End this stream of ${one.path}? A browser opens it again.`)]] : [];
   content.append(el("h2", {}, "Events"), el("p", { id: "result", role: "status" }), cards, charts, tables);
   return live("events/live", {}, (now) => {
     history.push({ ...now, at: Date.now() });
@@ -37,8 +37,8 @@ export const events = (say) => async (content) => {
     );
     redraw(
       tables,
-      table("Channels of PostgreSQL", [["Channel", (one) => one.channel], ["State", (one) => (one.listening ? "listening" : el("span", { class: "warn" }, "not listening"))], ["Notifications", (one) => number(one.notified), true], ["Listed streams", (one) => number(one.streams), true]], now.channels),
-      table("Streams, the oldest first", [["Path", (one) => one.path], ["Channel", (one) => one.channel || "–"], ["User", (one) => one.user ?? "anonymous"], ["Client", (one) => one.address], ["Worker", (one) => one.worker], ["Since", (one) => moment(one.began)], ["Waiting", (one) => number(one.waiting), true], ["Dropped", (one) => number(one.dropped), true], ...action], now.streams),
+      table("Channels of PostgreSQL", [["Channel", (one) => one.channel], ["State", (one) => (one.listening ? "listening" : el("span", { class: "warn" }, "not listening"))], measured("Notifications", "notified"), measured("Listed streams", "streams")], now.channels, { empty: "None: no endpoint streams notifications of PostgreSQL (sse_listen)." }),
+      table("Streams, the oldest first", [["Path", (one) => one.path], ["Channel", (one) => one.channel || "–"], ["User", (one) => one.user ?? "anonymous"], ["Client", (one) => one.address], ["Worker", (one) => one.worker], ["Since", (one) => moment(one.began)], measured("Waiting", "waiting"), measured("Dropped", "dropped"), ...action], now.streams, { empty: "None is open." }),
     );
   }, say);
 };

@@ -1,6 +1,6 @@
 // The last traced requests, and the spans of one trace as a waterfall.
 import { load } from "./api.js";
-import { duration, el, moment, number, shown, svg, table } from "./dom.js";
+import { duration, el, measured, moment, number, shown, svg, table } from "./dom.js";
 import { link } from "./endpoints.js";
 
 const traceLink = (id) => `#trace?${new URLSearchParams({ id })}`;
@@ -19,7 +19,7 @@ export async function recentTraces() {
     enabled = report.enabled;
     known = new Set(report.traces.map((one) => one.trace));
     if (!enabled || room.contains(document.activeElement)) return;
-    room.replaceChildren(table("Traces of the last sampled requests", [["Time", (one) => moment(one.began)], ["Request", (one) => el("a", { href: traceLink(one.trace) }, one.name)], ["Status", status, true], ["Duration", (one) => duration(one.seconds), true], ["Worker", (one) => one.worker]], report.traces.slice(0, 8)));
+    room.replaceChildren(table("Traces of the last sampled requests", [["Time", (one) => moment(one.began)], ["Request", (one) => el("a", { href: traceLink(one.trace) }, one.name)], ["Status", status, (one) => one.attributes["http.response.status_code"]], measured("Duration", "seconds", duration), ["Worker", (one) => one.worker]], report.traces.slice(0, 8), { empty: "None yet: a part of the requests is sampled (Tracing:SampleRatio)." }));
   };
   await draw();
   if (!enabled) return { enabled, room, link: () => "", stop: () => {} };
@@ -51,7 +51,7 @@ export async function trace(content, parameters) {
   content.append(el("h2", {}, "Trace"));
   const report = await load("trace", parameters);
   content.append(
-    el("p", {}, `${report.trace}, ${moment(report.began)}: ${number(report.spans.length)} spans in ${duration(report.seconds)}. `, el("a", { href: `#log?${new URLSearchParams({ search: report.trace })}` }, "Log entries of this trace")),
+    el("p", {}, `${report.trace}, `, moment(report.began), `: ${number(report.spans.length)} spans in ${duration(report.seconds)}. `, el("a", { href: `#log?${new URLSearchParams({ search: report.trace })}` }, "Log entries of this trace")),
     el("ol", { class: "waterfall", "aria-label": "Spans" }, report.spans.map((span) => row(span, report.seconds))),
   );
 }

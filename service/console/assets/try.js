@@ -4,6 +4,7 @@ import { el, table } from "./dom.js";
 
 const AS_JSON = /int|numeric|float|double|real|bool|json|\[\]/;
 const SECRET = /passw|passphrase|secret|pwd/i;
+// Characters of a stream that are kept on the page.
 const MOST_EVENTS = 200_000;
 
 // Credentials of further requests, until the page is loaded again.
@@ -57,9 +58,11 @@ const pretty = (text) => {
   }
 };
 
+const cookiesOf = (response) => response.headers.filter(([name]) => name === "set-cookie").map(([, value]) => value.split(";")[0]);
+
 // Takes over the session or token of a sign-in. Returns whether there was one.
 function takeCredentials(response) {
-  const cookies = response.headers.filter(([name]) => name === "set-cookie").map(([, value]) => value.split(";")[0]);
+  const cookies = cookiesOf(response);
   if (cookies.length) credentials.cookie = cookies.join("; ");
   try {
     const body = JSON.parse(response.body);
@@ -69,6 +72,13 @@ function takeCredentials(response) {
   } catch {
     return cookies.length > 0;
   }
+}
+
+// Fetches an antiforgery token as pages do. The token belongs to the cookie that comes with it, and to the session.
+async function antiforgery(path) {
+  const response = await act("send-request", { method: "GET", path, ...credentials });
+  if (response.status !== 200) throw new Error(`no antiforgery token: GET ${path} responds ${response.status}`);
+  return { antiforgery: JSON.parse(response.body).token, cookie: [credentials.cookie, ...cookiesOf(response)].filter(Boolean).join("; ") };
 }
 
 function answer(method, path, response) {
@@ -92,7 +102,8 @@ function form(item, label, signedIn) {
     try {
       const { path, body } = request(item, new Map([...inputs].map(([one, input]) => [one, input.value])));
       const content = files === null ? { body } : await multipart(files.files);
-      const response = await act("send-request", { method: item.method, path, ...content, ...credentials });
+      const token = item.antiforgery?.path ? await antiforgery(item.antiforgery.path) : {};
+      const response = await act("send-request", { method: item.method, path, ...content, ...credentials, ...token });
       result.replaceChildren(...answer(item.method, path, response));
       if (login && response.status < 400 && takeCredentials(response)) signedIn();
     } catch (error) {
@@ -101,13 +112,30 @@ function form(item, label, signedIn) {
       send.disabled = false;
     }
   } }, [...inputs].map(([one, input]) => el("label", {}, `${one.name} (${one.type})`, input)), files === null ? "" : el("label", {}, "Files", files), send);
-  return el("div", {}, element, result);
+  const hint = item.antiforgery && !item.antiforgery.path ? el("p", { class: "soft" }, "With a session by cookie, and for forms, this request needs an antiforgery token. Set Antiforgery:TokenPath, so that it can be fetched here.") : "";
+  return el("div", {}, element, hint, result);
 }
 
 // A button that opens the event stream of an endpoint, and its events as they arrive.
 function stream(item) {
   const state = el("p", { role: "status" });
   const events = el("pre", { tabindex: "0", role: "log", "aria-label": "Events", hidden: true });
+  const older = el("p", { class: "soft", hidden: true }, `Only the last ${MOST_EVENTS.toLocaleString("en")} characters are kept.`);
+  let size = 0;
+  const show = (text) => {
+    events.hidden = false;
+    size += text.length;
+    events.append(text);
+    while (size > MOST_EVENTS) {
+      older.hidden = false;
+      const first = events.firstChild;
+      const surplus = Math.min(size - MOST_EVENTS, first.data.length);
+      if (surplus === first.data.length) first.remove();
+      else first.deleteData(0, surplus);
+      size -= surplus;
+    }
+    events.scrollTop = events.scrollHeight;
+  };
   let close = null;
   const end = (text) => {
     close?.();
@@ -122,19 +150,18 @@ function stream(item) {
     event.preventDefault();
     if (close) return end("closed");
     const path = request({ ...item, path: item.stream, description: { parameters, requestParamType: "QueryString" } }, new Map([...inputs].map(([one, input]) => [one, input.value]))).path;
-    events.textContent = "";
+    events.replaceChildren();
+    older.hidden = true;
+    size = 0;
     button.textContent = "Close the stream";
     state.textContent = `GET ${path}: opening`;
     close = follow("open-stream", { path, ...credentials }, (part) => {
       if (part.status) state.textContent = `GET ${path}: ${part.status}`;
       if (part.error) state.textContent = part.error;
-      if (!part.text) return;
-      events.hidden = false;
-      events.textContent = (events.textContent + part.text).slice(-MOST_EVENTS);
-      events.scrollTop = events.scrollHeight;
+      if (part.text) show(part.text);
     }, (error) => end(error ? error.message : `${state.textContent}, ended`));
   } }, [...inputs].map(([one, input]) => el("label", {}, `${one.name} (${one.type})`, input)), button);
-  return { element: el("div", {}, el("h4", {}, `Events of ${item.stream}`), element, state, events), stop: () => close?.() };
+  return { element: el("div", {}, el("h4", {}, `Events of ${item.stream}`), element, state, older, events), stop: () => close?.() };
 }
 
 // Inputs with the credentials of requests, and a form for each endpoint of sign-in.

@@ -121,6 +121,11 @@ class OperatorServers:
         if self._console is not None:
             self._console.note_reload(before, snapshot, difference)
 
+    def hear_console(self, channel: str, connector: Connector) -> None:
+        """Answer the console of another host, if this service has one too. connector: of the database where it asks."""
+        if self._console is not None:
+            self._console.hosts.hear(channel, connector)
+
     def _open_admin(self) -> None:
         if self._admin_options is None:
             return

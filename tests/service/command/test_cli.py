@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.auth.password_hash import verify_password
+from rowcall.service.command.configuration_files import load
 from rowcall.service.command.switches import SWITCHES, File, parse_arguments
 from tests.harness.command import COMMAND, clean_environment, rowcall
 
@@ -22,6 +23,13 @@ def test_arguments_are_sorted_into_files_overrides_and_switches() -> None:
     assert arguments.overrides == (("Urls", "http://x=y"),)
     assert arguments.given == {"--demo": ()}
     assert arguments.unknown is None
+
+
+def test_the_switch_for_the_console_is_its_key(tmp_path: Path) -> None:
+    (tmp_path / "shop.conf").write_text('db-uri = "postgresql://127.0.0.1/shop"\n')
+    for given in (["--console"], ["--console", "--postgrest", str(tmp_path / "shop.conf")]):
+        assert load(parse_arguments(given)).settings.flag("Console:Enabled"), given
+        assert not load(parse_arguments(given[1:])).settings.flag("Console:Enabled")
 
 
 @pytest.mark.parametrize("switch", ["--help", "-h", "/?", "--HELP"])
