@@ -100,7 +100,8 @@ class Junction:
 class Relationship:
     """A way from one relation to another. columns: (of the origin, of the target); empty with a junction or function.
 
-    function: qualified name of the function of a computed relationship. single: at most one row.
+    function: qualified name of the function of a computed relationship. single: at most one row. referenced: the
+    foreign key is of the target.
     """
 
     origin: tuple[str, str]
@@ -112,6 +113,7 @@ class Relationship:
     function: tuple[str, str] | None = None
     self_reference: bool = False
     target_is_view: bool = False
+    referenced: bool = False
 
     @property
     def single(self) -> bool:
@@ -134,7 +136,7 @@ class Function:
 
     volatility: `v`, `s` or `i`. returns_set, returns_composite: the kind of its result. relation: whose row type it
     returns, or None. settings: its SET clauses. media_type: the domain it returns, if that is named after one; binary:
-    that domain is over bytea.
+    that domain is over bytea. outputs: its OUT parameters and the columns of its TABLE.
     """
 
     schema: str
@@ -150,6 +152,7 @@ class Function:
     media_type: str | None = None
     comment: str | None = None
     binary: bool = False
+    outputs: tuple[Argument, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence, Set
+from pathlib import Path
 
 import orjson
 import psycopg
@@ -21,6 +22,7 @@ from rowcall.core.documents.tool_schemas import ToolNameError, tool_documents
 from rowcall.core.documents.tools import tool_entries
 from rowcall.core.documents.wire_types import as_wire_types
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.service.codegen.documents import write_documents
 from rowcall.service.codegen.writing import clients_of, write_client
 from rowcall.service.database.connector import Connector
@@ -54,6 +56,15 @@ class Describer:
         for client in self._clients:
             done &= await write_client(client, endpoints, types_of, definitions)
         return await asyncio.to_thread(write_documents, endpoints, types_of, self._descriptions, definitions) and done
+
+    async def write_interface(self, catalogue: PostgRestCatalogue | None) -> bool:
+        """Write the types of PostgREST's interface, if configured; return whether this succeeded."""
+        path = self._descriptions.database_types
+        if path is None or catalogue is None:
+            return True
+        from rowcall.service.codegen.database_types import write_database_types
+
+        return await write_database_types(self._connector, catalogue, Path(path))
 
     async def served_requests(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
         """Return names and texts of the `.http` files that workers serve, without definitions of routines if the

@@ -97,6 +97,7 @@ class SnapshotUpdates:
     async def publish_first(self, snapshot: SchemaSnapshot) -> None:
         """Publish the snapshot of the start. Raises `StartupError` if the workers do not serve it."""
         await self._describe(snapshot)
+        await self._describer.write_interface(snapshot.postgrest)
         await self._events.connect_hosts()
         error = await self._publish(await self._with_requests(snapshot))
         if error is not None:
@@ -163,6 +164,7 @@ class SnapshotUpdates:
             report_left_out(snapshot)
         if hidden_objects(snapshot) != hidden_objects(before):
             report_hidden(snapshot)
+        await self._describer.write_interface(snapshot.postgrest)
         if difference:
             try:
                 await self._describe(snapshot)
