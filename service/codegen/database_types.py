@@ -1,5 +1,7 @@
-"""Writes the type `Database` for clients of PostgREST's interface: from its schema snapshot, and from types and functions
-of rows, which the snapshot does not contain."""
+"""Writes the type `Database` for clients of PostgREST's interface.
+
+It is made of the schema snapshot, and of types and functions of rows, which the snapshot does not contain.
+"""
 
 from __future__ import annotations
 

@@ -77,12 +77,13 @@ class PostgRestInterface:
         )
         self._planner = Planner(catalogue.schema, options, self.responder)
 
-    def steps(self, method: str, path: str) -> tuple[Step, ...] | None:
-        """Return the steps of one request; None if its raw path is not below the mount."""
+    def steps(self, method: str, path: str, *, limited: bool = True) -> tuple[Step, ...] | None:
+        """Return the steps of one request; None if its raw path is not below the mount. limited: the rate limiter
+        counts it."""
         segments = segments_of(path, self._options.path)
         if segments is None:
             return None
-        steps = _Steps(self, segments).steps
+        steps = _Steps(self, segments, limited=limited).steps
         return (*self._ahead.get((method, segments[:1] == ["rpc"]), ()), *steps) if self._ahead else steps
 
     def prepare(self, context: RequestContext, segments: list[str], timing: Timing | None) -> ApiRequest | None:
@@ -110,7 +111,7 @@ class _Steps:
 
     __slots__ = ("_attempts", "_interface", "_request", "_segments", "_timing", "_work", "steps")
 
-    def __init__(self, interface: PostgRestInterface, segments: list[str]) -> None:
+    def __init__(self, interface: PostgRestInterface, segments: list[str], *, limited: bool) -> None:
         self._interface = interface
         self._segments = segments
         self._request: ApiRequest | None = None
@@ -118,7 +119,7 @@ class _Steps:
         self._attempts = 0
         self._timing = Timing() if interface.times else None
         self.steps: tuple[Step, ...] = (self._prepare, self._plan, self._respond)
-        if interface.limit is not None:
+        if limited and interface.limit is not None:
             self.steps = (partial(self._limit, interface.limit), *self.steps)
 
     def _fail(self, context: RequestContext, error: Exception) -> None:

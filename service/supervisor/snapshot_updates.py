@@ -57,7 +57,7 @@ class SnapshotUpdates:
         operators: OperatorServers,
         manager: ServiceManager,
     ) -> None:
-        self._mcp = options.mcp is not None
+        self._mcp = options.mcp
         self._reader = reader
         self._describer = describer
         self._workers = workers
@@ -194,8 +194,8 @@ class SnapshotUpdates:
     async def _describe(self, snapshot: SchemaSnapshot) -> None:
         """Write client code and documents for the endpoints, and log the MCP tools."""
         await self._describer.write(snapshot.endpoints, snapshot.types_of)
-        if self._mcp:
-            announce_tools(snapshot.endpoints)
+        if self._mcp is not None:
+            announce_tools(snapshot.endpoints, self._mcp, snapshot.postgrest)
 
 
 def _log_difference(snapshot: SchemaSnapshot, difference: Difference) -> None:

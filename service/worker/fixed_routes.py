@@ -123,7 +123,16 @@ def snapshot_routes(
 
         services = replace(services, limiting=partial(limit_named, services))
         foreign = foreign_refusal(options.auth, options.forwarding) if options.auth.cross_site is not None else None
-        server = mcp_routes(*result, options.mcp, services, send_subrequest.call_for_caller, guards(services), foreign)
+        server = mcp_routes(
+            *result,
+            options.mcp,
+            services,
+            send_subrequest.call_for_caller,
+            guards(services),
+            foreign,
+            snapshot.postgrest,
+            send_subrequest.call_interface,
+        )
         for fixed in server:
             refused = fixed.method == "GET" and fixed.path == options.mcp.path
             yield _route(fixed, refused=refused), fixed.steps

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rowcall.core.cache.options import Place
@@ -97,7 +98,8 @@ class TableBuilder:
             table.internal_routing = internal or Routing(snapshot.endpoints, internal=True)
             router = table.internal_routing.router
             inner = replace(services, send_subrequest=call_further, limited=False)
-            subrequests.serve(router, CompiledRoutes(router.routes, inner))
+            interface = None if table.postgrest is None else partial(table.postgrest.steps, limited=False)
+            subrequests.serve(router, CompiledRoutes(router.routes, inner), interface)
         return table
 
     def _subrequests(self) -> Subrequests:

@@ -1,4 +1,4 @@
-"""`PostgRest:DatabaseTypesFile`: the type `Database` as tsc and the clients of Supabase see it, and as the mount answers."""
+"""`PostgRest:DatabaseTypesFile`: the type `Database` as tsc, the clients of Supabase and the responses see it."""
 
 from __future__ import annotations
 
@@ -80,20 +80,23 @@ insert into api.papers values (1, 'N-1');
 insert into api.crew values (1, 1, 'Ada'), (2, 1, 'Ben');
 """  # noqa: E501 (each line is one object)
 
-PRELUDE = """
+CLIENT = """
 import { createClient } from '@supabase/supabase-js'
-import { PostgrestClient } from '@supabase/postgrest-js'
-import { Constants } from './database.types'
-import type { CompositeTypes, Database, Enums, Json, Tables, TablesInsert, TablesUpdate } from './database.types'
+import type { Database } from './database.types'
 
 declare const key: string
 const client = createClient<Database>('http://x', key, { db: { schema: 'api' } })
+"""
+VALID = """
+import { PostgrestClient } from '@supabase/postgrest-js'
+import { Constants } from './database.types'
+import type { CompositeTypes, Enums, Json, Tables, TablesInsert, TablesUpdate } from './database.types'
+
 const plain = new PostgrestClient<Database, {}, 'api'>('http://x')
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 function same<A, B>(_same: Same<A, B>): void {}
 type Data<Call extends { data: unknown }> = NonNullable<Call['data']>
-"""
-VALID = """
+
 // Columns
 type Vessel = Tables<'vessel'>
 same<Vessel['vessel_id'], number>(true)
@@ -180,7 +183,7 @@ async function calls() {
   same<Data<typeof variadic>, number>(true)
 }
 export { calls, labels, reads, writes }
-"""
+"""  # noqa: E501 (long lines of TypeScript)
 REFUSED = """
 async function refused() {
   // @ts-expect-error: a required column is absent
@@ -217,7 +220,7 @@ async function refused() {
   apart.data?.harbour.name
 }
 export { refused }
-"""  # noqa: E501 (long lines of TypeScript)
+"""
 RUN = """
 import { createClient } from '@supabase/supabase-js'
 // Node.js has no WebSocket before version 22; nothing here opens one.
@@ -275,14 +278,8 @@ def folder(database: Database, anonymous: str, tmp_path_factory: pytest.TempPath
 
 @pytest.mark.slow
 def test_the_types_compile_and_infer_what_the_mount_answers(folder: Path) -> None:
-    (folder / "valid.ts").write_text(PRELUDE + VALID)
-    (folder / "refused.ts").write_text(
-        PRELUDE.replace("import { Constants } from './database.types'\n", "")
-        .replace("import type { CompositeTypes, Database, Enums, Json, Tables, TablesInsert, TablesUpdate } from", "import type { Database } from")
-        .replace("import { PostgrestClient } from '@supabase/postgrest-js'\n", "")
-        .partition("const plain")[0]
-        + REFUSED
-    )  # fmt: skip
+    (folder / "valid.ts").write_text(CLIENT + VALID)
+    (folder / "refused.ts").write_text(CLIENT + REFUSED)
     assert compile_strictly(folder) == ""
 
 

@@ -39,7 +39,7 @@ def generate(arguments: Arguments) -> int:
         log = logging.getLogger("rowcall")
         log.info("clients and documents describe %d endpoints", len(reading.snapshot.endpoints))
         if requested.mcp is not None:
-            announce_tools(reading.snapshot.endpoints)
+            announce_tools(reading.snapshot.endpoints, requested.mcp, reading.snapshot.postgrest)
         succeeded = _write(requested, reading)
     current_log().flush()
     return 0 if succeeded else 1
