@@ -67,7 +67,7 @@ def audit(arguments: Arguments) -> int:
             connector = Connector(options.target)
             requested = descriptions(settings, options.target.parameters.get("dbname", ""), options.auth, urls)
             describer = Describer(requested, connector)
-            documents = await describer.texts(snapshot.endpoints, snapshot.types_of)
+            documents = await describer.texts(snapshot.endpoints, snapshot.types_of, snapshot.postgrest)
             requests = await describer.served_requests(snapshot.endpoints, snapshot.types_of)
             served = replace(snapshot, example_requests=requests)
             routes = await _accesses(options.with_documents(requested), served, admin_options(settings))

@@ -126,6 +126,7 @@ class _Server:
         self._tables = table_tools(catalogue, options.tables, options.table_actions, self._tools)[0]
         self._options = options
         self._inside = send_subrequest
+        self._catalogue = catalogue
         self._interface = send_to_interface
         self._refuse_foreign = refuse_foreign
         self._host = services.host
@@ -238,7 +239,7 @@ class _Server:
 
     def _read(self, described: OpenApiOptions, user: User | None, uri: object) -> dict[str, Any]:
         visible = [endpoint for endpoint in self._endpoints if self._shows(endpoint, user)]
-        contents = resource_contents(str(uri), visible, self._types_of, described)
+        contents = resource_contents(str(uri), visible, self._types_of, described, self._catalogue)
         if contents is None:
             raise RpcError(RESOURCE_NOT_FOUND, f"Resource not found: {uri}")
         return contents

@@ -165,7 +165,7 @@ class SnapshotUpdates:
         if hidden_objects(snapshot) != hidden_objects(before):
             report_hidden(snapshot)
         await self._describer.write_interface(snapshot.postgrest)
-        if difference:
+        if difference or not same_interface:
             try:
                 await self._describe(snapshot)
             except StartupError as error:
@@ -193,7 +193,7 @@ class SnapshotUpdates:
 
     async def _describe(self, snapshot: SchemaSnapshot) -> None:
         """Write client code and documents for the endpoints, and log the MCP tools."""
-        await self._describer.write(snapshot.endpoints, snapshot.types_of)
+        await self._describer.write(snapshot.endpoints, snapshot.types_of, snapshot.postgrest)
         if self._mcp is not None:
             announce_tools(snapshot.endpoints, self._mcp, snapshot.postgrest)
 

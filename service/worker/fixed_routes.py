@@ -115,7 +115,10 @@ def snapshot_routes(
     if options.openapi is not None or options.tool_schemas is not None or snapshot.example_requests:
         from rowcall.service.codegen.documents import document_routes
 
-        for path, step in document_routes(*result, snapshot.example_requests, options.openapi, options.tool_schemas):
+        documents = document_routes(
+            *result, snapshot.example_requests, options.openapi, options.tool_schemas, snapshot.postgrest
+        )
+        for path, step in documents:
             fixed = FixedRoute("GET", path, ANYONE, (step,))
             yield _route(fixed), fixed.steps
     if send_subrequest is not None and options.mcp is not None:

@@ -194,6 +194,8 @@ def table_request(tool: TableTool, arguments: Mapping[str, Any]) -> ToolRequest:
         if name not in known:
             raise Problem(400, f"{tool.name} has no argument {name[:100]}; it has {', '.join(known)}")
     pairs = list(_filter_pairs(tool, arguments.get("where")))
+    if not pairs and tool.action in ("update", "delete"):
+        raise Problem(400, f"{tool.name} needs a filter in where, such as {_example(tool)}")
     headers = [] if tool.profile is None else [tool.profile]
     select = arguments.get("select")
     if select:
@@ -232,12 +234,10 @@ def _request(
 
 
 def _filter_pairs(tool: TableTool, where: object) -> Iterator[tuple[str, str]]:
-    if where is None or where == {}:
-        if tool.action in ("update", "delete"):
-            raise Problem(400, f'{tool.name} needs a filter in where, such as {{"{_first(tool)}": "eq.1"}}')
+    if where is None:
         return
     if not isinstance(where, dict):
-        raise Problem(400, f'where has to be an object of filters by column, such as {{"{_first(tool)}": "eq.1"}}')
+        raise Problem(400, f"where has to be an object of filters by column, such as {_example(tool)}")
     for name, filters in where.items():
         if tool.relation.column(name) is None:
             raise Problem(400, f"{tool.relation.name} has no column {name[:100]}")
@@ -256,8 +256,8 @@ def _whole(arguments: Mapping[str, Any], name: str, default: int) -> int:
     return number
 
 
-def _first(tool: TableTool) -> str:
-    return next((column.name for column in tool.relation.columns), "id")
+def _example(tool: TableTool) -> str:
+    return orjson.dumps({next((column.name for column in tool.relation.columns), "id"): "eq.1"}).decode()
 
 
 def _rows(tool: TableTool, rows: object) -> list[dict[str, Any]]:

@@ -49,7 +49,7 @@ def _write(requested: Descriptions, reading: SnapshotWithOptions) -> bool:
     describer, snapshot = Describer(requested, Connector(reading.options.target)), reading.snapshot
 
     async def write() -> bool:
-        succeeded = await describer.write(snapshot.endpoints, snapshot.types_of)
+        succeeded = await describer.write(snapshot.endpoints, snapshot.types_of, snapshot.postgrest)
         return await describer.write_interface(snapshot.postgrest) and succeeded
 
     return asyncio.run(write())
