@@ -72,7 +72,10 @@ class Authentication:
     def authenticate(self, authorization: str | None) -> Authenticated:
         """Return the role and claims. authorization: the header. Raises `TokenError`."""
         token = bearer_token(authorization)
-        claims: Mapping[str, Any] = {} if token is None else self._claims(token)
+        return self.authenticated({} if token is None else self._claims(token))
+
+    def authenticated(self, claims: Mapping[str, Any]) -> Authenticated:
+        """Return the role of claims. Raises `TokenError`."""
         role = self._role(claims)
         if role is None:
             raise TokenError("PGRST302", "Anonymous access is disabled")

@@ -58,11 +58,12 @@ class PostgRestInterface:
         ahead: Ahead,
         limit: Step | None,
         cache: AnonymousCache | None = None,
+        authentication: Authentication | None = None,
     ) -> None:
         """ahead: steps before those of the interface. limit: the step that requests a permit of the rate limiter.
-        cache: of reads by anonymous callers."""
+        cache: of reads by anonymous callers. authentication: None for that of the options."""
         self._options = options = catalogue.options
-        self._authentication = Authentication(options)
+        self._authentication = authentication or Authentication(options)
         self._ahead = ahead
         self.limit = limit
         self.body_limit = body_limit
