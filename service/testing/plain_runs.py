@@ -1,4 +1,4 @@
-"""Transactions of PostgREST's interface on the connection of a test, with savepoints within a transaction of the test."""
+"""Transactions of PostgREST's interface in tests: savepoints take their place in the transaction of a test."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ import { createClient } from '@supabase/supabase-js'
 import type { Database } from './database.types'
 
 declare const key: string
-const client = createClient<Database>('http://x', key, { db: { schema: 'api' } })
+const client = createClient<Database, 'api'>('http://x', key, { db: { schema: 'api' } })
 """
 VALID = """
 import { PostgrestClient } from '@supabase/postgrest-js'
