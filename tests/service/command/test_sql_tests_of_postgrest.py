@@ -38,7 +38,7 @@ GET /rest/item?select=name&order=name
 # @claim sub=ada
 
 HTTP/1.1 200
-Content-Range: 0-1/*
+Content-Range: 0-1/{{any}}
 Content-Type: application/json; charset=utf-8
 
 [{"name": "fern"}, {"name": "ivy"}]
