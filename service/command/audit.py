@@ -71,7 +71,7 @@ def audit(arguments: Arguments) -> int:
             requests = await describer.served_requests(snapshot.endpoints, snapshot.types_of)
             served = replace(snapshot, example_requests=requests)
             routes = await _accesses(options.with_documents(requested), served, admin_options(settings))
-            results.append((snapshot.endpoints, await _facts(connector, snapshot.endpoints), documents, routes))
+            results.append((snapshot.endpoints, await _facts(connector, snapshot), documents, routes))
 
         asyncio.run(read())
     ((endpoints, facts, documents, routes),) = results
@@ -109,17 +109,19 @@ def _secrets(settings: Settings, endpoints: Sequence[Endpoint]) -> Iterator[Secr
         yield from comment_secrets(endpoint, names_a_secret)
 
 
-async def _facts(connector: Connector, endpoints: Sequence[Endpoint]) -> DatabaseFacts:
+async def _facts(connector: Connector, snapshot: SchemaSnapshot) -> DatabaseFacts:
     """Read roles, rights and policies from the main database. Raises `StartupError`."""
     sources = (
         endpoint.routine.source
-        for endpoint in endpoints
+        for endpoint in snapshot.endpoints
         if endpoint.routine.kind in (RoutineKind.TABLE, RoutineKind.VIEW)
     )
     served = sorted({source.table.oid for source in sources if isinstance(source, TableOperation)})
+    interface = None if snapshot.postgrest is None else snapshot.postgrest.options
+    anonymous, exposed = (None, ()) if interface is None else (interface.anonymous_role, interface.schemas)
     try:
         async with await connector.open_plain() as connection:
-            return await read_facts(connection, served)
+            return await read_facts(connection, served, anonymous, exposed)
     except psycopg.Error as error:
         raise StartupError(f"the rights in the database cannot be read: {str(error).strip()}") from None
 

@@ -17,9 +17,12 @@ from typing import Any
 import jwt
 from jwt.algorithms import Algorithm, get_default_algorithms
 
+from rowcall.core.auth.claims import IdentityClaims, User
 from rowcall.core.postgrest.claim_path import ClaimPath, ClaimPathError, parse_claim_path
 from rowcall.core.postgrest.options import InvalidOptionError, PostgRestOptions
 
+SCHEME = "PostgREST"
+"""Authentication scheme of users of the interface, for the audit trail."""
 TOLERANCE = 30
 """Seconds by which clocks may differ."""
 SHORTEST_SECRET = 32
@@ -163,6 +166,16 @@ class Authentication:
         expected = self._options.jwt_audience
         if expected is not None and values and expected not in values:
             raise TokenError("PGRST303", "JWT not in audience")
+
+
+def user_of(user: Authenticated, identity: IdentityClaims) -> User:
+    """Return the user of a token: the claims that are texts or numbers, `sub` as the id unless there is one, and the
+    role."""
+    claims = {name: str(value) for name, value in user.claims.items() if isinstance(value, str | int | float)}
+    if "sub" in claims:
+        claims.setdefault(identity.user_id, claims["sub"])
+    claims[identity.roles] = user.role
+    return User(tuple(claims.items()), identity, SCHEME)
 
 
 def bearer_token(authorization: str | None) -> str | None:

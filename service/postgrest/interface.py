@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from rowcall.core.auth.claims import IdentityClaims
 from rowcall.core.cache.entry import Entry
 from rowcall.core.errors.problems import Problem
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
@@ -19,7 +20,7 @@ from rowcall.core.postgrest.errors import ApiError
 from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.database.execution.plain_runs import PlainRuns
 from rowcall.service.postgrest.anonymous_cache import AnonymousCache
-from rowcall.service.postgrest.authentication import Authentication, TokenError
+from rowcall.service.postgrest.authentication import Authentication, TokenError, user_of
 from rowcall.service.postgrest.planning.planner import Planner
 from rowcall.service.postgrest.planning.work import Response, Work
 from rowcall.service.postgrest.request import WRITE_METHODS, ApiRequest, read_request, segments_of
@@ -59,11 +60,14 @@ class PostgRestInterface:
         limit: Step | None,
         cache: AnonymousCache | None = None,
         authentication: Authentication | None = None,
+        identity: IdentityClaims | None = None,
     ) -> None:
         """ahead: steps before those of the interface. limit: the step that requests a permit of the rate limiter.
-        cache: of reads by anonymous callers. authentication: None for that of the options."""
+        cache: of reads by anonymous callers. authentication: None for that of the options. identity: claim types of the
+        users of requests; None if nothing needs their users."""
         self._options = options = catalogue.options
         self._authentication = authentication or Authentication(options)
+        self._identity = identity
         self._ahead = ahead
         self.limit = limit
         self.body_limit = body_limit
@@ -98,6 +102,8 @@ class PostgRestInterface:
             user = self._authentication.authenticate(scope.headers.get("authorization"))
         except TokenError as error:
             raise self.responder.token_error(error) from None
+        if self._identity is not None and user.claims:
+            context.user = user_of(user, self._identity)
         if timing is not None:
             timing.mark("jwt")
         return read_request(scope, context.protocol.client_disconnect, segments, user, self._options)

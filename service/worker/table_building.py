@@ -20,6 +20,8 @@ from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.handler.streams import event_stream_routes
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.metrics.meters import count_path, counted
+from rowcall.service.operations.audit_trail import note_path
+from rowcall.service.operations.slow_requests import note_slow_path
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.subrequests import Start, Subrequests, call_further
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -162,7 +164,10 @@ class TableBuilder:
         limit = limit_named(self._for_all, options.rate_limiter)
         body_limit = self._options.http.body_limit
         cache = _anonymous_cache(snapshot.number, options, self._for_all)
-        return PostgRestInterface(snapshot.postgrest, database.plain_runs(), body_limit, ahead, limit, cache)
+        identity = None if self._options.audit_trail is None else self._options.auth.identity
+        return PostgRestInterface(
+            snapshot.postgrest, database.plain_runs(), body_limit, ahead, limit, cache, identity=identity
+        )
 
 
 def _steps_ahead(path: str, services: Services) -> Ahead:
@@ -170,11 +175,16 @@ def _steps_ahead(path: str, services: Services) -> Ahead:
     base = path.rstrip("/")
     templates = {False: f"{base}/{{relation}}", True: f"{base}/rpc/{{function}}"}
     steps = {
-        (method, calls): (trace_path(method, template, services), count_path(method, template, services))
+        (method, calls): (
+            trace_path(method, template, services),
+            note_slow_path(method, services),
+            count_path(method, template, services),
+            note_path(method, services),
+        )
         for calls, template in templates.items()
         for method in _POSTGREST_METHODS
     }
-    present = {key: tuple(step for step in both if step is not None) for key, both in steps.items()}
+    present = {key: tuple(step for step in items if step is not None) for key, items in steps.items()}
     return present if any(present.values()) else {}
 
 
