@@ -297,7 +297,10 @@ class _Steps:
 
 
 def _repeats(execution: Execution, work: Work) -> int:
-    """Return how often work may be repeated whose connection was lost before it took effect; otherwise 0."""
+    """Return how often work may be repeated whose connection was lost before it took effect; otherwise 0, also if it
+    has got no connection in time."""
+    if isinstance(execution.failure, Problem):
+        return 0
     if execution.loss in (Loss.NOT_STARTED, Loss.ROLLED_BACK):
         return MOST_LOSSES
     return MOST_REPEATS if execution.loss == Loss.IN_DOUBT and work.read_only else 0

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 POSTGREST = "PostgREST's interface"
 """Name of the connection pools of PostgREST's interface."""
+UNPREPARED = f"{POSTGREST} without prepared statements"
+"""Name of its pools if `PostgRest:PreparedStatements` is off. Both exist after a reload that has changed it."""
 
 _POSTGREST_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -158,8 +160,11 @@ class TableBuilder:
         from rowcall.service.postgrest.interface import PostgRestInterface
 
         # Its functions may leave settings in their sessions, which endpoints must not see.
-        database = self._databases.with_own_pools(POSTGREST, self._options.target, self._options.database)
         options = snapshot.postgrest.options
+        name, target = POSTGREST, self._options.target
+        if not options.prepared_statements:
+            name, target = UNPREPARED, replace(target, prepares=False)
+        database = self._databases.with_own_pools(name, target, self._options.database)
         ahead = _steps_ahead(options.path, self._for_all)
         limit = limit_named(self._for_all, options.rate_limiter)
         body_limit = self._options.http.body_limit

@@ -86,7 +86,7 @@ INTERFACE_KEYS: tuple[ConfigurationKey, ...] = (
         "Settings of functions that hold for their whole transaction.",
     ),
     _key("db-root-spec", "RootFunction", None, "Function behind the root path.", "root-spec"),
-    _key("db-prepared-statements", "PreparedStatements", "true", "Accepted; statements are always prepared."),
+    _key("db-prepared-statements", "PreparedStatements", "true", "Prepare statements by name."),
     _key("db-channel", "Channel", "pgrst", "Channel of NOTIFY for reloads."),
     _key("db-channel-enabled", "ChannelEnabled", "true", "Listen for NOTIFY on that channel."),
     _key("db-config", "DatabaseConfiguration", "true", "Read settings `pgrst.…` of the login role too."),
@@ -161,6 +161,12 @@ SERVICE_KEYS = (
     "log-query",
 )
 """Keys that this service has elsewhere: connection, pool, listener, log."""
+WITHOUT_EFFECT = {
+    "server-reuseport": ("false", "workers share the sockets of their parent process"),
+    "db-pool-automatic-recovery": ("true", "lost connections are always opened again"),
+    "log-query": ("disabled", "log_statement of PostgreSQL logs the statements"),
+}
+"""Keys that this service does not need: their only supported value, and why others have no effect."""
 _ALIASES = {alias: key.postgrest for key in INTERFACE_KEYS for alias in key.aliases} | {
     "db-pool-timeout": "db-pool-max-idletime"
 }
@@ -185,6 +191,15 @@ def present_names(texts: Mapping[str, str]) -> dict[str, str]:
     """Return texts with former names of keys replaced; a present name wins."""
     former = {_ALIASES[key]: text for key, text in texts.items() if key in _ALIASES}
     return former | {key: text for key, text in texts.items() if key not in _ALIASES}
+
+
+def ineffective_keys(texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the keys whose values have no effect, with the reason."""
+    return [
+        (key, why)
+        for key, (supported, why) in WITHOUT_EFFECT.items()
+        if texts.get(key, supported).strip().lower() not in (supported, "")
+    ]
 
 
 def unknown_keys(texts: Iterable[str]) -> list[str]:
