@@ -48,7 +48,7 @@ def _pool(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     # PostgREST lets each request wait that long, also in a long overload.
     yield _POOL + "QueueTarget", ""
     for key, name in (("db-pool-max-lifetime", "ConnectionLifetime"), ("db-pool-max-idletime", "IdleTimeout")):
-        if texts.get(key, "0") != "0":
+        if (texts.get(key) or "0") != "0":
             yield _POOL + name, f"{texts[key]} seconds"
 
 

@@ -131,7 +131,7 @@ INTERFACE_KEYS: tuple[ConfigurationKey, ...] = (
         "admin-server-host",
         "AdminServerHost",
         None,
-        "Host of the admin server. null: that of the service.",
+        "Host of the admin server. null: 127.0.0.1; in a file of PostgREST, that of the service.",
         reloadable=False,
     ),
     _key(
@@ -162,11 +162,11 @@ SERVICE_KEYS = (
 )
 """Keys that this service has elsewhere: connection, pool, listener, log."""
 WITHOUT_EFFECT = {
-    "server-reuseport": ("false", "workers share the sockets of their parent process"),
-    "db-pool-automatic-recovery": ("true", "lost connections are always opened again"),
-    "log-query": ("disabled", "log_statement of PostgreSQL logs the statements"),
+    "server-reuseport": (("false",), "workers share the sockets of their parent process"),
+    "db-pool-automatic-recovery": (("true",), "lost connections are always opened again"),
+    "log-query": (("false", "disabled"), "log_statement of PostgreSQL logs the statements"),
 }
-"""Keys that this service does not need: their only supported value, and why others have no effect."""
+"""Keys that this service does not need: values that mean what it does anyway, and why others have no effect."""
 _ALIASES = {alias: key.postgrest for key in INTERFACE_KEYS for alias in key.aliases} | {
     "db-pool-timeout": "db-pool-max-idletime"
 }
@@ -198,7 +198,7 @@ def ineffective_keys(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     return [
         (key, why)
         for key, (supported, why) in WITHOUT_EFFECT.items()
-        if texts.get(key, supported).strip().lower() not in (supported, "")
+        if texts.get(key, "").strip().lower() not in (*supported, "")
     ]
 
 
