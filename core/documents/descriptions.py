@@ -23,6 +23,8 @@ class Descriptions:
     http_files: HttpFileOptions | None = None
     mcp: McpOptions | None = None
     tool_schemas: ToolSchemaOptions | None = None
+    database_types: str | None = None
+    """File with the types of PostgREST's interface."""
     safe_numbers: bool = False
     """Describe bigint and numeric as strings in all descriptions and clients."""
     resolve_nested: bool = True

@@ -7,6 +7,7 @@ from typing import Any
 
 from rowcall.core.documents.json_rpc import PROTOCOL
 from rowcall.core.documents.openapi import OpenApiOptions
+from rowcall.core.documents.postgrest.table_tools import ACTIONS
 from rowcall.core.documents.tool_schemas import ToolSchemaKeys
 from rowcall.core.documents.tools import ToolOptions
 from rowcall.core.endpoint.access import ANYONE, Access
@@ -23,6 +24,13 @@ def _required_path(text: str) -> str:
     return f"/{text.strip().lstrip('/')}"
 
 
+def _action(text: str) -> str:
+    action = text.strip().lower()
+    if action not in ACTIONS:
+        raise ValueError(f"{text!r} is none of {', '.join(ACTIONS)}")
+    return action
+
+
 @section("Service:McpOptions", "Annotated routines as tools of language models (Model Context Protocol).")
 class McpOptions:
     """Options of the MCP server."""
@@ -33,6 +41,12 @@ class McpOptions:
     version: str = text("ServerVersion", "1.0.0", "Announced version of the server.", convert=str.strip)
     instructions: str | None = text("Instructions", None, "Announced instructions.")
     tool_description_suffix = text("ToolDescriptionSuffix", None, "Text that is appended to each tool's description.")
+    tables: tuple[str, ...] = texts(
+        "PostgRestTables", (), "Tables of PostgREST's interface that are tools: patterns of `schema.table`."
+    )
+    table_actions: tuple[str, ...] = texts(
+        "PostgRestActions", ACTIONS, "Tools of each of these tables: list, insert, update, delete.", each=_action
+    )
     rate_limiter: str | None = text("RateLimiterPolicy", None, "Rate limit of the path.")
     origins: frozenset[str] = texts("AllowedOrigins", (), "Origins whose pages may call.", convert=as_set)
     resources = flag("Resources", False, "Offer resources: the list of endpoints, and their OpenAPI document.")

@@ -11,6 +11,14 @@ from rowcall.core.auth.options import ClaimMapping
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
+from rowcall.core.documents.postgrest.openapi import (
+    ERROR,
+    ERROR_SCHEMA,
+    SECURITY,
+    SECURITY_SCHEME,
+    exposed_names,
+    interface_paths,
+)
 from rowcall.core.documents.samples import example_text, value_of, with_default
 from rowcall.core.documents.schemas import (
     Nulls,
@@ -26,6 +34,7 @@ from rowcall.core.endpoint.capabilities import Document, NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPath
 from rowcall.core.events.stream_path import stream_path
 from rowcall.core.formats.table_formats import EXCEL, TableFormats, has_fixed_format, media_types
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.queryable.description import query_parameters
 from rowcall.core.sections.declaration import choice, flag, objects, section, text, texts
 from rowcall.core.sections.values import as_set, or_empty
@@ -94,6 +103,7 @@ class OpenApiOptions:
     exclude: Set[str] = texts("ExcludeSchemas", (), "Not these schemas.", convert=as_set)
     similar: str | None = text("NameSimilarTo", None, "Only routines SIMILAR TO this pattern.", convert=_pattern)
     not_similar: str | None = text("NameNotSimilarTo", None, "No routines SIMILAR TO this pattern.", convert=_pattern)
+    interface: bool = flag("PostgRest", False, "Include the paths of PostgREST's interface.")
     closed_only: bool = flag("RequiresAuthorizationOnly", False, "Only endpoints that need a signed-in user.")
     omit_automatic: bool = flag(
         "OmitAutomaticParameters",
@@ -128,8 +138,16 @@ class OpenApi:
 TypesOf = Callable[[Endpoint], Types]
 
 
-def document(endpoints: Iterable[Endpoint], types_of: TypesOf, options: OpenApiOptions) -> dict[str, Any]:
-    """Return the OpenAPI document of the endpoints for which `is_shown` is true; overloads are merged."""
+def document(
+    endpoints: Iterable[Endpoint],
+    types_of: TypesOf,
+    options: OpenApiOptions,
+    catalogue: PostgRestCatalogue | None = None,
+) -> dict[str, Any]:
+    """Return the OpenAPI document of the endpoints for which `is_shown` is true; overloads are merged.
+
+    catalogue: of PostgREST's interface, whose paths the document has too if the options say so.
+    """
     paths: dict[str, dict[str, Any]] = {}
     taken: set[str] = set()
     for endpoint in endpoints:
@@ -144,13 +162,35 @@ def document(endpoints: Iterable[Endpoint], types_of: TypesOf, options: OpenApiO
     schemes = {name: dict(members) for name, members in options.schemes} or _BEARER
     if any(_BASIC_ALONE in operation.get("security", ()) for path in paths.values() for operation in path.values()):
         schemes = {**schemes, **_BASIC}
+    components: dict[str, dict[str, Any]] = {"schemas": {"Problem": PROBLEM}, "securitySchemes": schemes}
+    if options.interface and catalogue is not None:
+        _add_interface(paths, components, catalogue, options)
     return {
         "openapi": options.spec,
         "info": info,
         **({"servers": servers} if servers else {}),
         "paths": paths,
-        "components": {"schemas": {"Problem": PROBLEM}, "securitySchemes": schemes},
+        "components": components,
     }
+
+
+def _add_interface(
+    paths: dict[str, dict[str, Any]],
+    components: dict[str, dict[str, Any]],
+    catalogue: PostgRestCatalogue,
+    options: OpenApiOptions,
+) -> None:
+    """Add the paths of PostgREST's interface. Endpoints win at the same method and path, as they do in routing."""
+    if catalogue.options.openapi_mode == "disabled":
+        return
+    if options.closed_only and catalogue.options.anonymous_role is not None:
+        return
+    shown = (name for name in exposed_names(catalogue) if _is_selected(*name, options))
+    interface = interface_paths(catalogue, options.nulls, shown)
+    for path, operations in interface.paths.items():
+        paths[path] = {**operations, **paths.get(path, {})}
+    components["schemas"] = {**components["schemas"], ERROR: ERROR_SCHEMA, **interface.schemas}
+    components["securitySchemes"] = {**components["securitySchemes"], SECURITY: SECURITY_SCHEME}
 
 
 PROBLEM: Schema = {
@@ -180,11 +220,16 @@ def is_shown(endpoint: Endpoint, options: OpenApiOptions) -> bool:
         return False
     if options.closed_only and endpoint.access.anonymous:
         return False
-    if (options.include and routine.schema not in options.include) or routine.schema in options.exclude:
+    return _is_selected(routine.schema, routine.name, options)
+
+
+def _is_selected(schema: str, name: str, options: OpenApiOptions) -> bool:
+    """Whether the filters of schemas and names allow a routine or relation."""
+    if (options.include and schema not in options.include) or schema in options.exclude:
         return False
-    if options.similar is not None and not similar_to(options.similar).fullmatch(routine.name):
+    if options.similar is not None and not similar_to(options.similar).fullmatch(name):
         return False
-    return options.not_similar is None or not similar_to(options.not_similar).fullmatch(routine.name)
+    return options.not_similar is None or not similar_to(options.not_similar).fullmatch(name)
 
 
 INVALIDATED: Schema = {

@@ -12,6 +12,7 @@ import orjson
 
 from rowcall.core.documents.openapi import OpenApiOptions, TypesOf, document, is_shown
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 
 ENDPOINTS = "rowcall://catalogue/endpoints"
 OPENAPI = "rowcall://catalogue/openapi"
@@ -35,14 +36,18 @@ RESOURCES: tuple[dict[str, str], ...] = (
 
 
 def resource_contents(
-    uri: str, endpoints: Iterable[Endpoint], types_of: TypesOf, options: OpenApiOptions
+    uri: str,
+    endpoints: Iterable[Endpoint],
+    types_of: TypesOf,
+    options: OpenApiOptions,
+    catalogue: PostgRestCatalogue | None = None,
 ) -> dict[str, Any] | None:
     """Return the `result` of `resources/read`; None: no resource has this URI."""
     shown = [item for item in endpoints if is_shown(item, options)]
     if uri == ENDPOINTS:
         value: Any = [_line(item) for item in shown]
     elif uri == OPENAPI:
-        value = document(shown, types_of, options)
+        value = document(shown, types_of, options, catalogue)
     else:
         return None
     return {"contents": [{"uri": uri, "mimeType": _JSON, "text": orjson.dumps(value).decode()}]}

@@ -369,16 +369,17 @@ def tool_result(entry: ToolEntry, status: int, content_type: str, body: bytes) -
     (MCP 2025-11-25, Structured Content).
     """
     if not 200 <= status < 300:
-        return _content(body.decode(errors="replace"), failed=True)
+        return content(body.decode(errors="replace"), failed=True)
     structured = _structured(entry, content_type, body) if body else _nothing(entry, status)
     if structured is None:
         if "outputSchema" in entry.described:
-            return _content(f"the response of {entry.name} does not match its output schema", failed=True)
-        return _content(body.decode(errors="replace"), failed=False)
-    return {**_content(orjson.dumps(structured).decode(), failed=False), "structuredContent": structured}
+            return content(f"the response of {entry.name} does not match its output schema", failed=True)
+        return content(body.decode(errors="replace"), failed=False)
+    return {**content(orjson.dumps(structured).decode(), failed=False), "structuredContent": structured}
 
 
-def _content(text: str, *, failed: bool) -> dict[str, Any]:
+def content(text: str, *, failed: bool) -> dict[str, Any]:
+    """Return a `result` of `tools/call` with a text."""
     return {"content": [{"type": "text", "text": text}], "isError": failed}
 
 

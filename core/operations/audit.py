@@ -86,12 +86,22 @@ class TableFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenWrites:
+    """What the anonymous role of PostgREST's interface may write of a table or view: privileges in lower case."""
+
+    name: str
+    privileges: tuple[str, ...]
+    has_policies: bool
+
+
+@dataclass(frozen=True, slots=True)
 class DatabaseFacts:
     """Facts of the database on which findings rest."""
 
     role: Role
     definers: tuple[Definer, ...] = ()
     tables: tuple[TableFacts, ...] = ()
+    open_writes: tuple[OpenWrites, ...] = ()
     public_schemas: tuple[str, ...] = ()
     """Schemas in which every role may create objects."""
     installation: Installation = NOT_INSTALLED
@@ -217,6 +227,15 @@ def database_findings(facts: DatabaseFacts, endpoints: Sequence[Endpoint]) -> It
     for definer in facts.definers:
         yield from _definer_findings(definer, called.get(definer.oid), facts.public_schemas)
     yield from _table_findings(facts, endpoints)
+    for item in facts.open_writes:
+        unprotected = "" if item.has_policies else "; it has no row level security"
+        yield Finding(
+            Severity.MEDIUM,
+            "anonymous-write",
+            item.name,
+            f"anonymous callers of PostgREST's interface may {', '.join(item.privileges)}{unprotected}",
+            f"revoke {', '.join(item.privileges)} on {item.name} from the role of PostgRest:AnonymousRole",
+        )
 
 
 _FUNCTION, _PROCEDURE = RoutineKind.FUNCTION, RoutineKind.PROCEDURE

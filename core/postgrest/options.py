@@ -46,9 +46,6 @@ class PostgRestOptions:
     channel_enabled: bool = True
     database_configuration: bool = True
     pre_config: str | None = None
-    pool: int = 10
-    pool_acquisition_timeout: int = 10
-    pool_max_lifetime: int = 1800
     jwt_secret: str | None = field(default=None, repr=False)
     jwt_secret_is_base64: bool = False
     jwt_audience: str | None = None
@@ -115,9 +112,6 @@ def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
         channel_enabled=read.flag("db-channel-enabled", default=True),
         database_configuration=read.flag("db-config", default=True),
         pre_config=read.text("db-pre-config"),
-        pool=read.number("db-pool") or 10,
-        pool_acquisition_timeout=read.number("db-pool-acquisition-timeout") or 10,
-        pool_max_lifetime=read.number("db-pool-max-lifetime") or 1800,
         jwt_secret=read.text("jwt-secret"),
         jwt_secret_is_base64=read.flag("jwt-secret-is-base64", default=False),
         jwt_audience=read.text("jwt-aud"),

@@ -98,6 +98,7 @@ def _direct(relations: Mapping[Name, Relation], keys: Iterable[ForeignKey]) -> I
             tuple((second, first) for first, second in pairs),
             self_reference=itself,
             target_is_view=origin.is_view,
+            referenced=True,
         )
 
 

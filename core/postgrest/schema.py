@@ -103,7 +103,8 @@ class Relationship:
     """A way from one relation to another.
 
     columns: pairs of a column of the origin and one of the target; empty with a junction or function. function:
-    qualified name of the function of a computed relationship; None: it is not computed.
+    qualified name of the function of a computed relationship; None: it is not computed. single: at most
+    one row. referenced: the foreign key is of the target.
     """
 
     origin: tuple[str, str]
@@ -115,6 +116,7 @@ class Relationship:
     function: tuple[str, str] | None = None
     self_reference: bool = False
     target_is_view: bool = False
+    referenced: bool = False
 
     @property
     def single(self) -> bool:
@@ -138,7 +140,7 @@ class Function:
 
     volatility: `v`, `s` or `i`. returns_set, returns_composite: kind of its result. relation: the relation whose row
     type it returns, or None. settings: its SET clauses. media_type: the domain that it returns, if that is named after
-    a media type. binary: this domain is over bytea.
+    a media type. binary: this domain is over bytea. outputs: its OUT parameters and the columns of its TABLE.
     """
 
     schema: str
@@ -154,6 +156,7 @@ class Function:
     media_type: str | None = None
     comment: str | None = None
     binary: bool = False
+    outputs: tuple[Argument, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

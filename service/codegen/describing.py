@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence, Set
+from pathlib import Path
 
 import orjson
 import psycopg
@@ -21,6 +22,7 @@ from rowcall.core.documents.tool_schemas import ToolNameError, tool_documents
 from rowcall.core.documents.tools import tool_entries
 from rowcall.core.documents.wire_types import as_wire_types
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.service.codegen.documents import write_documents
 from rowcall.service.codegen.writing import clients_of, write_client
 from rowcall.service.database.connector import Connector
@@ -43,10 +45,12 @@ class Describer:
         self._clients = tuple(clients_of(descriptions.typescript, descriptions.dart, descriptions.python))
         self._connector = connector
 
-    async def write(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> bool:
+    async def write(
+        self, endpoints: Sequence[Endpoint], types_of: TypesOf, catalogue: PostgRestCatalogue | None
+    ) -> bool:
         """Write all clients and documents; return whether all succeeded. Errors are logged and do not stop the service.
 
-        Raises `StartupError` if the names of two tools are equal.
+        catalogue: of PostgREST's interface. Raises `StartupError` if the names of two tools are equal.
         """
         endpoints, types_of = self._as_sent(endpoints, types_of)
         definitions = await self._definitions(endpoints, self._forms())
@@ -55,7 +59,19 @@ class Describer:
         done = True
         for client in self._clients:
             done &= await write_client(client, endpoints, types_of, definitions)
-        return await asyncio.to_thread(write_documents, endpoints, types_of, self._descriptions, definitions) and done
+        written = await asyncio.to_thread(
+            write_documents, endpoints, types_of, self._descriptions, definitions, catalogue
+        )
+        return written and done
+
+    async def write_interface(self, catalogue: PostgRestCatalogue | None) -> bool:
+        """Write the types of PostgREST's interface, if configured; return whether this succeeded."""
+        path = self._descriptions.database_types
+        if path is None or catalogue is None:
+            return True
+        from rowcall.service.codegen.database_types import write_database_types
+
+        return await write_database_types(self._connector, catalogue, Path(path))
 
     async def served_requests(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
         """Return names and texts of the `.http` files that workers serve, without definitions of routines if the
@@ -67,13 +83,15 @@ class Describer:
         definitions = await self._definitions(endpoints, {options.comment})
         return tuple(http_files(endpoints, definitions or {}, options))
 
-    async def texts(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[tuple[str, str], ...]:
+    async def texts(
+        self, endpoints: Sequence[Endpoint], types_of: TypesOf, catalogue: PostgRestCatalogue | None
+    ) -> tuple[tuple[str, str], ...]:
         """Return names and texts of everything that is generated, without definitions of routines if the database
         cannot be read."""
         endpoints, types_of = self._as_sent(endpoints, types_of)
         definitions = await self._definitions(endpoints, self._forms())
         return await asyncio.to_thread(
-            lambda: tuple(_rendered(endpoints, types_of, self._descriptions, definitions or {}))
+            lambda: tuple(_rendered(endpoints, types_of, self._descriptions, definitions or {}, catalogue))
         )
 
     def _as_sent(self, endpoints: Sequence[Endpoint], types_of: TypesOf) -> tuple[Sequence[Endpoint], TypesOf]:
@@ -112,7 +130,11 @@ async def _read_definitions(connector: Connector, endpoints: Iterable[Endpoint],
 
 
 def _rendered(
-    endpoints: Sequence[Endpoint], types_of: TypesOf, descriptions: Descriptions, definitions: Definitions
+    endpoints: Sequence[Endpoint],
+    types_of: TypesOf,
+    descriptions: Descriptions,
+    definitions: Definitions,
+    catalogue: PostgRestCatalogue | None,
 ) -> Iterator[tuple[str, str]]:
     """Yield names and texts of the documents and clients that are switched on."""
     for client in clients_of(descriptions.typescript, descriptions.dart, descriptions.python):
@@ -124,15 +146,15 @@ def _rendered(
         yield from ((item.path, item.text) for item in outputs if item.text is not None)
     if descriptions.openapi is not None:
         name = descriptions.openapi.path or descriptions.openapi.file or "OpenAPI"
-        yield name, orjson.dumps(document(endpoints, types_of, descriptions.openapi.options)).decode()
+        yield name, orjson.dumps(document(endpoints, types_of, descriptions.openapi.options, catalogue)).decode()
     if descriptions.http_files is not None:
         yield from http_files(endpoints, definitions, descriptions.http_files)
     if (mcp := descriptions.mcp) is not None:
         tools = [item.described for item in tool_entries(endpoints, types_of, mcp.tools).values()]
         yield f"{mcp.path} tools/list", orjson.dumps(tools).decode()
-        if (catalogue := mcp.catalogue) is not None:
+        if (described := mcp.catalogue) is not None:
             for uri in (resource["uri"] for resource in RESOURCES):
-                yield uri, orjson.dumps(resource_contents(uri, endpoints, types_of, catalogue)).decode()
+                yield uri, orjson.dumps(resource_contents(uri, endpoints, types_of, described, catalogue)).decode()
     if descriptions.tool_schemas is not None:
         entries = tool_entries(endpoints, types_of, descriptions.tool_schemas.tools)
         try:

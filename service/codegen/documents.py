@@ -16,6 +16,7 @@ from rowcall.core.documents.openapi import OpenApi, document
 from rowcall.core.documents.tool_schemas import ToolNameError, ToolSchemaOptions, plain_names, tool_documents
 from rowcall.core.documents.tools import tool_entries
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.service.codegen.writing import replace_file
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.startup_error import StartupError
@@ -24,17 +25,21 @@ log = logging.getLogger("rowcall")
 
 
 def write_documents(
-    endpoints: Sequence[Endpoint], types_of: TypesOf, descriptions: Descriptions, definitions: Definitions
+    endpoints: Sequence[Endpoint],
+    types_of: TypesOf,
+    descriptions: Descriptions,
+    definitions: Definitions,
+    catalogue: PostgRestCatalogue | None,
 ) -> bool:
     """Write the documents whose content has changed; return whether all could be written. Raises `StartupError` if the
-    names of two tools are equal."""
+    names of two tools are equal. catalogue: of PostgREST's interface."""
     done = True
     if (openapi := descriptions.openapi) is not None:
         for endpoint in endpoints:
             if endpoint.method == "QUERY" and not endpoint.options.internal:
                 log.warning("%s: OpenAPI knows no method QUERY; the document leaves it out", endpoint.name)
         if openapi.file is not None:
-            text = orjson.dumps(document(endpoints, types_of, openapi.options)).decode()
+            text = orjson.dumps(document(endpoints, types_of, openapi.options, catalogue)).decode()
             done &= _write(openapi.file, text, overwrite=openapi.overwrite)
     if (requests := descriptions.http_files) is not None and requests.write:
         for name, text in http_files(endpoints, definitions, requests):
@@ -83,13 +88,14 @@ def document_routes(
     requests: Iterable[tuple[str, str]],
     openapi: OpenApi | None,
     tools: ToolSchemaOptions | None,
+    catalogue: PostgRestCatalogue | None,
 ) -> Iterator[tuple[str, Step]]:
     """Yield path and step of each served document; the method is GET. requests: names and texts of `.http` files."""
     if openapi is not None and openapi.path is not None:
         options = openapi.options
         yield (
             openapi.path,
-            _Document("application/json", lambda: orjson.dumps(document(endpoints, types_of, options))),
+            _Document("application/json", lambda: orjson.dumps(document(endpoints, types_of, options, catalogue))),
         )
     for name, text in requests:
         yield f"/{name}", _Document("text/plain", text.encode)

@@ -74,11 +74,11 @@ def audit(arguments: Arguments) -> int:
             connector = Connector(options.target)
             requested = descriptions(settings, options.target.parameters.get("dbname", ""), options.auth, urls)
             describer = Describer(requested, connector)
-            documents = await describer.texts(snapshot.endpoints, snapshot.types_of)
+            documents = await describer.texts(snapshot.endpoints, snapshot.types_of, snapshot.postgrest)
             requests = await describer.served_requests(snapshot.endpoints, snapshot.types_of)
             served = replace(snapshot, example_requests=requests)
             routes = await _accesses(options.with_documents(requested), served, admin_options(settings))
-            facts = await _facts(connector, snapshot.endpoints, options)
+            facts = await _facts(connector, snapshot, options)
             results.append((snapshot.endpoints, facts, documents, routes))
 
         asyncio.run(read())
@@ -120,17 +120,19 @@ def _secrets(settings: Settings, endpoints: Sequence[Endpoint]) -> Iterator[Secr
         yield from comment_secrets(endpoint, names_a_secret)
 
 
-async def _facts(connector: Connector, endpoints: Sequence[Endpoint], options: WorkerOptions) -> DatabaseFacts:
+async def _facts(connector: Connector, snapshot: SchemaSnapshot, options: WorkerOptions) -> DatabaseFacts:
     """Read roles, rights and policies from the main database. Raises `StartupError`."""
     sources = (
         endpoint.routine.source
-        for endpoint in endpoints
+        for endpoint in snapshot.endpoints
         if endpoint.routine.kind in (RoutineKind.TABLE, RoutineKind.VIEW)
     )
     served = sorted({source.table.oid for source in sources if isinstance(source, TableOperation)})
+    interface = None if snapshot.postgrest is None else snapshot.postgrest.options
+    anonymous, exposed = (None, ()) if interface is None else (interface.anonymous_role, interface.schemas)
     try:
         async with await connector.open_plain() as connection:
-            facts = await read_facts(connection, served)
+            facts = await read_facts(connection, served, anonymous, exposed)
             installation = await read_installation(connection)
             return replace(facts, installation=installation, stored_features=tuple(stored_features(options)))
     except psycopg.Error as error:

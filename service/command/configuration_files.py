@@ -84,12 +84,12 @@ def load(arguments: Arguments) -> Configuration:
 def _load_postgrest(name: str, overrides: Iterable[tuple[str, str]], environment: Mapping[str, str]) -> Configuration:
     """Load PostgREST's own configuration file. Raises ConfigError."""
     from rowcall.core.postgrest.configuration.equivalent import equivalent
-    from rowcall.core.postgrest.configuration.keys import unknown_keys
+    from rowcall.core.postgrest.configuration.keys import ineffective_keys, unknown_keys
 
     texts = postgrest_texts(name, environment)
-    notes = tuple(
-        Note(logging.WARNING, f"{name}: PostgREST has no key {key}; it is ignored") for key in unknown_keys(texts)
-    )
+    messages = [f"PostgREST has no key {key}; it is ignored" for key in unknown_keys(texts)]
+    messages += [f"{key} = {texts[key]} has no effect: {why}" for key, why in ineffective_keys(texts)]
+    notes = tuple(Note(logging.WARNING, f"{name}: {message}") for message in messages)
     if texts.get("db-uri", "").startswith("@"):
         content = _read(ConfigFile(texts["db-uri"][1:]), Path.cwd())
         texts["db-uri"] = "" if content is None else content.text.strip()

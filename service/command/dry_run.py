@@ -133,7 +133,7 @@ async def _read_once(settings: Settings, options: WorkerOptions, opened: Connect
         rehearsal.left_out = snapshot.left_out
         rehearsal.looked_at = snapshot.looked_at
         if options.mcp is not None:
-            announce_tools(snapshot.endpoints)
+            announce_tools(snapshot.endpoints, options.mcp, snapshot.postgrest)
     try:
         await key_rotation_for(settings, Connector(options.target), lambda _ring: None).check()
     except (psycopg.Error, OSError, StartupError, ConfigError) as error:

@@ -63,12 +63,13 @@ class ConnectionTarget:
     """The server to connect to.
 
     parameters: libpq keywords. pooler: a transaction pooler is between, so nothing may be set at session level.
-    timeout: default `statement_timeout` in seconds, 0 for none.
+    timeout: default `statement_timeout` in seconds, 0 for none. prepares: statements are prepared by name.
     """
 
     parameters: Mapping[str, str]
     pooler: bool = False
     timeout: float = 30.0
+    prepares: bool = True
 
 
 Attempt = Generator[Any, Any, Any]
@@ -151,11 +152,15 @@ class Connector:
         parameters["options"] = f"{options} {response}" if response else options
         return parameters
 
+    @property
+    def _names_statements(self) -> bool:
+        return self._target.prepares and not self._target.pooler
+
     async def open(self) -> Connection:
         """Open a connection in pipeline mode. Raises `psycopg.OperationalError`."""
         session = await self.open_plain()
         try:
-            connection = Connection(session.pgconn, asyncio.get_running_loop(), named=not self._target.pooler)
+            connection = Connection(session.pgconn, asyncio.get_running_loop(), named=self._names_statements)
         except ConnectionError as error:
             await session.close()
             raise psycopg.OperationalError(str(error)) from error

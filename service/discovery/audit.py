@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.rows import tuple_row
 
-from rowcall.core.operations.audit import DatabaseFacts, Definer, Role, TableFacts
+from rowcall.core.operations.audit import DatabaseFacts, Definer, OpenWrites, Role, TableFacts
 
 # PostgreSQL reports a superuser as a member of every role, so the memberships of a superuser are not read.
 ROLE = """
@@ -64,8 +64,31 @@ order by 2
 """
 
 
-async def read_facts(connection: AsyncConnection[Any], served: Sequence[int]) -> DatabaseFacts:
-    """Read the facts. served: oids of the tables and views behind endpoints."""
+OPEN_WRITES = """
+select format('%%I.%%I', n.nspname, c.relname), written.privileges,
+       c.relrowsecurity or coalesce('security_invoker=true' = any(c.reloptions)
+                                    or 'security_invoker=on' = any(c.reloptions), false)
+from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+cross join lateral (
+  select array_agg(lower(p)) as privileges from unnest(array['INSERT', 'UPDATE', 'DELETE']) p
+  where has_table_privilege(%(role)s, c.oid, p)
+     or (p <> 'DELETE' and has_any_column_privilege(%(role)s, c.oid, p))) written
+where n.nspname = any(%(schemas)s) and c.relkind in ('r', 'p', 'v', 'f') and not c.relispartition
+  and written.privileges is not null and has_schema_privilege(%(role)s, n.oid, 'USAGE')
+order by 1
+"""
+ROLE_EXISTS = "select from pg_catalog.pg_roles where rolname = %(role)s"
+
+
+async def read_facts(
+    connection: AsyncConnection[Any],
+    served: Sequence[int],
+    anonymous: str | None = None,
+    exposed: Sequence[str] = (),
+) -> DatabaseFacts:
+    """Read the facts. served: oids of the tables and views behind endpoints. anonymous, exposed: anonymous role and
+    schemas of PostgREST's interface."""
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute("set local search_path to pg_catalog")
         await cursor.execute(ROLE, {"reaching": list(REACHING)})
@@ -76,11 +99,18 @@ async def read_facts(connection: AsyncConnection[Any], served: Sequence[int]) ->
         schemas = await cursor.fetchall()
         await cursor.execute(TABLES, {"served": list(served)})
         tables = await cursor.fetchall()
+        open_writes: list[Any] = []
+        if anonymous is not None:
+            await cursor.execute(ROLE_EXISTS, {"role": anonymous})
+            if await cursor.fetchone() is not None:
+                await cursor.execute(OPEN_WRITES, {"role": anonymous, "schemas": list(exposed)})
+                open_writes = await cursor.fetchall()
     assert role is not None  # noqa: S101 (a connection always has a role)
     return DatabaseFacts(
         _role(*role),
         tuple(Definer(*row) for row in definers),
         tuple(_table(*row) for row in tables),
+        tuple(OpenWrites(name, tuple(privileges), has_policies) for name, privileges, has_policies in open_writes),
         tuple(row[0] for row in schemas),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import orjson
@@ -29,12 +29,23 @@ from rowcall.core.documents.json_rpc import (
 )
 from rowcall.core.documents.mcp import REFUSALS, McpOptions, challenge, introduction, resource_metadata
 from rowcall.core.documents.openapi import OpenApiOptions, TypesOf
+from rowcall.core.documents.postgrest.table_tools import TableTool, table_request, table_result, table_tools
 from rowcall.core.documents.resources import RESOURCES, resource_contents
-from rowcall.core.documents.tools import offered, tool_entries, tool_request, tool_result
+from rowcall.core.documents.tools import (
+    ToolEntry,
+    ToolRequest,
+    content,
+    offered,
+    tool_entries,
+    tool_request,
+    tool_result,
+)
 from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.http.forwarded_headers import is_address
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
+from rowcall.service.http_client.messages import HttpResponse
 from rowcall.service.mcp.cancellation import CancelledCallError, cancel_call, until_cancelled
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services, SubrequestSender
@@ -43,6 +54,10 @@ from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 log = logging.getLogger("rowcall")
+
+Send = Callable[[str, str, list[tuple[str, str]], bytes | None, RequestContext], Awaitable[HttpResponse]]
+"""Sends an internal subrequest for the caller: method, path with query, headers, body, and the outer request context →
+the response."""
 
 _JSON = ("content-type", "application/json")
 _REPLY = [_JSON, ("MCP-Protocol-Version", PROTOCOL)]
@@ -59,13 +74,18 @@ def mcp_routes(
     send_subrequest: SubrequestSender,
     guards: Sequence[Step],
     refuse_foreign: Callable[[Any], None] | None,
+    catalogue: PostgRestCatalogue | None,
+    send_to_interface: Send,
 ) -> Iterator[FixedRoute]:
     """Yield the route of each path.
 
+    catalogue, send_to_interface: of PostgREST's interface, whose tables can be tools.
     guards: authenticate, and refuse requests of other sites that use a session by cookie. refuse_foreign: raises
     `Problem` for the scope of a request from another site; None: such requests are allowed.
     """
-    server = _Server(endpoints, types_of, options, services, send_subrequest, refuse_foreign)
+    server = _Server(
+        endpoints, types_of, options, services, send_subrequest, refuse_foreign, catalogue, send_to_interface
+    )
     limited = services.limiting(options.rate_limiter) if services.limiting is not None else None
     final_steps = (server.answer,) if limited is None else (limited, server.answer)
     authenticate = (services.auth.sessions.authenticate,) if services.options.auth.schemes else ()
@@ -77,12 +97,13 @@ def mcp_routes(
         yield FixedRoute("GET", options.metadata, ANYONE, (server.send_metadata,))
 
 
-def announce_tools(endpoints: Sequence[Endpoint]) -> None:
-    """Log the tools, and warnings about endpoints that cannot be tools."""
+def announce_tools(endpoints: Sequence[Endpoint], options: McpOptions, catalogue: PostgRestCatalogue | None) -> None:
+    """Log the tools, and warnings about endpoints and tables that cannot be tools."""
     tools, warnings = offered(endpoints)
-    for warning in warnings:
+    tables, others = table_tools(catalogue, options.tables, options.table_actions, tools)
+    for warning in (*warnings, *(f"Service:McpOptions:PostgRestTables: {text}" for text in others)):
         log.warning("%s", warning)
-    log.info("MCP: %d tools: %s", len(tools), ", ".join(tools))
+    log.info("MCP: %d tools: %s", len(tools) + len(tables), ", ".join((*tools, *tables)))
 
 
 class _Server:
@@ -96,12 +117,17 @@ class _Server:
         services: Services,
         send_subrequest: SubrequestSender,
         refuse_foreign: Callable[[Any], None] | None,
+        catalogue: PostgRestCatalogue | None,
+        send_to_interface: Send,
     ) -> None:
         self._endpoints = endpoints
         self._types_of = types_of
         self._tools = tool_entries(endpoints, types_of, options.tools)
+        self._tables = table_tools(catalogue, options.tables, options.table_actions, self._tools)[0]
         self._options = options
         self._inside = send_subrequest
+        self._catalogue = catalogue
+        self._interface = send_to_interface
         self._refuse_foreign = refuse_foreign
         self._host = services.host
         self._limit = services.options.http.body_limit
@@ -188,7 +214,8 @@ class _Server:
                 return {}
             case "tools/list":
                 visible = (tool for tool in self._tools.values() if self._shows(tool.endpoint, context.user))
-                return {"tools": [tool.described for tool in visible]}
+                listed = [tool.described for tool in visible]
+                return {"tools": listed + [tool.described for tool in self._tables.values()]}
             case "tools/call":
                 return await self._call(context, request)
             case "resources/list" if self._options.catalogue is not None:
@@ -217,7 +244,7 @@ class _Server:
 
     def _read(self, described: OpenApiOptions, user: User | None, uri: object) -> dict[str, Any]:
         visible = [endpoint for endpoint in self._endpoints if self._shows(endpoint, user)]
-        contents = resource_contents(str(uri), visible, self._types_of, described)
+        contents = resource_contents(str(uri), visible, self._types_of, described, self._catalogue)
         if contents is None:
             raise RpcError(RESOURCE_NOT_FOUND, f"Resource not found: {uri}")
         return contents
@@ -229,31 +256,65 @@ class _Server:
         """
         name, arguments = request.params.get("name"), request.params.get("arguments")
         entry = self._tools.get(name) if isinstance(name, str) else None
-        if entry is None:
-            raise RpcError(INVALID_PARAMS, f"Unknown tool: {name if isinstance(name, str) else ''}")
+        table = self._tables.get(name) if isinstance(name, str) else None
         if arguments is not None and not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, f"arguments of {name} have to be an object")
+        if entry is not None:
+            return await self._call_endpoint(context, request, entry, arguments or {})
+        if table is not None:
+            return await self._call_table(context, request, table, arguments or {})
+        raise RpcError(INVALID_PARAMS, f"Unknown tool: {name if isinstance(name, str) else ''}")
+
+    async def _call_table(
+        self, context: RequestContext, request: RpcRequest, table: TableTool, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Call a tool of a table. Raises `CancelledCallError`."""
+        try:
+            subrequest = table_request(table, arguments)
+        except Problem as problem:
+            return content(orjson.dumps(problem.members()).decode(), failed=True)
+        answer, body = await self._answered(context, request, subrequest, [], self._interface)
+        return table_result(answer.status, answer.header("content-range"), body, table)
+
+    async def _call_endpoint(
+        self, context: RequestContext, request: RpcRequest, entry: ToolEntry, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Call a tool of an endpoint. Raises `CancelledCallError`."""
         try:
             if entry.endpoint.access.basic is not None and self._refuse_foreign is not None:
                 self._refuse_foreign(context.scope)
-            subrequest = tool_request(entry.endpoint, arguments or {})
+            subrequest = tool_request(entry.endpoint, arguments)
         except Problem as problem:
             # A caller who may not call the endpoint learns only that.
             status = self._refused(entry.endpoint, context.user)
             reported = problem if status is None else Problem(status, REFUSALS[status]["error_description"])
             return tool_result(entry, reported.status, CONTENT_TYPE, orjson.dumps(reported.members()))
-        passed_on = [(key, value) for key, value in context.scope.headers.items() if _is_passed_on(key)]
+        own: list[tuple[str, str]] = []
         idempotency = entry.endpoint.options.idempotency
         if idempotency is not None and idempotency.required:
             # Each call of a tool is a request of its own.
-            passed_on.append(("idempotency-key", str(uuid.uuid4())))
+            own.append(("idempotency-key", str(uuid.uuid4())))
+        answer, body = await self._answered(context, request, subrequest, own, self._inside)
+        return tool_result(entry, answer.status, answer.header("content-type") or "", body)
 
-        async def call(outer: RequestContext) -> dict[str, Any]:
-            answer = await self._inside(
-                subrequest.method, subrequest.target, [*passed_on, *subrequest.headers], subrequest.body, outer
-            )
-            body = await answer.read(None)
-            return tool_result(entry, answer.status, answer.header("content-type") or "", body)
+    async def _answered(
+        self,
+        context: RequestContext,
+        request: RpcRequest,
+        subrequest: ToolRequest,
+        own: list[tuple[str, str]],
+        send: Send,
+    ) -> tuple[HttpResponse, bytes]:
+        """Return the response to a subrequest with the caller's credentials. own: further headers.
+
+        Raises `CancelledCallError`.
+        """
+        passed_on = [(key, value) for key, value in context.scope.headers.items() if _is_passed_on(key)]
+        headers = [*passed_on, *own, *subrequest.headers]
+
+        async def call(outer: RequestContext) -> tuple[HttpResponse, bytes]:
+            answer = await send(subrequest.method, subrequest.target, headers, subrequest.body, outer)
+            return answer, await answer.read(None)
 
         return await until_cancelled(context, request.id, self._host, call)
 

@@ -29,6 +29,8 @@ from rowcall.service.request_context.request_context import ClientDisconnectedEr
 log = logging.getLogger("rowcall")
 
 CLIENT_GONE = 499
+MOST_SHOWN = 200
+"""Characters of a path that no endpoint has."""
 LAST_WRITING = 5.0
 """Seconds for writing the remaining records when the service stops."""
 
@@ -45,6 +47,19 @@ def note_call(endpoint: Endpoint, services: Services) -> Step | None:
     return _noting(options, services, endpoint.name, f"{endpoint.routine.schema}.{endpoint.routine.name}")
 
 
+def note_path(method: str, services: Services) -> Step | None:
+    """Return the step that records requests without an endpoint, by their paths; None if they are not recorded."""
+    options = services.options.audit_trail
+    if options is None or not options.everything:
+        return None
+    trail = trail_of(options, services)
+
+    def note(context: RequestContext) -> None:
+        _observe(_Call(trail, context, f"{method} {context.scope.path[:MOST_SHOWN]}", None, services))
+
+    return note
+
+
 def note_signing(services: Services, method: str, path: str) -> tuple[Step, ...]:
     """Return steps that record calls of reserved paths that start, renew or end a session; empty if not recorded."""
     options = services.options.audit_trail
@@ -58,9 +73,7 @@ def _noting(options: AuditTrailOptions, services: Services, name: str, routine: 
     trail = trail_of(options, services)
 
     def note(context: RequestContext) -> None:
-        call = _Call(trail, context, name, routine, services)
-        context.protocol = AuditedProtocol(call, context.protocol)
-        context.at_end(call.end)
+        _observe(_Call(trail, context, name, routine, services))
 
     return note
 
@@ -73,13 +86,13 @@ def trail_of(options: AuditTrailOptions, services: Services) -> AuditTrail:
 class _Call:
     """One call until it is recorded."""
 
-    __slots__ = ("_began", "_context", "_name", "_routine", "_services", "_trail")
+    __slots__ = ("_began", "_name", "_routine", "_services", "_trail", "context")
 
     def __init__(
         self, trail: AuditTrail, context: RequestContext, name: str, routine: str | None, services: Services
     ) -> None:
         self._trail: AuditTrail | None = trail
-        self._context = context
+        self.context = context
         self._name = name
         self._routine = routine
         self._services = services
@@ -90,9 +103,9 @@ class _Call:
         trail, self._trail = self._trail, None
         if trail is None:
             return
-        user: User | None = self._context.user
-        address = self._services.auth.address(self._context.scope)
-        job = getattr(self._context.scope, "job", None)
+        user: User | None = self.context.user
+        address = self._services.auth.address(self.context.scope)
+        job = getattr(self.context.scope, "job", None)
         identity = self._services.options.auth.identity
         trail.add(
             {
@@ -115,6 +128,12 @@ class _Call:
         """Record a call whose client has disconnected before the response."""
         if isinstance(error, ClientDisconnectedError):
             self.answered(CLIENT_GONE)
+
+
+def _observe(call: _Call) -> None:
+    """Record the call when its response begins."""
+    call.context.protocol = AuditedProtocol(call, call.context.protocol)
+    call.context.at_end(call.end)
 
 
 class AuditedProtocol(ObservedProtocol):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.operations.slow_requests import SlowRequestOptions
 from rowcall.ext.driver.execution import Execution, Script, Statement
 from rowcall.service.background import Background
 from rowcall.service.pipeline.services import Services
@@ -28,6 +27,8 @@ log = logging.getLogger("rowcall.slow")
 
 Session = psycopg.AsyncConnection[tuple[object, ...]]
 
+MOST_SHOWN = 200
+"""Characters of a path that no endpoint has."""
 _MOST_WAITING = 4
 """Maximum of concurrent plan requests of a worker; the plans of further slow endpoints are logged the next time."""
 
@@ -38,17 +39,39 @@ def note_slow(endpoint: Endpoint, services: Services) -> Step | None:
     if options is None or not log.isEnabledFor(logging.WARNING):
         return None
     plans = services.host.once("slow requests", lambda: Plans(options.plan_every)) if options.plan else None
-    return _Watch(endpoint, options, plans, services.database)
+    name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"
+    return _Watch(name, options.threshold, plans, services.database)
+
+
+def note_slow_path(method: str, services: Services) -> Step | None:
+    """Return the step that measures requests without an endpoint; None if slow requests are not logged. There are no
+    plans, and no time of the database if a request ran several statements."""
+    options = services.options.slow_requests
+    if options is None or not log.isEnabledFor(logging.WARNING):
+        return None
+    threshold = options.threshold
+
+    def watch(context: RequestContext) -> None:
+        began = time.monotonic()
+
+        def end(context: RequestContext, _error: Exception | None) -> None:
+            seconds = time.monotonic() - began
+            if seconds >= threshold:
+                place = f"{method} {context.scope.path[:MOST_SHOWN]}"
+                spent = "" if context.execution is None else _where(context.execution)
+                log.warning("slow request: %s took %.3f s%s", place, seconds, spent)
+
+        context.at_end(end)
+
+    return watch
 
 
 class _Watch:
-    """Measures the requests of one endpoint."""
+    """Measures the requests of one endpoint, or of a relation or function of PostgREST's interface."""
 
-    def __init__(
-        self, endpoint: Endpoint, options: SlowRequestOptions, plans: Plans | None, database: Database
-    ) -> None:
-        self._name = f"{endpoint.name} {endpoint.routine.schema}.{endpoint.routine.name}"
-        self._threshold = options.threshold
+    def __init__(self, name: str, threshold: float, plans: Plans | None, database: Database) -> None:
+        self._name = name
+        self._threshold = threshold
         self._plans = plans
         self._database = database
 

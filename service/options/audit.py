@@ -87,6 +87,11 @@ def _secret_findings(options: WorkerOptions) -> Iterator[Finding]:
         if scheme.secret is not None and (why := weakness(scheme.secret)):
             remedy = "a random JwtSecret from the environment, such as of `openssl rand -base64 48`"
             yield Finding(Severity.HIGH, "weak-key", f"scheme {scheme.name}", f"its secret {why}", remedy)
+    # A JWK or a set of them is JSON.
+    secret = None if options.postgrest is None else options.postgrest.jwt_secret
+    if secret is not None and not secret.startswith("{") and (why := weakness(secret)):
+        remedy = "a random secret from the environment, such as of `openssl rand -base64 48`"
+        yield Finding(Severity.HIGH, "weak-key", "PostgRest:JwtSecret", f"the secret {why}", remedy)
 
 
 def weakness(secret: str) -> str | None:

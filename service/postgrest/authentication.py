@@ -18,9 +18,12 @@ import jwt
 import orjson
 from jwt.algorithms import Algorithm, get_default_algorithms
 
+from rowcall.core.auth.claims import IdentityClaims, User
 from rowcall.core.postgrest.claim_path import ClaimPath, ClaimPathError, parse_claim_path
 from rowcall.core.postgrest.options import InvalidOptionError, PostgRestOptions
 
+SCHEME = "PostgREST"
+"""Authentication scheme of users of the interface, for the audit trail."""
 TOLERANCE = 30
 """Seconds by which clocks may differ."""
 SHORTEST_SECRET = 32
@@ -81,10 +84,11 @@ class Authentication:
     def authenticate(self, authorization: str | None) -> Authenticated:
         """Return the role and claims. authorization: the header. Raises `TokenError`."""
         token = bearer_token(authorization)
-        caller = self._anonymous if token is None else self._caller_of(token)
-        if caller is None:
-            raise TokenError("PGRST302", "Anonymous access is disabled")
-        return caller
+        return _permitted(self._anonymous if token is None else self._caller_of(token))
+
+    def authenticated(self, claims: Mapping[str, Any]) -> Authenticated:
+        """Return the caller with these claims. Raises `TokenError`."""
+        return _permitted(self._caller(claims))
 
     def _caller(self, claims: Mapping[str, Any]) -> Authenticated | None:
         """Return the caller with these claims; None if they name no role and there is no anonymous role."""
@@ -175,6 +179,22 @@ class Authentication:
         expected = self._options.jwt_audience
         if expected is not None and values and expected not in values:
             raise TokenError("PGRST303", "JWT not in audience")
+
+
+def _permitted(caller: Authenticated | None) -> Authenticated:
+    if caller is None:
+        raise TokenError("PGRST302", "Anonymous access is disabled")
+    return caller
+
+
+def user_of(user: Authenticated, identity: IdentityClaims) -> User:
+    """Return the user of a token: the claims that are texts or numbers, `sub` as the id unless there is one, and the
+    role."""
+    claims = {name: str(value) for name, value in user.claims.items() if isinstance(value, str | int | float)}
+    if "sub" in claims:
+        claims.setdefault(identity.user_id, claims["sub"])
+    claims[identity.roles] = user.role
+    return User(tuple(claims.items()), identity, SCHEME)
 
 
 def bearer_token(authorization: str | None) -> str | None:

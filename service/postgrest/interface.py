@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any
 
+from rowcall.core.auth.claims import IdentityClaims
 from rowcall.core.cache.entry import Entry
 from rowcall.core.errors.problems import Problem
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
@@ -18,7 +19,7 @@ from rowcall.core.postgrest.errors import ApiError
 from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.database.execution.plain_runs import PlainRuns
 from rowcall.service.postgrest.anonymous_cache import AnonymousCache
-from rowcall.service.postgrest.authentication import Authentication, TokenError
+from rowcall.service.postgrest.authentication import Authentication, TokenError, user_of
 from rowcall.service.postgrest.planning.planner import Planner
 from rowcall.service.postgrest.planning.work import Response, Work
 from rowcall.service.postgrest.request import WRITE_METHODS, ApiRequest, read_request, segments_of
@@ -57,11 +58,15 @@ class PostgRestInterface:
         ahead: Ahead,
         limit: Step | None,
         cache: AnonymousCache | None = None,
+        authentication: Authentication | None = None,
+        identity: IdentityClaims | None = None,
     ) -> None:
         """ahead: steps before those of the interface. limit: the step that requests a permit of the rate limiter.
-        cache: of reads by anonymous callers."""
+        cache: of reads by anonymous callers. authentication: None for that of the options. identity: claim types of the
+        users of requests; None if nothing needs their users."""
         self._options = options = catalogue.options
-        self._authentication = Authentication(options)
+        self._authentication = authentication or Authentication(options)
+        self._identity = identity
         self._ahead = ahead
         self.limit = limit
         self.body_limit = body_limit
@@ -76,12 +81,13 @@ class PostgRestInterface:
         )
         self._planner = Planner(catalogue.schema, options, self.responder)
 
-    def steps(self, method: str, path: str) -> tuple[Step, ...] | None:
-        """Return the steps of one request; None if its raw path is not below the mount."""
+    def steps(self, method: str, path: str, *, limited: bool = True) -> tuple[Step, ...] | None:
+        """Return the steps of one request; None if its raw path is not below the mount. limited: the rate limiter
+        counts it."""
         segments = segments_of(path, self._options.path)
         if segments is None:
             return None
-        steps = _Steps(self, segments).steps()
+        steps = _Steps(self, segments).steps(limited=limited)
         return (*self._ahead.get((method, segments[:1] == ["rpc"]), ()), *steps) if self._ahead else steps
 
     def prepare(self, context: RequestContext, segments: list[str], timing: Timing | None) -> ApiRequest | None:
@@ -95,6 +101,8 @@ class PostgRestInterface:
             user = self._authentication.authenticate(scope.headers.get("authorization"))
         except TokenError as error:
             raise self.responder.token_error(error) from None
+        if self._identity is not None and user.claims:
+            context.user = user_of(user, self._identity)
         if timing is not None:
             timing.mark("jwt")
         return read_request(scope, context.protocol.client_disconnect, segments, user, self._options)
@@ -117,10 +125,10 @@ class _Steps:
         self._attempts = 0
         self._timing = Timing() if interface.times else None
 
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self, *, limited: bool) -> tuple[Step, ...]:
         """Return the steps. Nothing here refers to them: the cycle would have to be found by the garbage collector."""
         steps: tuple[Step, ...] = (self._prepare, self._plan, self._respond)
-        limit = self._interface.limit
+        limit = self._interface.limit if limited else None
         return steps if limit is None else (partial(self._limit, limit), *steps)
 
     def _fail(self, context: RequestContext, error: Exception) -> None:
@@ -298,7 +306,10 @@ class _Steps:
 
 
 def _repeats(execution: Execution, work: Work) -> int:
-    """Return how often work may be repeated whose connection was lost before it took effect; otherwise 0."""
+    """Return how often work may be repeated whose connection was lost before it took effect; otherwise 0, also if it
+    has got no connection in time."""
+    if isinstance(execution.failure, Problem):
+        return 0
     if execution.loss in (Loss.NOT_STARTED, Loss.ROLLED_BACK):
         return MOST_LOSSES
     return MOST_REPEATS if execution.loss == Loss.IN_DOUBT and work.read_only else 0

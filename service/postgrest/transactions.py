@@ -73,7 +73,9 @@ class Transactions:
             raise _unsendable() from None
 
     def is_one_segment(self, request: ApiRequest, work: Work) -> bool:
-        """Whether nothing of the transaction depends on a result."""
+        """Whether work may be one segment: nothing of its transaction depends on a result."""
+        if not self._runs.one_segment:
+            return False
         if self._level(request, work) is not None or self._rolls_back(request) or work.estimate is not None:
             return False
         return work.check is None or work.read_only

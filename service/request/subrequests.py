@@ -37,6 +37,7 @@ no text contains.
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 
 Start = Callable[[RequestContext, tuple[Step, ...]], None]
+InterfaceSteps = Callable[[str, str], tuple[Step, ...] | None]
 
 
 class _SubrequestHeaders:
@@ -273,13 +274,15 @@ class Subrequests:
         self._is_secure = is_secure
         self._router = Router()
         self._steps: Any = {}
+        self._interface: InterfaceSteps | None = None
 
-    def serve(self, router: Router, steps: Any) -> None:
+    def serve(self, router: Router, steps: Any, interface: InterfaceSteps | None = None) -> None:
         """Set what subrequests can call. router: all endpoints, including internal ones. steps: the steps of each
-        route, by the id of the route.
+        route, by the id of the route. interface: returns the steps of PostgREST's interface for a method and a path.
         """
         self._router = router
         self._steps = steps
+        self._interface = interface
 
     async def call(
         self,
@@ -318,6 +321,15 @@ class Subrequests:
             method, target, headers, body, outer, client, scheme, written=written, transaction=transaction
         )
 
+    async def call_interface(
+        self, method: str, target: str, headers: Headers, body: bytes | None, outer: RequestContext
+    ) -> HttpResponse:
+        """Call PostgREST's interface as `call_for_caller` calls an endpoint, also at a path that an endpoint has."""
+        client, scheme = str(outer.scope.client), str(outer.scope.scheme)
+        return await self._called(
+            method, target, headers, body, outer, client, scheme, written=None, interface=self._interface
+        )
+
     async def _called(
         self,
         method: str,
@@ -330,6 +342,7 @@ class Subrequests:
         *,
         written: str | None,
         transaction: JointTransaction | None = None,
+        interface: InterfaceSteps | None = None,
     ) -> HttpResponse:
         depth = getattr(outer.scope, "depth", 0) + 1
         if depth > DEEPEST:
@@ -343,6 +356,9 @@ class Subrequests:
             SubrequestScope(method, raw_path, query, own, depth, client, scheme, self, transaction), capture
         )
         try:
+            if interface is not None and (steps := interface(method, raw_path)) is not None:
+                self._start(context, steps)
+                return await capture.begun
             context.scope.path = decode_path(raw_path)
             # An encoded slash belongs to its segment; decoded, it would separate two segments for the router.
             marked = _marked(raw_path)

@@ -57,7 +57,7 @@ class SnapshotUpdates:
         operators: OperatorServers,
         manager: ServiceManager,
     ) -> None:
-        self._mcp = options.mcp is not None
+        self._mcp = options.mcp
         self._reader = reader
         self._describer = describer
         self._workers = workers
@@ -99,6 +99,7 @@ class SnapshotUpdates:
     async def publish_first(self, snapshot: SchemaSnapshot) -> None:
         """Publish the snapshot of the start. Raises `StartupError` if the workers do not serve it."""
         await self._describe(snapshot)
+        await self._describer.write_interface(snapshot.postgrest)
         await self._events.connect_hosts()
         error = await self._publish(await self._with_requests(snapshot))
         if error is not None:
@@ -167,7 +168,8 @@ class SnapshotUpdates:
             report_left_out(snapshot)
         if hidden_objects(snapshot) != hidden_objects(before):
             report_hidden(snapshot)
-        if difference:
+        await self._describer.write_interface(snapshot.postgrest)
+        if difference or not same_interface:
             try:
                 await self._describe(snapshot)
             except StartupError as error:
@@ -195,9 +197,9 @@ class SnapshotUpdates:
 
     async def _describe(self, snapshot: SchemaSnapshot) -> None:
         """Write client code and documents for the endpoints, and log the MCP tools."""
-        await self._describer.write(snapshot.endpoints, snapshot.types_of)
-        if self._mcp:
-            announce_tools(snapshot.endpoints)
+        await self._describer.write(snapshot.endpoints, snapshot.types_of, snapshot.postgrest)
+        if self._mcp is not None:
+            announce_tools(snapshot.endpoints, self._mcp, snapshot.postgrest)
 
 
 def _log_difference(snapshot: SchemaSnapshot, difference: Difference) -> None:

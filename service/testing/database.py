@@ -21,6 +21,7 @@ from rowcall.service.database.call import Call
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.database import Database
 from rowcall.service.database.execution.dedicated_runs import DedicatedRuns
+from rowcall.service.database.execution.plain_runs import PlainRuns
 from rowcall.service.database.failures import AttemptState
 from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.database.pools.dedicated import DedicatedPool
@@ -28,6 +29,7 @@ from rowcall.service.database.statements import numbers, settings_statement, sta
 from rowcall.service.database.transactions.shared_session import SharedSession
 from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.request_context.request_context import RequestContext, Running
+from rowcall.service.testing.plain_runs import TestPlainRuns
 from rowcall.service.testing.session import BACK, RELEASE, SET, Session
 from rowcall.service.testing.transaction import NestedTransaction
 
@@ -146,6 +148,9 @@ class TestDatabase(Database):
         changed = cast(_Runs, self._alone).set_by(call, context)
         nested_in_test = partial(NestedTransaction, session=self.session, changed=changed)
         return self._transaction(nested_in_test, call, context)
+
+    def plain_runs(self) -> PlainRuns:
+        return TestPlainRuns(self._session_pool, self._watchdog, lambda: self.session)
 
     def shared_session(self) -> SharedSession:
         return SharedSession(self._session_pool, self._watchdog, self._failures, self._alone.execution, resets=[])

@@ -115,7 +115,10 @@ def snapshot_routes(
     if options.openapi is not None or options.tool_schemas is not None or snapshot.example_requests:
         from rowcall.service.codegen.documents import document_routes
 
-        for path, step in document_routes(*result, snapshot.example_requests, options.openapi, options.tool_schemas):
+        documents = document_routes(
+            *result, snapshot.example_requests, options.openapi, options.tool_schemas, snapshot.postgrest
+        )
+        for path, step in documents:
             fixed = FixedRoute("GET", path, ANYONE, (step,))
             yield _route(fixed), fixed.steps
     if send_subrequest is not None and options.mcp is not None:
@@ -123,7 +126,16 @@ def snapshot_routes(
 
         services = replace(services, limiting=partial(limit_named, services))
         foreign = foreign_refusal(options.auth, options.forwarding) if options.auth.cross_site is not None else None
-        server = mcp_routes(*result, options.mcp, services, send_subrequest.call_for_caller, guards(services), foreign)
+        server = mcp_routes(
+            *result,
+            options.mcp,
+            services,
+            send_subrequest.call_for_caller,
+            guards(services),
+            foreign,
+            snapshot.postgrest,
+            send_subrequest.call_interface,
+        )
         for fixed in server:
             refused = fixed.method == "GET" and fixed.path == options.mcp.path
             yield _route(fixed, refused=refused), fixed.steps

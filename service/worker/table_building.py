@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rowcall.core.cache.options import Place
@@ -19,6 +20,8 @@ from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.handler.streams import event_stream_routes
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.metrics.meters import count_path, counted
+from rowcall.service.operations.audit_trail import note_path
+from rowcall.service.operations.slow_requests import note_slow_path
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.subrequests import Start, Subrequests, call_further
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 POSTGREST = "PostgREST's interface"
 """Name of the connection pools of PostgREST's interface."""
+UNPREPARED = f"{POSTGREST} without prepared statements"
+"""Name of its pools if `PostgRest:PreparedStatements` is off. Both exist after a reload that has changed it."""
 
 _POSTGREST_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -97,7 +102,8 @@ class TableBuilder:
             table.internal_routing = internal or Routing(snapshot.endpoints, internal=True)
             router = table.internal_routing.router
             inner = replace(services, send_subrequest=call_further, limited=False)
-            subrequests.serve(router, CompiledRoutes(router.routes, inner))
+            interface = None if table.postgrest is None else partial(table.postgrest.steps, limited=False)
+            subrequests.serve(router, CompiledRoutes(router.routes, inner), interface)
         return table
 
     def _subrequests(self) -> Subrequests:
@@ -154,13 +160,19 @@ class TableBuilder:
         from rowcall.service.postgrest.interface import PostgRestInterface
 
         # Its functions may leave settings in their sessions, which endpoints must not see.
-        database = self._databases.with_own_pools(POSTGREST, self._options.target, self._options.database)
         options = snapshot.postgrest.options
+        name, target = POSTGREST, self._options.target
+        if not options.prepared_statements:
+            name, target = UNPREPARED, replace(target, prepares=False)
+        database = self._databases.with_own_pools(name, target, self._options.database)
         ahead = _steps_ahead(options.path, self._for_all)
         limit = limit_named(self._for_all, options.rate_limiter)
         body_limit = self._options.http.body_limit
         cache = _anonymous_cache(snapshot.number, options, self._for_all)
-        return PostgRestInterface(snapshot.postgrest, database.plain_runs(), body_limit, ahead, limit, cache)
+        identity = None if self._options.audit_trail is None else self._options.auth.identity
+        return PostgRestInterface(
+            snapshot.postgrest, database.plain_runs(), body_limit, ahead, limit, cache, identity=identity
+        )
 
 
 def _steps_ahead(path: str, services: Services) -> Ahead:
@@ -168,11 +180,16 @@ def _steps_ahead(path: str, services: Services) -> Ahead:
     base = path.rstrip("/")
     templates = {False: f"{base}/{{relation}}", True: f"{base}/rpc/{{function}}"}
     steps = {
-        (method, calls): (trace_path(method, template, services), count_path(method, template, services))
+        (method, calls): (
+            trace_path(method, template, services),
+            note_slow_path(method, services),
+            count_path(method, template, services),
+            note_path(method, services),
+        )
         for calls, template in templates.items()
         for method in _POSTGREST_METHODS
     }
-    present = {key: tuple(step for step in both if step is not None) for key, both in steps.items()}
+    present = {key: tuple(step for step in items if step is not None) for key, items in steps.items()}
     return present if any(present.values()) else {}
 
 

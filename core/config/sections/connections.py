@@ -145,8 +145,17 @@ class PoolOptions:
     shutdown_timeout = interval(
         "ShutdownTimeout", "30 seconds", "Longest wait for running requests when the service stops."
     )
-    lifetime: float = 1800.0
-    """Age at which a connection is replaced, so that nothing that a routine left in its backend lasts without end."""
+    lifetime: float = interval(
+        "ConnectionLifetime",
+        "30 minutes",
+        "Age at which a connection is replaced, so that nothing that a routine left in its session lasts without end.",
+        convert=at_least(1),
+    )
+    idle_timeout: float | None = interval(
+        "IdleTimeout",
+        None,
+        "Connections of the dedicated pool that no request has used for this time are closed. null: none.",
+    )
     requests: int = 1_000_000
     """Executions after which a connection is replaced."""
 

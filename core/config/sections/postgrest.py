@@ -28,6 +28,11 @@ class PostgRest:
         None,
         "Lifetime of cached results of reads by the anonymous role, for all of its requests. null: none is cached.",
     )
+    types_file = text(
+        "DatabaseTypesFile",
+        None,
+        "File in TypeScript to write, with the type `Database` for supabase-js and postgrest-js. null: none.",
+    )
     vars().update({key.name: _declared(key) for key in INTERFACE_KEYS})
     app_settings = text_map(
         "AppSettings", {}, "Settings `app.settings.NAME` of every transaction, by NAME.", secret=True

@@ -48,6 +48,11 @@ def _listener(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def _pool(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     yield _POOL + "ExclusiveConnections", texts.get("db-pool") or "10"
     yield _POOL + "QueueTimeout", f"{texts.get('db-pool-acquisition-timeout') or '10'} seconds"
+    # PostgREST lets each request wait that long, also in a long overload.
+    yield _POOL + "QueueTarget", ""
+    for key, name in (("db-pool-max-lifetime", "ConnectionLifetime"), ("db-pool-max-idletime", "IdleTimeout")):
+        if (texts.get(key) or "0") != "0":
+            yield _POOL + name, f"{texts[key]} seconds"
 
 
 def _log(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:

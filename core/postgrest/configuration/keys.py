@@ -89,7 +89,7 @@ INTERFACE_KEYS: tuple[ConfigurationKey, ...] = (
         "Settings of functions that hold for their whole transaction.",
     ),
     _key("db-root-spec", "RootFunction", None, "Function behind the root path.", "root-spec"),
-    _key("db-prepared-statements", "PreparedStatements", "true", "Accepted; statements are always prepared."),
+    _key("db-prepared-statements", "PreparedStatements", "true", "Prepare statements by name."),
     _key("db-channel", "Channel", "pgrst", "Channel of NOTIFY for reloads."),
     _key("db-channel-enabled", "ChannelEnabled", "true", "Listen for NOTIFY on that channel."),
     _key("db-config", "DatabaseConfiguration", "true", "Read settings `pgrst.…` of the login role too."),
@@ -134,7 +134,7 @@ INTERFACE_KEYS: tuple[ConfigurationKey, ...] = (
         "admin-server-host",
         "AdminServerHost",
         None,
-        "Host of the admin server. null: that of the service.",
+        "Host of the admin server. null: 127.0.0.1; in a file of PostgREST, that of the service.",
         reloadable=False,
     ),
     _key(
@@ -164,6 +164,12 @@ SERVICE_KEYS = (
     "log-query",
 )
 """Keys for which this service has keys in other sections: connection, pool, listener, log."""
+WITHOUT_EFFECT = {
+    "server-reuseport": (("false",), "workers share the sockets of their parent process"),
+    "db-pool-automatic-recovery": (("true",), "lost connections are always opened again"),
+    "log-query": (("false", "disabled"), "log_statement of PostgreSQL logs the statements"),
+}
+"""Keys that this service does not need: values that mean what it does anyway, and why others have no effect."""
 _ALIASES = {alias: key.postgrest for key in INTERFACE_KEYS for alias in key.aliases} | {
     "db-pool-timeout": "db-pool-max-idletime"
 }
@@ -189,6 +195,15 @@ def present_names(texts: Mapping[str, str]) -> dict[str, str]:
     counts."""
     former = {_ALIASES[key]: text for key, text in texts.items() if key in _ALIASES}
     return former | {key: text for key, text in texts.items() if key not in _ALIASES}
+
+
+def ineffective_keys(texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the keys whose values have no effect, with the reason."""
+    return [
+        (key, why)
+        for key, (supported, why) in WITHOUT_EFFECT.items()
+        if texts.get(key, "").strip().lower() not in (*supported, "")
+    ]
 
 
 def unknown_keys(texts: Iterable[str]) -> list[str]:

@@ -36,17 +36,22 @@ def generate(arguments: Arguments) -> int:
         if requested == Descriptions(safe_numbers=requested.safe_numbers, resolve_nested=requested.resolve_nested):
             raise StartupError(
                 "there is nothing to write: switch on Service:ClientCodeGen, DartClientCodeGen, PythonClientCodeGen, "
-                "OpenApiOptions, HttpFileOptions or McpOptions:ToolSchemas"
+                "OpenApiOptions, HttpFileOptions, McpOptions:ToolSchemas or PostgRest:DatabaseTypesFile"
             )
         log = logging.getLogger("rowcall")
         log.info("clients and documents describe %d endpoints", len(reading.snapshot.endpoints))
         if requested.mcp is not None:
-            announce_tools(reading.snapshot.endpoints)
+            announce_tools(reading.snapshot.endpoints, requested.mcp, reading.snapshot.postgrest)
         succeeded = _write(requested, reading)
     current_log().flush()
     return 0 if succeeded else 1
 
 
 def _write(requested: Descriptions, reading: SnapshotWithOptions) -> bool:
-    describer = Describer(requested, Connector(reading.options.target))
-    return asyncio.run(describer.write(reading.snapshot.endpoints, reading.snapshot.types_of))
+    describer, snapshot = Describer(requested, Connector(reading.options.target)), reading.snapshot
+
+    async def write() -> bool:
+        succeeded = await describer.write(snapshot.endpoints, snapshot.types_of, snapshot.postgrest)
+        return await describer.write_interface(snapshot.postgrest) and succeeded
+
+    return asyncio.run(write())

@@ -6,7 +6,7 @@ Each file that runs at the same time needs its own application, because an endpo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ from rowcall.service.identity.sessions import Sessions
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.subrequests import CapturedResponse, Subrequests, SubrequestScope
-from rowcall.service.request_context.request_context import RequestContext
+from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.testing.calls import CallRefusedError, Reply
 from rowcall.service.testing.database import TestDatabase
@@ -38,6 +38,8 @@ from rowcall.service.worker.codecs import codecs_for
 from rowcall.service.worker.route_table import CompiledRoutes, runnable
 
 if TYPE_CHECKING:
+    from rowcall.core.postgrest.catalogue import PostgRestCatalogue
+    from rowcall.service.command.testing.interface import TestInterface
     from rowcall.service.http_client.client import Client
     from rowcall.service.jobs.attempt import RunnableJobs
     from rowcall.service.testing.stubs import StubbedClient
@@ -103,6 +105,7 @@ class TestApplication(Application):
         self._compiled: CompiledRoutes = CompiledRoutes((), self._services({}, {}))
         self._due: RunnableJobs | None = None
         self._host_of_proxies = options.outbound.proxy.host
+        self._interface: TestInterface | None = None
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -126,6 +129,15 @@ class TestApplication(Application):
         self._compiled = CompiledRoutes(self._router.routes, services)
         send_subrequest.serve(self._router, self._compiled)
         self._due = None if self._options.jobs is None else runnable(snapshot.endpoints, services)
+        self._interface = self._interface_of(snapshot.postgrest)
+
+    def _interface_of(self, catalogue: PostgRestCatalogue | None) -> TestInterface | None:
+        """Return PostgREST's interface, if it is served; imported here because most services do not serve it."""
+        if catalogue is None:
+            return None
+        from rowcall.service.command.testing.interface import TestInterface
+
+        return TestInterface(catalogue, self.database, self._options.http.body_limit)
 
     def _services(self, types: Any, others: Any) -> Services:
         return Services(
@@ -154,7 +166,7 @@ class TestApplication(Application):
         except MalformedPathError:
             match = None
         if match is None:
-            return Reply(404, found=False)
+            return await self._call_interface(block, raw_path, query, stubs)
         endpoint = match.route.primary
         if why := refusal(endpoint):
             raise CallRefusedError(f"{endpoint.name} cannot be called from a test: {why}")
@@ -163,16 +175,24 @@ class TestApplication(Application):
                 f"{endpoint.name} cannot be called from a test without a stub: it is a proxy for another service"
             )
         user = self._identity.sessions.user(block.claims, SCHEME) if block.claims else None
-        body = block.body.encode()
-        capture = CapturedResponse(_Client(), body)
-        context = RequestContext(
-            SubrequestScope(block.method, path, query, _headers(block, body), 0, "127.0.0.1:0"), capture
-        )
+        context, capture = _request(block, path, query)
         context.user = user
         context.values = match.values
-        reply = await self._answer(context, capture, match.route, stubs)
+        route = match.route
+        named = [name for name, _ in route.primary.options.headers]
+        reply = await self._answer(context, capture, lambda: self._compiled[id(route)], named, stubs)
         self._record_call(endpoint, block, user, reply)
         return reply
+
+    async def _call_interface(self, block: HttpBlock, path: str, query: str, stubs: Sequence[Stub]) -> Reply:
+        """Call PostgREST's interface, if the path is below its own."""
+        interface = self._interface
+        steps = None if interface is None else interface.steps(block.method, path)
+        if interface is None or steps is None:
+            return Reply(404, found=False)
+        interface.callers.stated = block.claims
+        context, capture = _request(block, path, query)
+        return await self._answer(context, capture, lambda: steps, (), stubs)
 
     async def run_jobs(self, session: Session, stubs: Sequence[Stub]) -> Sequence[str]:
         """Run the jobs that are due, and return the requests to other services for which there was no stub.
@@ -193,8 +213,14 @@ class TestApplication(Application):
             self._stubbed.unexpected.clear()
 
     async def _answer(
-        self, context: RequestContext, capture: CapturedResponse, route: Route, stubs: Sequence[Stub]
+        self,
+        context: RequestContext,
+        capture: CapturedResponse,
+        steps_of: Callable[[], tuple[Step, ...]],
+        headers: Sequence[str],
+        stubs: Sequence[Stub],
     ) -> Reply:
+        """Run the steps of a request and return its response. headers: spellings of their names."""
         stubbed = self._stubbed
         self._set_stubs(stubs)
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -205,7 +231,7 @@ class TestApplication(Application):
 
         context.at_end(end)
         try:
-            steps = self._compiled[id(route)]
+            steps = steps_of()
         except Exception as error:
             self._fail(context, error)
             ended.set_result(None)
@@ -219,9 +245,9 @@ class TestApplication(Application):
             self._step_tasks.cancel()
             raise
         content = await answer.read(None)
-        headers = spelled(answer.headers, (name for name, _ in route.primary.options.headers))
+        spelled_headers = spelled(answer.headers, headers)
         unexpected = () if stubbed is None else tuple(stubbed.unexpected)
-        return Reply(answer.status, headers, content.decode("utf-8", "replace"), True, unexpected)
+        return Reply(answer.status, spelled_headers, content.decode("utf-8", "replace"), True, unexpected)
 
     def _record_call(self, endpoint: Endpoint, block: HttpBlock, user: User | None, reply: Reply) -> None:
         calls = self._calls.setdefault(endpoint.name, Calls())
@@ -238,6 +264,14 @@ def _stubbed(client: Client) -> StubbedClient:
     from rowcall.service.testing.stubs import StubbedClient
 
     return StubbedClient(client.options)
+
+
+def _request(block: HttpBlock, path: str, query: str) -> tuple[RequestContext, CapturedResponse]:
+    """Return the context of a request, and what receives its response."""
+    body = block.body.encode()
+    capture = CapturedResponse(_Client(), body)
+    scope = SubrequestScope(block.method, path, query, _headers(block, body), 0, "127.0.0.1:0")
+    return RequestContext(scope, capture), capture
 
 
 def _headers(block: HttpBlock, body: bytes) -> list[tuple[str, str]]:

@@ -34,6 +34,9 @@ class PlainRuns:
     pipelined connection may buffer.
     """
 
+    one_segment = True
+    """Whether `begin` can run work; otherwise, all work needs `transaction`."""
+
     def __init__(
         self,
         pool: DedicatedPool,

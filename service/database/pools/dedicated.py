@@ -17,6 +17,7 @@ from rowcall.service.database.pools.overload import Overload
 from rowcall.service.database.pools.pool import (
     REPLACED,
     STOPPING,
+    UNUSED,
     NoticeHandler,
     cancel_safely,
     log_closed,
@@ -73,8 +74,13 @@ class DedicatedPool:
         self._held: set[Connection] = set()
         """Connections whose owner uses them for further executions, even after a cancelled one."""
         self._opening: set[asyncio.Task[None]] = set()
+        self._warming = 0
+        """1 while the connection for the first request is being opened."""
         self._waiting: deque[tuple[float, asyncio.Future[Connection] | _Turn]] = deque()
         self._queue_time = queue_time_of("exclusive", options)
+        self._unused: dict[Connection, tuple[int, float]] = {}
+        """Idle connections at the last sweep: executions until then, and the time of the sweep that first saw this
+        number. Only with a limit of idle time."""
         self._closed = False
         self.away = False
         self._failing = False
@@ -190,7 +196,8 @@ class DedicatedPool:
         """Open a connection in the background if requests wait for which none is being opened, within the size of the
         pool.
         """
-        room = self._options.dedicated_connections - len(self._all) - len(self._opening) - self.orphaned_sessions
+        opening = len(self._opening) + self._warming
+        room = self._options.dedicated_connections - len(self._all) - opening - self.orphaned_sessions
         if self._closed or room <= 0 or len(self._opening) >= len(self._waiting):
             return
         if self._failing and self._opening:
@@ -211,7 +218,12 @@ class DedicatedPool:
 
     async def warm(self) -> None:
         """Open one connection in advance for the first request. Raises `psycopg.Error`."""
-        self._adopt(await self._connector.open())
+        self._warming = 1
+        try:
+            self._adopt(await self._connector.open())
+        finally:
+            self._warming = 0
+            self.open_missing()
 
     async def _open(self) -> None:
         """Try to connect until it succeeds or no request waits."""
@@ -321,6 +333,21 @@ class DedicatedPool:
             if now - connection.created > self._options.lifetime or connection.served > self._options.requests:
                 self._idle.remove(connection)
                 connection.drain(REPLACED)
+        if self._options.idle_timeout:
+            self._close_unused(now, self._options.idle_timeout)
+
+    def _close_unused(self, now: float, seconds: float) -> None:
+        """Close the connections that have run nothing for so long."""
+        before, self._unused = self._unused, {}
+        for connection in list(self._idle):
+            served, since = before.get(connection, (-1, now))
+            if served != connection.served:
+                since = now
+            if now - since >= seconds:
+                self._idle.remove(connection)
+                connection.drain(UNUSED)
+            else:
+                self._unused[connection] = (connection.served, since)
 
     def _refuse_standing(self, now: float) -> None:
         for _, waiter in list(self._waiting):

@@ -19,6 +19,7 @@ log = logging.getLogger("rowcall.database")
 
 STOPPING = "stopping"
 REPLACED = "replaced after its time"
+UNUSED = "closed because no request used it"
 NOT_RETURNED = "a cancel request has not returned"
 CANCEL_SECONDS = 5.0
 """Seconds to wait for the server to accept a cancel request."""
@@ -51,7 +52,7 @@ def queue_time_of(pool: str, options: PoolOptions) -> QueueTimeBound:
 def log_closed(pool: str, connection: Connection) -> None:
     """Log the end of a connection on one line, whatever libpq wrote; a planned end only at level DEBUG."""
     reason = (connection.close_reason or "").partition("\n")[0]
-    planned = reason in (STOPPING, REPLACED)
+    planned = reason in (STOPPING, REPLACED, UNUSED)
     log.log(
         logging.DEBUG if planned else logging.INFO, "%s: connection %d closed: %s", pool, connection.backend_pid, reason
     )

@@ -24,6 +24,8 @@ def descriptions(settings: Settings, database: str, auth: AuthOptions, urls: Seq
         http_files=http_file_options(settings, database, urls),
         mcp=mcp,
         tool_schemas=tool_schema_options(settings, database, auth, openapi, mcp),
+        database_types=(settings.flag("PostgRest:Enabled") and settings.text_or_none("PostgRest:DatabaseTypesFile"))
+        or None,
         safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
         resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
     )

@@ -92,7 +92,11 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
     arguments = _arguments(names, modes, type_names or [], count, defaults, variadic)
     if any(not item.name for item in arguments) and not _takes_body(arguments):
         return None
-    outputs = tuple(item for item, mode in zip(names, modes, strict=True) if mode in "obt")
+    outputs = tuple(
+        Argument(item, type_name)
+        for item, mode, type_name in zip(names, modes, type_names or [], strict=True)
+        if mode in "obt"
+    )
     relation = _relation_of(oid, types)
     media_type = types.media_type(oid)
     return Function(
@@ -109,6 +113,7 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
         media_type,
         comment,
         media_type is not None and types.base_of(oid, "")[1] == "bytea",
+        outputs,
     )
 
 

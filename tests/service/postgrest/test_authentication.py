@@ -195,3 +195,20 @@ def test_path_of_the_role(path: str, role: str) -> None:
 def test_an_invalid_path_is_refused(path: str) -> None:
     with pytest.raises(InvalidOptionError):
         Authentication(PostgRestOptions(jwt_role_claim_key=path))
+
+
+@pytest.mark.parametrize(("most", "verifications"), [(0, 6), (1, 6), (2, 2)])
+def test_verified_tokens_are_remembered_up_to_the_limit(most: int, verifications: int) -> None:
+    verified: list[str] = []
+
+    class Counting(Authentication):
+        def _verify(self, token: str) -> dict[str, Any]:
+            verified.append(token)
+            return super()._verify(token)
+
+    options = PostgRestOptions(jwt_secret=SECRET, anonymous_role="anon", jwt_cache_max_entries=most)
+    authentication = Counting(options, lambda: NOW)
+    for _ in range(3):
+        for role in ("a", "b"):
+            assert authentication.authenticate(f"Bearer {signed({'role': role})}").role == role
+    assert len(verified) == verifications

@@ -220,6 +220,41 @@ def test_connections_are_replaced_after_their_time(database: Database) -> None:
     run(work())
 
 
+def test_the_connection_opened_in_advance_counts(database: Database) -> None:
+    async def work() -> None:
+        async with exclusive(database, replace(OPTIONS, dedicated_connections=1, queue_timeout=30.0)) as pool:
+            warming = asyncio.create_task(pool.warm())
+            await asyncio.sleep(0)
+            first = await pool.acquire()
+            await warming
+            assert pool.connections == {first}
+
+    run(work())
+
+
+def test_connections_that_nothing_uses_are_closed(database: Database) -> None:
+    async def work() -> None:
+        async with exclusive(database, replace(OPTIONS, idle_timeout=60.0)) as pool:
+            held = [await pool.acquire(), await pool.acquire()]
+            for connection in held:
+                pool.release(connection)
+            now = asyncio.get_running_loop().time()
+            pool.sweep(now)
+            pool.sweep(now + 59)
+            assert len(pool.connections) == 2
+            used = await pool.acquire()
+            run_once = execution("select 1")
+            assert used.submit(run_once)
+            await outcome(run_once)
+            pool.release(used)
+            pool.sweep(now + 61)
+            await until(lambda: pool.connections == {used})
+            pool.sweep(now + 122)
+            await until(lambda: not pool.connections)
+
+    run(work())
+
+
 def test_the_pool_grows_to_its_limit_and_not_beyond(database: Database) -> None:
     async def work() -> None:
         async with exclusive(database) as pool:

@@ -1,0 +1,1 @@
+"""Types in TypeScript for clients of PostgREST's interface."""

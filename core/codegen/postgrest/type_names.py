@@ -1,0 +1,127 @@
+"""Types of PostgreSQL by name, and their types in TypeScript: those of the values in JSON.
+
+Names are those that `format_type` prints with an empty search path, so only types of PostgreSQL itself have no schema.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+Name = tuple[str, str]
+
+_NUMBERS = frozenset({"smallint", "integer", "bigint", "real", "double precision", "numeric"})
+_OTHERS = {
+    "boolean": "boolean",
+    "json": "Json",
+    "jsonb": "Json",
+    "void": "undefined",
+    "record": "Record<string, unknown>",
+}
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType:
+    name: Name
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompositeType:
+    """attributes: (name, name of its type)."""
+
+    name: Name
+    attributes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFunction:
+    """A function whose only argument is a row. argument: its name, or an empty text. relation: that of the row.
+    target: the relation whose rows it returns; None: it is a computed field. single: it returns one row at most."""
+
+    name: Name
+    argument: str
+    relation: Name
+    return_type: str
+    target: Name | None = None
+    returns_set: bool = False
+    single: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TypeNames:
+    """The types of a database that are not of PostgreSQL itself, by name. rows: row types of relations; the value says
+    whether the relation is a view. texts: base types whose values are texts. json: types with a cast to JSON."""
+
+    enums: Mapping[str, EnumType] = field(default_factory=dict)
+    composites: Mapping[str, CompositeType] = field(default_factory=dict)
+    rows: Mapping[str, tuple[Name, bool]] = field(default_factory=dict)
+    domains: Mapping[str, str] = field(default_factory=dict)
+    texts: Collection[str] = ()
+    row_functions: tuple[RowFunction, ...] = ()
+
+
+class TypeScriptTypes:
+    """Converts names of types. schemas: those that the type `Database` has. represented: types that casts convert to
+    and from JSON."""
+
+    def __init__(self, types: TypeNames, schemas: Collection[str], represented: Collection[str] = ()) -> None:
+        self._types = types
+        self._schemas = frozenset(schemas)
+        self._represented = frozenset(represented)
+
+    def type_of(self, name: str) -> str:
+        """Return the type of a value in TypeScript, without null."""
+        if name.endswith("[]"):
+            return array(self.type_of(name.removesuffix("[]")))
+        if name in self._represented:
+            return "Json"
+        if name in _NUMBERS:
+            return "number"
+        if name in _OTHERS:
+            return _OTHERS[name]
+        types = self._types
+        if name in types.domains:
+            return self.type_of(types.domains[name])
+        if name in types.enums:
+            enum = types.enums[name]
+            return self._member(enum.name, "Enums") or literals(enum.labels)
+        if name in types.composites:
+            return self._member(types.composites[name].name, "CompositeTypes") or "Record<string, unknown>"
+        if name in types.rows:
+            relation, is_view = types.rows[name]
+            place = self._member(relation, "Views" if is_view else "Tables")
+            return f'{place}["Row"]' if place else "Record<string, unknown>"
+        if name in types.texts:
+            return "string"
+        return "unknown" if "." in name or name.startswith("any") else "string"
+
+    def _member(self, name: Name, kind: str) -> str | None:
+        schema, member = name
+        if schema not in self._schemas:
+            return None
+        return f"Database[{quoted(schema)}][{quoted(kind)}][{quoted(member)}]"
+
+
+def array(element: str) -> str:
+    """Return the type of an array."""
+    return f"({element})[]" if " | " in element else f"{element}[]"
+
+
+def literals(labels: Collection[str]) -> str:
+    """Return a union of texts."""
+    return " | ".join(map(quoted, labels)) or "never"
+
+
+def quoted(text: str) -> str:
+    """Return a text as a literal of TypeScript."""
+    return orjson.dumps(text).decode()
+
+
+def key(name: str) -> str:
+    """Return the name of a property, in quotes if it is no identifier."""
+    return name if _IDENTIFIER.fullmatch(name) else quoted(name)

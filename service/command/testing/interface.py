@@ -1,0 +1,61 @@
+"""PostgREST's interface for tests: on the connection of the test, for the callers that it states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+
+from rowcall.core.postgrest.catalogue import PostgRestCatalogue
+from rowcall.service.postgrest.authentication import Authenticated, Authentication
+from rowcall.service.postgrest.interface import PostgRestInterface
+from rowcall.service.testing.database import TestDatabase
+
+
+class StatedCallers(Authentication):
+    """Authenticates requests by the claims that a test states; without claims, by a token. One request at a time."""
+
+    stated: Iterable[tuple[str, str]] = ()
+
+    def authenticate(self, authorization: str | None) -> Authenticated:
+        claims = claims_of(self.stated)
+        return self.authenticated(claims) if claims else super().authenticate(authorization)
+
+
+class TestInterface:
+    """The interface of one schema snapshot."""
+
+    __test__ = False
+
+    def __init__(self, catalogue: PostgRestCatalogue, database: TestDatabase, body_limit: int) -> None:
+        self.callers = StatedCallers(catalogue.options)
+        self._interface = PostgRestInterface(
+            catalogue, database.plain_runs(), body_limit, {}, None, authentication=self.callers
+        )
+        self.steps = self._interface.steps
+
+
+def claims_of(stated: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return the claims of a token. A claim that is stated several times is an array; objects and arrays are JSON."""
+    result: dict[str, Any] = {}
+    repeated: set[str] = set()
+    for name, text in stated:
+        value = _value(text)
+        if name not in result:
+            result[name] = value
+        elif name in repeated:
+            result[name].append(value)
+        else:
+            repeated.add(name)
+            result[name] = [result[name], value]
+    return result
+
+
+def _value(text: str) -> Any:
+    if text.startswith(("{", "[")):
+        try:
+            return orjson.loads(text)
+        except orjson.JSONDecodeError:
+            pass
+    return text

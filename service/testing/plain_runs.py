@@ -1,0 +1,81 @@
+"""Transactions of PostgREST's interface in tests: savepoints take their place in the transaction of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rowcall.ext.driver.execution import Execution, Statement
+from rowcall.service.database.execution.plain_runs import COMMIT, ROLLBACK, PlainRuns, PlainTransaction
+from rowcall.service.database.pools.dedicated import DedicatedPool
+from rowcall.service.database.preamble import Ahead, Values
+from rowcall.service.database.statements import settings_statement, statement_for
+from rowcall.service.database.watchdog import Disconnected, Watchdog
+from rowcall.service.testing.session import Session
+
+_NAME = "savepoint rowcall_transaction"
+_BEGIN = statement_for(_NAME, 0)
+_RELEASE = statement_for(f"release {_NAME}", 0)
+_BACK = statement_for(f"rollback to {_NAME}", 0)
+_SET_BY_FUNCTIONS = ("response.headers", "response.status")
+_READ_ONLY = "transaction_read_only"
+"""PostgreSQL itself restores it at the end of the savepoint, and does not allow to reset it within."""
+
+
+class TestPlainRuns(PlainRuns):
+    """Runs on the connection of a test."""
+
+    __test__ = False
+    one_segment = False
+
+    def __init__(self, pool: DedicatedPool, watchdog: Watchdog, session: Callable[[], Session | None]) -> None:
+        """session: returns that of the running test."""
+        super().__init__(pool, None, watchdog, seconds=0.0, slow=0.0, most_bytes=0)
+        self._session = session
+
+    def transaction(self, disconnected: Disconnected) -> PlainTransaction:
+        return _NestedTransaction(self._pool, self._watchdog, disconnected, self._session())
+
+
+class _NestedTransaction(PlainTransaction):
+    """Ends without ending the transaction of the test, and restores the settings of the request."""
+
+    def __init__(
+        self, pool: DedicatedPool, watchdog: Watchdog, disconnected: Disconnected, session: Session | None
+    ) -> None:
+        super().__init__(pool, watchdog, disconnected, 0.0)
+        self._session = session
+        self._nested = session is not None and session.in_transaction
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._open and self._connection is not None:
+            await self.end(ROLLBACK)
+        if self._connection is not None:
+            # The session state after a request is part of the test.
+            self._connection.owned = True
+
+    async def run(self, statement: Statement, values: Values, ahead: Ahead) -> Execution:
+        if self._nested and ahead:
+            # The first statement in front is BEGIN.
+            if self._session is not None:
+                await self._session.keep(_settings_of(ahead))
+            ahead = ((_BEGIN, []), *ahead[1:])
+        return await super().run(statement, values, ahead)
+
+    async def end(self, statement: Statement) -> Execution:
+        if not self._nested:
+            return await super().end(statement)
+        if statement is not COMMIT:
+            await self._finished(Execution(_BACK, []))
+        return await super().end(_RELEASE)
+
+
+def _settings_of(ahead: Ahead) -> list[str]:
+    """Return the names of the settings that a request changes."""
+    names = [
+        name.decode()
+        for statement, values in ahead
+        if values and statement is settings_statement(len(values) // 2)
+        for name in values[::2]
+        if name is not None
+    ]
+    return [name for name in dict.fromkeys((*names, *_SET_BY_FUNCTIONS)) if name != _READ_ONLY]
