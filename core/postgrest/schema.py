@@ -100,7 +100,8 @@ class Junction:
 class Relationship:
     """A way from one relation to another. columns: (of the origin, of the target); empty with a junction or function.
 
-    function: qualified name of the function of a computed relationship. single: at most one row.
+    function: qualified name of the function of a computed relationship. single: at most one row. referenced: the
+    foreign key is the target's, and refers to the origin.
     """
 
     origin: tuple[str, str]
@@ -112,6 +113,7 @@ class Relationship:
     function: tuple[str, str] | None = None
     self_reference: bool = False
     target_is_view: bool = False
+    referenced: bool = False
 
     @property
     def single(self) -> bool:

@@ -35,9 +35,7 @@ def options_response(schema: Schema, request: ApiRequest) -> Response:
 
 
 def plan_root(documents: Documents, options: PostgRestOptions, request: ApiRequest) -> Work | Response:
-    """Return the work that describes the schema. Raises `ApiError` (`PGRST107`, `126`)."""
-    if options.openapi_mode == "disabled":
-        raise errors.root_disabled()
+    """Return the work that describes the schema. Raises `ApiError` (`PGRST107`)."""
     if not any(media.name in (OPENAPI, JSON, ANY) for media in request.accept):
         raise errors.no_media_type(media.shown for media in request.accept)
     statement = privileges_statement(request.schema, all_visible=options.openapi_mode == "ignore-privileges")
