@@ -52,6 +52,11 @@ class ApiRequest:
         return self.method in READ_METHODS
 
     @property
+    def profile_headers(self) -> list[tuple[str, str]]:
+        """Return the header that names the schema in a response with a body, if it has to."""
+        return [("Content-Profile", self.schema)] if self.profile else []
+
+    @property
     def query(self) -> bytes:
         """Return the raw query string."""
         text: str = self.scope.query_string

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from rowcall.core.errors.problems import Problem
@@ -21,6 +22,7 @@ from rowcall.core.postgrest.response_headers import (
     set_by_sql,
     status_by_sql,
 )
+from rowcall.core.postgrest.sql.output import JSON_ROWS
 from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.database.pools.overload import ConnectionTimeoutError
 from rowcall.service.postgrest.authentication import TokenError
@@ -32,6 +34,7 @@ from rowcall.service.request_context.request_context import ClientDisconnectedEr
 log = logging.getLogger("rowcall")
 
 JSON_TYPE = "application/json; charset=utf-8"
+_JSON = Negotiated(JSON_ROWS, JSON_TYPE)
 
 
 class Responder:
@@ -95,9 +98,7 @@ class Responder:
         """
         headers = [*headers, *renamed_warning(renamed)]
         if negotiated is not None:
-            headers.append(("Content-Type", negotiated.content_type))
-            if request.profile:
-                headers.append(("Content-Profile", request.schema))
+            headers += (("Content-Type", negotiated.content_type), *request.profile_headers)
         preferred = applied(
             request.preferences,
             method=request.method,
@@ -112,6 +113,14 @@ class Responder:
         body = None if negotiated is None else body_of(result, negotiated)
         return Response(status_by_sql(status, result.status), headers, body)
 
+    def beyond_range(
+        self, request: ApiRequest, offset: int, headers: Headers, result: Result, renamed: Iterable[str]
+    ) -> Response:
+        """Return the response to a read whose offset is beyond the total, which only differs in status and body."""
+        error = errors.offset_beyond(offset, result.total or 0)
+        result = replace(result, body=error.body(minimal=self._options.minimal_errors))
+        return self.success(request, error.status, headers, result, negotiated=_JSON, renamed=renamed)
+
     # --- errors -------------------------------------------------------------------------------------------------------
 
     def error(self, error: Exception, scope: Any, request: ApiRequest | None) -> Response:
@@ -122,16 +131,14 @@ class Responder:
             raise error
         if error.status >= 500:
             log.error("%s %s: %s: %s", scope.method, scope.path, error.code, error.message)
-        headers: Headers = [("Proxy-Status", f"PostgREST; error={error.code}"), *error.headers.items()]
-        return self.error_with_headers(error, headers)
-
-    def error_with_headers(self, error: ApiError, headers: Headers) -> Response:
-        """Return the body of an error with these headers and its type."""
+        headers: Headers = [
+            ("Content-Type", JSON_TYPE),
+            ("Proxy-Status", f"PostgREST; error={error.code}"),
+            *error.headers.items(),
+        ]
         body = error.body(minimal=self._options.minimal_errors)
         # SQL can raise any number as a status (`PT999`).
-        return Response(
-            error.status if is_sendable(error.status) else 500, [("Content-Type", JSON_TYPE), *headers], body
-        )
+        return Response(error.status if is_sendable(error.status) else 500, headers, body)
 
     @staticmethod
     def token_error(error: TokenError) -> ApiError:

@@ -118,7 +118,7 @@ class CallPlanner:
             isolation=next((value for name, value in call.settings if name == ISOLATION), None),
             repeatable=function.volatility != "v",
         )
-        return explained(work, negotiated)
+        return explained(work, negotiated, request.profile_headers)
 
 
 @lru_cache(maxsize=512)
@@ -173,7 +173,7 @@ def _respond(
     status = ranges.status(offset, result.rows, result.total)
     headers = [("Content-Range", ranges.content_range(offset, result.rows, result.total))]
     if status == 416:
-        return responder.error_with_headers(errors.offset_beyond(offset, result.total or 0), headers)
+        return responder.beyond_range(request, offset, headers, result, plan.renamed)
     if function.returns_void:
         return responder.success(request, 204, headers, result)
     return responder.success(request, status, headers, result, negotiated=negotiated, renamed=plan.renamed)

@@ -45,7 +45,4 @@ def plan_root(documents: Documents, options: PostgRestOptions, request: ApiReque
 async def _respond(documents: Documents, request: ApiRequest, result: Result) -> Response:
     host = request.scope.headers.get("host") or "localhost"
     body = await documents.document(request.schema, host, result.body)
-    headers = [("Content-Type", _TYPE), VARY]
-    if request.profile:
-        headers.append(("Content-Profile", request.schema))
-    return Response(200, headers, body)
+    return Response(200, [("Content-Type", _TYPE), *request.profile_headers, VARY], body)

@@ -122,7 +122,7 @@ class ReadPlanner:
             estimate=estimate,
             repeatable=True,
         )
-        return explained(work, read.negotiated)
+        return explained(work, read.negotiated, request.profile_headers)
 
 
 class Counting:
@@ -176,5 +176,5 @@ def _respond(request: ApiRequest, read: _Read, values: Sequence[str], responder:
         ("Content-Location", f"/{quote(request.name, '')}{'?' if canonical else ''}{canonical}"),
     ]
     if status == 416:
-        return responder.error_with_headers(errors.offset_beyond(offset, total or 0), headers)
+        return responder.beyond_range(request, offset, headers, replace(result, total=total), read.plan.renamed)
     return responder.success(request, status, headers, result, negotiated=read.negotiated, renamed=read.plan.renamed)
