@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from rowcall.core.errors.problems import Problem
@@ -22,7 +21,6 @@ from rowcall.core.postgrest.response_headers import (
     set_by_sql,
     status_by_sql,
 )
-from rowcall.core.postgrest.sql.output import JSON_ROWS
 from rowcall.ext.driver.execution import Execution, Loss
 from rowcall.service.database.pools.overload import ConnectionTimeoutError
 from rowcall.service.postgrest.authentication import TokenError
@@ -34,7 +32,6 @@ from rowcall.service.request_context.request_context import ClientDisconnectedEr
 log = logging.getLogger("rowcall")
 
 JSON_TYPE = "application/json; charset=utf-8"
-_JSON = Negotiated(JSON_ROWS, JSON_TYPE)
 
 
 class Responder:
@@ -69,6 +66,8 @@ class Responder:
 
     def preflight(self, scope: Any) -> Response | None:
         """Return the response to a CORS preflight; None if the request is none."""
+        if scope.method != "OPTIONS":
+            return None
         headers = preflight_headers(
             scope.method,
             scope.headers.get("origin"),
@@ -80,23 +79,20 @@ class Responder:
 
     # --- success ----------------------------------------------------------------------------------------------------
 
-    def success(
+    def planned_headers(
         self,
         request: ApiRequest,
-        status: int,
-        headers: Headers,
-        result: Result,
+        negotiated: Negotiated | None,
         *,
-        negotiated: Negotiated | None = None,
         renamed: Iterable[str] = (),
         resolution: bool = False,
-    ) -> Response:
-        """Return the response to a request that succeeded.
+    ) -> Headers:
+        """Return the headers of a successful response that do not depend on its result.
 
-        headers: those of this kind of request. negotiated: None if there is no body. renamed: embeds that were
-        addressed by their name. resolution: an upsert has a conflict target. Raises `ApiError` (`PGRST111`, `112`).
+        negotiated: None if there is no body. renamed: embeds that were addressed by their name. resolution: an upsert
+        has a conflict target.
         """
-        headers = [*headers, *renamed_warning(renamed)]
+        headers = renamed_warning(renamed)
         if negotiated is not None:
             headers += (("Content-Type", negotiated.content_type), *request.profile_headers)
         preferred = applied(
@@ -109,17 +105,25 @@ class Responder:
         if preferred is not None:
             headers.append(("Preference-Applied", preferred))
         headers.append(VARY)
+        return headers
+
+    def success(self, status: int, headers: Headers, result: Result, negotiated: Negotiated | None) -> Response:
+        """Return the response to a request that succeeded. negotiated: None if there is no body.
+
+        Raises `ApiError` (`PGRST111`, `112`).
+        """
         headers = set_by_sql(headers, result.headers)
         body = None if negotiated is None else body_of(result, negotiated)
         return Response(status_by_sql(status, result.status), headers, body)
 
-    def beyond_range(
-        self, request: ApiRequest, offset: int, headers: Headers, result: Result, renamed: Iterable[str]
-    ) -> Response:
-        """Return the response to a read whose offset is beyond the total, which only differs in status and body."""
+    def beyond_range(self, offset: int, headers: Headers, result: Result, negotiated: Negotiated) -> Response:
+        """Return the response to a read whose offset is beyond the total, which only differs in status and body.
+
+        Raises `ApiError` (`PGRST111`, `112`).
+        """
         error = errors.offset_beyond(offset, result.total or 0)
-        result = replace(result, body=error.body(minimal=self._options.minimal_errors))
-        return self.success(request, error.status, headers, result, negotiated=_JSON, renamed=renamed)
+        result = result._replace(body=error.body(minimal=self._options.minimal_errors))
+        return self.success(error.status, headers, result, negotiated)
 
     # --- errors -------------------------------------------------------------------------------------------------------
 
