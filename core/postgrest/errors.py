@@ -47,10 +47,9 @@ class ApiError(Exception):
         )
 
 
-def syntax_error(what: str, text: str, position: int, unexpected: str, expecting: str) -> ApiError:
-    """Return the error of a parameter that the grammar refuses. position: of the first wrong character, from 0."""
-    details = f"unexpected {unexpected}" + (f" expecting {expecting}" if expecting else "")
-    return ApiError(400, "PGRST100", f'"failed to parse {what} ({text})" (line 1, column {position + 1})', details)
+def syntax_error(what: str, text: str, place: str, details: str) -> ApiError:
+    """Return the error of a parameter that the grammar refuses. place: line and column in parentheses."""
+    return ApiError(400, "PGRST100", f'"failed to parse {what} ({text})" {place}', details)
 
 
 def rpc_method(method: str) -> ApiError:
@@ -167,7 +166,10 @@ def max_affected_single() -> ApiError:
     return ApiError(400, "PGRST128", message)
 
 
-def no_relationship(origin: str, target: str, schema: str, hint: str | None, similar: str | None) -> ApiError:
+def no_relationship(
+    origin: str, target: str, schema: str, hint: str | None, proposal: tuple[str, str] | None
+) -> ApiError:
+    """proposal: a name, and the name that it should replace."""
     using = f" using the hint '{hint}'" if hint is not None else ""
     return ApiError(
         400,
@@ -175,7 +177,7 @@ def no_relationship(origin: str, target: str, schema: str, hint: str | None, sim
         f"Could not find a relationship between '{origin}' and '{target}' in the schema cache",
         f"Searched for a foreign key relationship between '{origin}' and '{target}'{using} in the schema '{schema}', "
         "but no matches were found.",
-        f"Perhaps you meant '{similar}' instead of '{target}'." if similar is not None else None,
+        None if proposal is None else f"Perhaps you meant '{proposal[0]}' instead of '{proposal[1]}'.",
     )
 
 

@@ -16,6 +16,8 @@ from rowcall.core.postgrest.schema import Function, Schema
 
 MOST_COMPARED = 1000
 """Maximum number of functions that are compared for a hint, as each request with an unknown name compares them."""
+LEAST_OF_LISTS = 0.33
+"""How similar a list of parameters must be to be proposed."""
 _JSON_TYPES = ("json", "jsonb")
 
 
@@ -101,7 +103,8 @@ def _hint(schema: Schema, name: tuple[str, str], overloads: Sequence[Function], 
     if not overloads:
         other = similar(name[1], _names(schema, name[0]))
         return None if other is None else f"Perhaps you meant to call the function {name[0]}.{other}"
-    closest = similar(_list(arguments), (_list(item.name for item in function.arguments) for function in overloads))
+    lists = (_list(item.name for item in function.arguments) for function in overloads)
+    closest = similar(_list(arguments), lists, LEAST_OF_LISTS)
     return None if closest is None else f"Perhaps you meant to call the function {'.'.join(name)}{closest}"
 
 

@@ -186,7 +186,7 @@ def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
-        raise errors.no_relationship(origin[1], target, origin[0], hint, _similar_target(schema, origin, target))
+        raise errors.no_relationship(origin[1], target, origin[0], hint, _proposal(schema, origin, target))
     raise errors.ambiguous_relationship(
         origin[1],
         target,
@@ -241,8 +241,8 @@ def _described(item: Relationship) -> dict[str, str]:
     return {"cardinality": item.cardinality.value, "embedding": f"{origin} with {target}", "relationship": text}
 
 
-def similar(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar of some names, in any case; None: none is similar enough.
+def similar(name: str, names: Iterable[str], least: float = SIMILAR) -> str | None:
+    """Return the most similar of some names, in any case; None: none is similar enough. least: from 0 to 1.
 
     Similarity is 1 minus the Levenshtein distance divided by the length of the longer name, as in PostgREST.
     """
@@ -253,10 +253,10 @@ def similar(name: str, names: Iterable[str]) -> str | None:
         places[character] = places.get(character, 0) | 1 << place
     for candidate in names:
         longest = max(len(wanted), len(candidate)) or 1
-        if abs(len(wanted) - len(candidate)) > longest * (1 - SIMILAR):
+        if abs(len(wanted) - len(candidate)) > longest * (1 - least):
             continue
         ratio = 1 - _distance(len(wanted), places, candidate.lower()) / longest
-        if ratio >= SIMILAR and (best is None or ratio > best[0]):
+        if ratio >= least and (best is None or ratio > best[0]):
             best = (ratio, candidate)
     return best[1] if best is not None else None
 
@@ -285,10 +285,18 @@ def _distance(length: int, places: Mapping[str, int], other: str) -> int:
     return distance
 
 
-def _similar_target(schema: Schema, origin: tuple[str, str], target: str) -> str | None:
-    return similar(
-        target, (item.target[1] for item in schema.relationships.get(origin, ()) if item.target[1] != target)
-    )
+def _proposal(schema: Schema, origin: tuple[str, str], target: str) -> tuple[str, str] | None:
+    """Return a similar name and the name that it should replace: the target's, or the origin's if that has no
+    relationship at all."""
+    present = schema.relationships.get(origin)
+    if present:
+        names = [item.target[1] for item in present]
+        known = target.lower() in map(str.lower, names)
+        name = None if known else similar(target, names)
+        return None if name is None else (name, target)
+    origins = [*islice((other for namespace, other in schema.relationships if namespace == origin[0]), MANY_RELATIONS)]
+    name = similar(origin[1], origins) if len(origins) < MANY_RELATIONS else None
+    return None if name is None else (name, origin[1])
 
 
 def find_relation(schema: Schema, name: tuple[str, str]) -> Relation:

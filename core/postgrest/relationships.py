@@ -30,7 +30,7 @@ def relationships(
     computed: Iterable[Relationship] = (),
     exposed: Sequence[str] = (),
 ) -> dict[Name, tuple[Relationship, ...]]:
-    """Return the relationships of each relation, in the order of constraints.
+    """Return the relationships of each relation, in the order in which errors list them.
 
     computed: relationships of functions; if its name is that of its target, one of them replaces the detected
     relationships between the two relations. exposed: schemas whose relations can be junctions.
@@ -40,12 +40,29 @@ def relationships(
     for relationship in (*direct, *_many_to_many(relations, direct, exposed)):
         result[relationship.origin].append(relationship)
     for relationship in computed:
-        replaced = relationship.function is not None and relationship.function[1] == relationship.target[1]
         present = result[relationship.origin]
-        if replaced:
-            present[:] = [item for item in present if item.function is not None or item.target != relationship.target]
+        present[:] = [item for item in present if item.function is not None or item.target != relationship.function]
         present.append(relationship)
-    return {name: tuple(items) for name, items in result.items()}
+    return {name: tuple(sorted(items, key=_place)) for name, items in result.items()}
+
+
+_RANKS = {
+    Cardinality.ONE_TO_MANY: 0,
+    Cardinality.MANY_TO_ONE: 1,
+    Cardinality.ONE_TO_ONE: 2,
+    Cardinality.MANY_TO_MANY: 3,
+}
+
+
+def _place(item: Relationship) -> tuple[object, ...]:
+    """Return what relationships of one origin are sorted by: target, then kind, then constraints."""
+    if item.function is not None:
+        return (1, item.function, item.target)
+    junction = item.junction
+    constraints = (
+        (item.constraint,) if junction is None else (junction.schema, junction.name, junction.first, junction.second)
+    )
+    return (0, item.target, item.self_reference, _RANKS[item.cardinality], constraints, item.columns, item.referenced)
 
 
 def _with_views(keys: Iterable[ForeignKey], view_columns: Iterable[ViewColumn]) -> Iterator[ForeignKey]:

@@ -103,8 +103,8 @@ class Relationship:
     """A way from one relation to another.
 
     columns: pairs of a column of the origin and one of the target; empty with a junction or function. function:
-    qualified name of the function of a computed relationship; None: it is not computed. single: at most
-    one row. referenced: the foreign key is of the target.
+    qualified name of the function of a computed relationship; None: it is not computed. single: at most one row.
+    referenced: the foreign key is the target's, and refers to the origin.
     """
 
     origin: tuple[str, str]

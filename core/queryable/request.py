@@ -103,7 +103,8 @@ def read_request(
 def _is_known(language: Language, key: str) -> bool:
     """Return whether a key is that of a logic tree or a column."""
     try:
-        if grammar.logic_key(key) is not None:
+        if grammar.is_logic_key(key):
+            grammar.logic_key(key)
             return True
         path, field = grammar.key_path(key)
     except ApiError:
@@ -171,9 +172,8 @@ def _field(language: Language, key: str, field: Field) -> Field:
 
 
 def _condition(language: Language, key: str, value: str) -> LogicNode:
-    logic = _parsed(language, key, lambda: grammar.logic_key(key))
-    if logic is not None:
-        path, negated, operator = logic
+    if grammar.is_logic_key(key):
+        path, negated, operator = _parsed(language, key, lambda: grammar.logic_key(key))
         if path:
             raise language.unknown(key, f"unknown parameter {shown(key)}: there is nothing below {shown(path[0])}")
         group = _parsed(language, key, lambda: grammar.logic(operator, negated, value))

@@ -127,8 +127,9 @@ class Authentication:
         if len(parts) != 3:
             raise TokenError("PGRST301", f"Expected 3 parts in JWT; got {len(parts)}")
         header = _json_part(parts[0])
-        if not isinstance(header, dict) or not isinstance(header.get("alg"), str):
-            raise TokenError("PGRST301", "JWT couldn't be decoded")
+        unreadable = _decoded(parts[1]) is None or _decoded(parts[2]) is None
+        if unreadable or not isinstance(header, dict) or header.get("alg") not in ("none", *self._algorithms):
+            raise TokenError("PGRST301", "JWT cryptographic operation failed")
         self._check_signature(parts, header)
         claims = _json_part(parts[1])
         if not isinstance(claims, dict):
@@ -143,15 +144,15 @@ class Authentication:
                 "Wrong or unsupported encoding algorithm",
                 "JWT is unsecured but expected 'alg' was not 'none'",
             )
-        algorithm = self._algorithms.get(name)
+        algorithm = self._algorithms[name]
         keys = [key for key in self._keys or () if name in key.algorithms and _has_id(key, header.get("kid"))]
-        if algorithm is None or not keys:
+        if not keys:
             raise TokenError(
                 "PGRST301", "No suitable key or wrong key type", "No suitable key was found to decode the JWT"
             )
         message = f"{parts[0]}.{parts[1]}".encode()
-        signature = _decoded(parts[2])
-        if signature is None or not any(_verifies(algorithm, message, key, signature) for key in keys):
+        signature = _decoded(parts[2]) or b""
+        if not any(_verifies(algorithm, message, key, signature) for key in keys):
             raise TokenError(
                 "PGRST301", "No suitable key or wrong key type", "None of the keys was able to decode the JWT"
             )

@@ -189,13 +189,13 @@ class _Steps:
             if self._timing is not None:
                 self._timing.mark("parse")
             work = self._interface.plan(request, context.body or b"")
-            if isinstance(work, Response):
-                context.answered = True
-                self._interface.responder.send(context, work)
-                return None
-            self._work = work
             if self._timing is not None:
                 self._timing.mark("plan")
+            if isinstance(work, Response):
+                context.answered = True
+                self._send_response(context, work)
+                return None
+            self._work = work
             cache = self._interface.cache
             if cache is not None and self._interface.transactions.is_one_segment(request, work):
                 return self._look_up(cache, context, request, work)

@@ -69,6 +69,11 @@ class ApiRequest(NamedTuple):
         return self.method in READ_METHODS
 
     @property
+    def profile_headers(self) -> list[tuple[str, str]]:
+        """Return the header that names the schema in a response with a body, if it has to."""
+        return [("Content-Profile", self.schema)] if self.profile else []
+
+    @property
     def query(self) -> bytes:
         """Return the raw query string."""
         text: str = self.scope.query_string
@@ -86,9 +91,16 @@ def segments_of(path: str, mount: str) -> list[str] | None:
     return [unquote(segment) for segment in rest.split("/")]
 
 
-def resource_of(segments: list[str]) -> tuple[Resource, str]:
-    """Return what a path addresses. Raises `ApiError` (`PGRST125`)."""
+def resource_of(segments: list[str], options: PostgRestOptions) -> tuple[Resource, str]:
+    """Return what a path addresses; the root is the function that stands for it, if there is one.
+
+    Raises `ApiError` (`PGRST125`, `PGRST126`).
+    """
     match segments:
+        case [] if options.root_function is not None:
+            return Resource.FUNCTION, options.root_function.rpartition(".")[2]
+        case [] if options.openapi_mode == "disabled":
+            raise errors.root_disabled()
         case []:
             return Resource.ROOT, ""
         case [name] if name:
@@ -103,10 +115,10 @@ def read_request(
 ) -> ApiRequest:
     """Read path, method and the headers that select schema, preferences and media type.
 
-    Raises `ApiError`: `PGRST125` for the path, `PGRST101` and `PGRST117` for the method, `PGRST106` for a schema that
-    is not exposed.
+    Raises `ApiError`: `PGRST125` and `PGRST126` for the path, `PGRST101` and `PGRST117` for the method, `PGRST106` for
+    a schema that is not exposed.
     """
-    resource, name = resource_of(segments)
+    resource, name = resource_of(segments, options)
     method: str = scope.method
     header = "content-profile" if method in WRITE_METHODS else "accept-profile"
     profile = scope.headers.get(header)

@@ -94,9 +94,7 @@ class Responder:
         """
         headers = renamed_warning(renamed)
         if negotiated is not None:
-            headers.append(("Content-Type", negotiated.content_type))
-            if request.profile:
-                headers.append(("Content-Profile", request.schema))
+            headers += (("Content-Type", negotiated.content_type), *request.profile_headers)
         preferred = applied(
             request.preferences,
             method=request.method,
@@ -118,6 +116,15 @@ class Responder:
         body = None if negotiated is None else body_of(result, negotiated)
         return Response(status_by_sql(status, result.status), headers, body)
 
+    def beyond_range(self, offset: int, headers: Headers, result: Result, negotiated: Negotiated) -> Response:
+        """Return the response to a read whose offset is beyond the total, which only differs in status and body.
+
+        Raises `ApiError` (`PGRST111`, `112`).
+        """
+        error = errors.offset_beyond(offset, result.total or 0)
+        result = result._replace(body=error.body(minimal=self._options.minimal_errors))
+        return self.success(error.status, headers, result, negotiated)
+
     # --- errors -------------------------------------------------------------------------------------------------------
 
     def error(self, error: Exception, scope: Any, request: ApiRequest | None) -> Response:
@@ -128,16 +135,14 @@ class Responder:
             raise error
         if error.status >= 500:
             log.error("%s %s: %s: %s", scope.method, scope.path, error.code, error.message)
-        headers: Headers = [("Proxy-Status", f"PostgREST; error={error.code}"), *error.headers.items()]
-        return self.error_with_headers(error, headers)
-
-    def error_with_headers(self, error: ApiError, headers: Headers) -> Response:
-        """Return the body of an error with these headers and its type."""
+        headers: Headers = [
+            ("Content-Type", JSON_TYPE),
+            ("Proxy-Status", f"PostgREST; error={error.code}"),
+            *error.headers.items(),
+        ]
         body = error.body(minimal=self._options.minimal_errors)
         # SQL can raise any number as a status (`PT999`).
-        return Response(
-            error.status if is_sendable(error.status) else 500, [("Content-Type", JSON_TYPE), *headers], body
-        )
+        return Response(error.status if is_sendable(error.status) else 500, headers, body)
 
     @staticmethod
     def token_error(error: TokenError) -> ApiError:

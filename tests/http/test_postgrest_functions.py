@@ -191,7 +191,14 @@ CASES = [
             details="Searched for the function api.tide with a single unnamed text parameter, but no matches were found in the schema cache.",  # noqa: E501
         ),
     ),
-    Case("GET /rpc/tide?at_harbour=1&x=1", 404, error("PGRST202")),
+    Case(
+        "GET /rpc/tide?at_harbour=1&x=1",
+        404,
+        error("PGRST202", hint="Perhaps you meant to call the function api.tide(at_harbour, days)"),
+    ),
+    Case("GET /rpc/text_of?a=in.x", 400, error("PGRST100", details='unexpected "x" expecting "("')),
+    Case("GET /rpc/text_of?a=not.x", 400, error("PGRST100", details='unexpected "x" expecting operator (eq, gt, ...)')),
+    Case("GET /rpc/text_of?a=eq(x)", text='"eq(x)"'),
     Case("GET /rpc/hidden", 404, error("PGRST202")),
     Case("GET /rpc/pause", 404, error("PGRST202")),
     Case("GET /rpc/page.html", json="x"),

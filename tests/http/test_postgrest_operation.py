@@ -110,6 +110,11 @@ def test_root_function_and_timings(ports: tuple[int, int]) -> None:
     assert response.json() == {"hello": True}
     parts = [part.partition(";")[0].strip() for part in response.headers["server-timing"].split(",")]
     assert parts == ["jwt", "parse", "plan", "transaction", "response"]
+    response = httpx.options(f"http://127.0.0.1:{ports[0]}/")
+    assert response.headers["allow"] == "OPTIONS,GET,HEAD,POST"
+    assert "plan;dur=" in response.headers["server-timing"]
+    assert httpx.post(f"http://127.0.0.1:{ports[0]}/", json={}).json() == {"hello": True}
+    assert httpx.patch(f"http://127.0.0.1:{ports[0]}/", json={}).json()["code"] == "PGRST101"
 
 
 def test_admin_server(ports: tuple[int, int]) -> None:

@@ -48,6 +48,11 @@ create function extra.color_text(text) returns extra.color immutable language sq
 create cast (extra.color as json) with function extra.color_json(extra.color) as implicit;
 create cast (text as extra.color) with function extra.color_text(text) as implicit;
 create table api.flag (id int primary key, shade extra.color, mood api.mood);
+create table api.berth (no int primary key, spare int);
+create table api.dock (id int primary key, keeper_id int);
+create table api.keeper (id int primary key, dock_id int references api.dock);
+alter table api.dock add foreign key (keeper_id) references api.keeper;
+create function api.dock_of() returns int language sql as 'select 1';
 insert into api.harbour values (1, 'Oslo', 'NO'), (2, 'Riga', 'LV'), (3, 'Kiel', 'DE');
 insert into api.vessel (label, tonnage, specs, built, home_id, tags, words, period) values
   ('Skua', 500, '{"beam": 7, "sails": [{"area": 3}], "a.b": 1}', '1990-05-01', 1, '{fast,"old,one"}', 'cat', '[1,5)'),
@@ -161,6 +166,11 @@ def service(serve: Serve, every_database: Database) -> Service:
         ),
         Case("GET /flag?id=eq.1", json=[{"id": 1, "shade": "#0000ff", "mood": "calm"}]),
         Case("GET /flag?select=shade&shade=eq.%2300ff00", json=[{"shade": "#00ff00"}]),
+        Case("GET /flag?select=id&shade=isdistinct.%2300ff00", json=[{"id": 1}]),
+        Case(
+            "GET /flag?select=shade,count()&order=shade",
+            json=[{"shade": "#0000ff", "count": 1}, {"shade": "#00ff00", "count": 1}],
+        ),
         Case("GET /flag?select=id&shade=in.(%2300ff00,%230000ff)&order=id", json=[{"id": 1}, {"id": 2}]),
         Case("GET /flag?select=id&shade=eq(any).{%2300ff00,%230000ff}&order=id", json=[{"id": 1}, {"id": 2}]),
         Case("GET /vessel?select=id&limit=1&order=id.desc", json=[{"id": 3}], has={"content-range": "0-0/*"}),
@@ -196,6 +206,12 @@ def service(serve: Serve, every_database: Database) -> Service:
             headers={"prefer": "count=exact"},
             has={"content-range": "*/3"},
             json=error("PGRST103", details="An offset of 4 was requested, but there are only 3 rows."),
+        ),
+        Case(
+            "GET /vessel?offset=4",
+            416,
+            headers={"prefer": "count=exact"},
+            has={"preference-applied": "count=exact", "proxy-status": None, "vary": "Accept, Prefer, Range"},
         ),
         Case("GET /vessel?id=eq.99", headers={"prefer": "count=exact"}, has={"content-range": "*/0"}),
         Case("HEAD /vessel?id=eq.1", has={"content-range": "0-0/*", "content-type": "application/json; charset=utf-8"}),
@@ -361,6 +377,18 @@ def test_rows(service: Service, case: Case) -> None:
             "GET /vessel?select=id,harbours(id)",
             400,
             error("PGRST200", hint="Perhaps you meant 'harbour' instead of 'harbours'."),
+        ),
+        Case("GET /berth?select=no,harbour(id)", 400, error("PGRST200", hint=None)),
+        Case("GET /tallys?select=id", 404, error("PGRST205", hint="Perhaps you meant the table 'api.tally'")),
+        Case("GET /crews?select=duty", 404, error("PGRST205", hint="Perhaps you meant the table 'api.crew'")),
+        Case(
+            "GET /dock?select=keeper(*)",
+            300,
+            error(
+                "PGRST201",
+                hint="Try changing 'keeper' to one of the following: 'keeper!keeper_dock_id_fkey', "
+                "'keeper!dock_keeper_id_fkey'. Find the desired relationship in the 'details' key.",
+            ),
         ),
         Case(
             "GET /vessel?select=id,harbour!x(id)",

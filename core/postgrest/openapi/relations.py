@@ -25,11 +25,12 @@ def definition(schema: Schema, relation: Relation) -> dict[str, Any]:
 
 
 def _targets(schema: Schema, relation: Relation) -> dict[str, tuple[str, str]]:
-    """Return column → target relation and column, for columns that are foreign keys by themselves."""
+    """Return column → target relation and column, for columns that are foreign keys by themselves. Tables precede views."""
     result: dict[str, tuple[str, str]] = {}
-    for item in schema.relationships.get((relation.schema, relation.name), ()):
-        to_one = item.cardinality in (Cardinality.MANY_TO_ONE, Cardinality.ONE_TO_ONE)
-        if to_one and len(item.columns) == 1 and not item.target_is_view and item.function is None:
+    items = schema.relationships.get((relation.schema, relation.name), ())
+    for item in sorted(items, key=lambda item: item.target_is_view):
+        to_one = item.cardinality in (Cardinality.MANY_TO_ONE, Cardinality.ONE_TO_ONE) and not item.referenced
+        if to_one and len(item.columns) == 1 and item.function is None:
             outer, inner = item.columns[0]
             result.setdefault(outer, (item.target[1], inner))
     return result

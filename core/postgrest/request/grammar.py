@@ -3,15 +3,17 @@
 Source: PostgREST's documentation, URL Grammar.
 
 A parser is a `Cursor` that moves forward; there is no back-tracking further than one token. What follows a complete
-value is mostly ignored, as PostgREST does.
+value is mostly ignored, as PostgREST does. A parameter that is refused here gets its message from `syntax_errors`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TypeVar
 
 from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.request.syntax_errors import syntax_error
 from rowcall.core.postgrest.request.tree import (
     Condition,
     Field,
@@ -32,49 +34,28 @@ AGGREGATES = ("sum", "avg", "count", "min", "max")
 MAX_DEPTH = 100
 """Maximum depth of nested embeds or logic groups."""
 
-_NAME_END = "field name (* or [a..z0..9_$])"
 _RUN = re.compile(r"[\w $]+(?:-(?!>)[\w $]+)*")
 _WORD = re.compile(r"[\w $]+")
-_KEY = re.compile(r"[^()\-:.,>]+(?:-(?!>)[^()\-:.,>]+)*")
-_INDEX = re.compile(r"-?[0-9]+(?=->|::|[.,)]|$)")
+_KEY = re.compile(r"[^(\-:.,>)]+(?:-(?!>)[^(\-:.,>)]+)*")
+_INDEX = re.compile(r"-?[0-9]+(?=->|::|[.,]|\Z)")
 _OPERATOR = re.compile(r"[a-z]+")
-_SPACES = re.compile(r" *")
+_SPACES = re.compile(r"[ \t]*")
+Parsed = TypeVar("Parsed")
+
+
+class RefusedError(Exception):
+    """A text does not follow the grammar."""
 
 
 class Cursor:
-    """A position in the text of one parameter. Parsers read at the position and move it forward.
+    """A position in the text of one parameter. Parsers read at the position and move it forward."""
 
-    what, shown: name and text of the parameter in error messages.
-    """
+    __slots__ = ("depth", "position", "text")
 
-    __slots__ = ("depth", "position", "shown", "text", "what")
-
-    def __init__(self, what: str, text: str, shown: str | None = None) -> None:
-        self.what = what
+    def __init__(self, text: str) -> None:
         self.text = text
-        self.shown = text if shown is None else shown
         self.position = 0
         self.depth = 0
-
-    def refusal(self, expecting: str, position: int | None = None) -> errors.ApiError:
-        """Return the syntax error of the character at the position. expecting: what is valid there."""
-        place = self.position if position is None else position
-        actual = f'"{_shown(self.text[place])}"' if place < len(self.text) else "end of input"
-        return errors.syntax_error(self.what, self.shown, place, actual, expecting)
-
-    def surplus(self, expecting: str) -> errors.ApiError:
-        """Return the syntax error of a character behind the end of the parameter."""
-        return errors.syntax_error(self.what, self.shown, self.position, f"'{self.text[self.position]}'", expecting)
-
-    def mismatch(self, token: str, expecting: str, position: int) -> errors.ApiError:
-        """Return the syntax error of a word that begins at a position.
-
-        The unexpected character is the first one that differs from `token`, the first of the valid words.
-        """
-        word = self.text[position:]
-        wrong = next((character for character, right in zip(word, token, strict=False) if character != right), None)
-        actual = "end of input" if wrong is None else f'"{_shown(wrong)}"'
-        return errors.syntax_error(self.what, self.shown, position, actual, expecting)
 
     @property
     def at_end(self) -> bool:
@@ -91,10 +72,10 @@ class Cursor:
         self.position += len(token)
         return True
 
-    def expect(self, token: str, expecting: str | None = None) -> None:
-        """Move behind the token. Raises the syntax error if it is not next."""
+    def expect(self, token: str) -> None:
+        """Move behind the token. Raises `RefusedError` if it is not next."""
         if not self.take(token):
-            raise self.refusal(expecting or f'"{token}"')
+            raise RefusedError
 
     def match(self, pattern: re.Pattern[str]) -> str | None:
         """Return the text that matches the pattern here, and move behind it; None: no match, and the position stays."""
@@ -108,17 +89,22 @@ class Cursor:
         self.match(_SPACES)
 
     def enter(self) -> None:
-        """Begin one more level. Raises the syntax error if there are too many."""
+        """Begin one more level. Raises the error of too many levels."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise self.refusal(f"at most {MAX_DEPTH} levels")
+            place = f"(line 1, column {self.position + 1})"
+            raise errors.syntax_error("query string", "…", place, f"expecting at most {MAX_DEPTH} levels")
 
     def leave(self) -> None:
         self.depth -= 1
 
 
-def _shown(character: str) -> str:
-    return f"\\{character}" if character in '"\\' else character
+def _parsed(what: str, text: str, parse: Callable[[Cursor], Parsed]) -> Parsed:
+    """Parse a parameter. what: its name in messages. Raises `ApiError`."""
+    try:
+        return parse(Cursor(text))
+    except RefusedError:
+        raise syntax_error(what, text) from None
 
 
 def quoted(cursor: Cursor) -> str | None:
@@ -143,17 +129,25 @@ def quoted(cursor: Cursor) -> str | None:
     return None
 
 
-def name(cursor: Cursor, expecting: str = _NAME_END) -> str:
+def name(cursor: Cursor) -> str:
     """Read a quoted or plain name."""
     result = quoted(cursor)
     if result is not None:
         return result
-    if cursor.sees('"'):
-        raise cursor.refusal("a closing quote", len(cursor.text))
     plain = cursor.match(_RUN)
-    if plain is None or not plain.strip(" "):
-        raise cursor.refusal(expecting)
-    return plain.strip(" ")
+    if plain is None or not plain.strip() or _ends_with_dash(cursor):
+        raise RefusedError
+    return _stripped(plain)
+
+
+def _ends_with_dash(cursor: Cursor) -> bool:
+    """Whether a dash follows that is no part of an arrow."""
+    return cursor.sees("-") and not cursor.sees("->")
+
+
+def _stripped(text: str) -> str:
+    """Return a name without the blanks around its parts, which dashes join."""
+    return "-".join(part.strip() for part in text.split("-")) if " " in text else text
 
 
 def json_path(cursor: Cursor) -> tuple[JsonStep, ...]:
@@ -170,15 +164,20 @@ def json_path(cursor: Cursor) -> tuple[JsonStep, ...]:
         key = quoted(cursor)
         if key is None:
             key = cursor.match(_KEY)
-        if key is None:
-            raise cursor.refusal('"-", digit or any non reserved character different from: .,>()')
+            if key is None or key.startswith('"') or _ends_with_dash(cursor):
+                raise RefusedError
+            key = _stripped(key)
         steps.append(JsonStep(key, index=False, text=text))
     return tuple(steps)
 
 
 def field(cursor: Cursor) -> Field:
+    """Read a column and its JSON path."""
+    cursor.skip_spaces()
     column = name(cursor)
-    return Field(column, json_path(cursor))
+    result = Field(column, json_path(cursor))
+    cursor.skip_spaces()
+    return result
 
 
 # --- select ---------------------------------------------------------------------------------------------------------
@@ -186,38 +185,36 @@ def field(cursor: Cursor) -> Field:
 
 def select(text: str) -> tuple[SelectItem, ...]:
     """Parse the value of `select`. An empty text means all columns."""
-    if not text.strip(" "):
-        return (SelectColumn(Field("*")),)
-    cursor = Cursor("select parameter", text)
-    items = _items(cursor)
-    if len(items) == 1 and not cursor.at_end and not cursor.sees(")") and not isinstance(items[0], SelectEmbed):
-        raise cursor.refusal(
-            '"...", field name (* or [a..z0..9_$]), "*" or "count()"'
-            if cursor.sees(",")
-            else '",", ")" or end of input'
-        )
-    return items
+    return _parsed("select parameter", text, _items) or (SelectColumn(Field("*")),)
 
 
 def _items(cursor: Cursor) -> tuple[SelectItem, ...]:
-    cursor.skip_spaces()
     if cursor.sees(")") or cursor.at_end:
         return ()
     items = [_item(cursor)]
-    cursor.skip_spaces()
-    while cursor.take(","):
-        cursor.skip_spaces()
+    while _comma(cursor):
         items.append(_item(cursor))
-        cursor.skip_spaces()
     return tuple(items)
 
 
+def _comma(cursor: Cursor) -> bool:
+    """Read a comma with blanks around it. Blanks without a comma are refused."""
+    start = cursor.position
+    cursor.skip_spaces()
+    if not cursor.take(","):
+        if cursor.position > start:
+            raise RefusedError
+        return False
+    cursor.skip_spaces()
+    return True
+
+
 def _item(cursor: Cursor) -> SelectItem:
+    cursor.skip_spaces()
     if cursor.take("..."):
         return _embed(cursor, name(cursor), None, spread=True)
     if cursor.take("*"):
-        if cursor.sees("!") or cursor.sees("::") or cursor.sees("("):
-            raise cursor.refusal('",", ")" or end of input')
+        _end_of_item(cursor)
         return SelectColumn(Field("*"))
     start = cursor.position
     alias: str | None = None
@@ -225,33 +222,45 @@ def _item(cursor: Cursor) -> SelectItem:
     if cursor.sees(":") and not cursor.sees("::"):
         cursor.take(":")
         alias, start = first, cursor.position
-        if cursor.sees("..."):
-            raise cursor.refusal(_NAME_END)
         first = name(cursor)
-    if first == "count" and cursor.text[start:].startswith("count()"):
-        cursor.take("()")
-        return SelectColumn(Field(""), alias, None, "count", _cast(cursor))
-    if cursor.sees("(") or cursor.sees("!"):
+    if first == "count" and cursor.text.startswith("count()", start):
+        cursor.position = start + len("count()")
+        column = SelectColumn(Field(""), alias, None, "count", _cast(cursor))
+        _end_of_item(cursor)
+        return column
+    if (cursor.sees("(") or cursor.sees("!")) and first != "count":
         return _embed(cursor, first, alias, spread=False)
+    return _column(cursor, first, alias)
+
+
+def _column(cursor: Cursor, first: str, alias: str | None) -> SelectColumn:
+    """Read what follows the name of a column."""
     column = Field(first, json_path(cursor))
-    if cursor.sees("(") or cursor.sees("!"):
-        raise cursor.refusal('"::", ".", ",", ")" or end of input')
+    cursor.skip_spaces()
     cast = _cast(cursor)
-    if not cursor.take("."):
-        return SelectColumn(column, alias, cast)
-    for aggregate in AGGREGATES:
-        if cursor.take(aggregate + "()"):
-            return SelectColumn(column, alias, cast, aggregate, _cast(cursor))
-    raise cursor.refusal('"sum()", "avg()", "count()", "max()" or "min()"')
+    aggregate: str | None = None
+    if cursor.take("."):
+        aggregate = next((word for word in AGGREGATES if cursor.take(word + "()")), None)
+        if aggregate is None:
+            raise RefusedError
+    result_cast = _cast(cursor)
+    _end_of_item(cursor)
+    return SelectColumn(column, alias, cast, aggregate, None if aggregate is None else result_cast)
+
+
+def _end_of_item(cursor: Cursor) -> None:
+    if not (cursor.at_end or cursor.sees(",") or cursor.sees(")")):
+        raise RefusedError
+    cursor.skip_spaces()
 
 
 def _cast(cursor: Cursor) -> str | None:
     if not cursor.take("::"):
         return None
     cast = cursor.match(_WORD)
-    if cast is None or not cast.strip(" "):
-        raise cursor.refusal('letter, digit, "_", " " or "$"')
-    return cast.strip(" ")
+    if cast is None or not cast.strip():
+        raise RefusedError
+    return cast.strip()
 
 
 def _embed(cursor: Cursor, target: str, alias: str | None, *, spread: bool) -> SelectEmbed:
@@ -260,19 +269,16 @@ def _embed(cursor: Cursor, target: str, alias: str | None, *, spread: bool) -> S
     for _ in range(2):
         if not cursor.take("!"):
             break
-        start = cursor.position
-        modifier = name(cursor)
-        plain = cursor.text[start] != '"'
-        if plain and modifier in ("inner", "left") and inner is None:
-            inner = modifier == "inner"
-        elif hint is None:
-            hint = modifier
-        else:
-            raise cursor.refusal('"("', start)
+        word = next((word for word in ("left", "inner") if cursor.take(word)), None)
+        if word is None:
+            modifier = name(cursor)
+            hint = modifier if hint is None else hint
+        elif inner is None:
+            inner = word == "inner"
     cursor.expect("(")
     cursor.enter()
     items = _items(cursor)
-    cursor.expect(")", '",", ")" or field name (* or [a..z0..9_$])')
+    cursor.expect(")")
     cursor.leave()
     return SelectEmbed(target, items, alias, hint, bool(inner), spread)
 
@@ -280,19 +286,35 @@ def _embed(cursor: Cursor, target: str, alias: str | None, *, spread: bool) -> S
 # --- filters --------------------------------------------------------------------------------------------------------
 
 
-def key_path(text: str, what: str = "tree path") -> tuple[tuple[str, ...], Field]:
+def key_path(text: str) -> tuple[tuple[str, ...], Field]:
     """Parse the key of a filter: names of embeds, then a field."""
-    cursor = Cursor(what, text)
+    return _parsed("tree path", text, _key_path)
+
+
+def _key_path(cursor: Cursor) -> tuple[tuple[str, ...], Field]:
+    names = _path(cursor)
+    return tuple(names[:-1]), Field(names[-1], json_path(cursor))
+
+
+def _path(cursor: Cursor) -> list[str]:
     names = [name(cursor)]
     while cursor.take("."):
         names.append(name(cursor))
-    return tuple(names[:-1]), Field(names[-1], json_path(cursor))
+    return names
 
 
 def operation(text: str) -> Operation:
     """Parse the value of a filter."""
-    cursor = Cursor("filter", text)
-    return _operation(cursor, _rest)
+    return _parsed("filter", text, lambda cursor: _operation(cursor, _rest))
+
+
+def is_operation(text: str) -> bool:
+    """Whether a text is the value of a filter."""
+    try:
+        _operation(Cursor(text), _rest)
+    except RefusedError:
+        return False
+    return True
 
 
 def _rest(cursor: Cursor) -> str:
@@ -303,37 +325,31 @@ def _rest(cursor: Cursor) -> str:
 def _operation(cursor: Cursor, value: Callable[[Cursor], str]) -> Operation:
     """Read `[not.]operator.value`. value: reads an operand."""
     negated = cursor.take("not.")
-    start = cursor.position
     operator = cursor.match(_OPERATOR) or ""
-    expected = "operator (eq, gt, ...)" if negated else '"not" or operator (eq, gt, ...)'
     if operator in SIMPLE or operator == "isdistinct":
-        cursor.expect(".", '"."')
+        cursor.expect(".")
         return Operation(operator, value(cursor), negated)
     if operator in QUANTIFIED:
-        quantifier = None
-        if cursor.take("("):
-            quantifier = "any" if cursor.take("any") else "all" if cursor.take("all") else None
-            if quantifier is None:
-                raise cursor.refusal('"any" or "all"')
-            cursor.expect(")")
-        cursor.expect(".", '"(" or "."' if quantifier is None else '"."')
+        quantifier = next((word for word in ("any", "all") if cursor.take(f"({word})")), None)
+        cursor.expect(".")
         return Operation(operator, value(cursor), negated, quantifier)
     if operator in FULL_TEXT:
         configuration = None
         if cursor.take("("):
             configuration = cursor.match(_WORD)
-            if configuration is None:
-                raise cursor.refusal('letter, digit, "_", " " or "$"')
             cursor.expect(")")
-        cursor.expect(".", '"."')
+            if configuration is None:
+                raise RefusedError
+            configuration = configuration.strip()
+        cursor.expect(".")
         return Operation(operator, value(cursor), negated, None, configuration)
     if operator == "in":
-        cursor.expect(".", '"."')
+        cursor.expect(".")
         return Operation("in", _list(cursor), negated)
     if operator == "is":
-        cursor.expect(".", '"."')
+        cursor.expect(".")
         return Operation("is", _is_value(cursor), negated)
-    raise cursor.refusal(expected, start)
+    raise RefusedError
 
 
 def _is_value(cursor: Cursor) -> str:
@@ -342,17 +358,19 @@ def _is_value(cursor: Cursor) -> str:
         if rest.startswith(candidate):
             cursor.position += len(candidate)
             return candidate
-    raise cursor.refusal("isVal: (null, not_null, true, false, unknown)")
+    raise RefusedError
 
 
 def _list(cursor: Cursor) -> tuple[str, ...]:
     """Read the elements of `in`. `()` and `( )` have no elements."""
+    cursor.skip_spaces()
     cursor.expect("(")
     cursor.skip_spaces()
     elements = [_element(cursor)]
     while cursor.take(","):
         elements.append(_element(cursor))
-    cursor.expect(")", '",", ")" or any character')
+    cursor.expect(")")
+    cursor.skip_spaces()
     return () if elements == [""] else tuple(elements)
 
 
@@ -374,33 +392,24 @@ def _element(cursor: Cursor) -> str:
 # --- logic trees ----------------------------------------------------------------------------------------------------
 
 
-def logic_key(text: str) -> tuple[tuple[str, ...], bool, str] | None:
-    """Return path, negation and operator in the key of a logic tree; None: the key is not that of a logic tree.
+def is_logic_key(text: str) -> bool:
+    """Return whether the key of a parameter is that of a logic tree. If its last part is in quotes, it is a column."""
+    return text in ("and", "or") or text.endswith((".and", ".or"))
 
-    `not.or`, `vessel.and` and `vessel.not.and` are keys of logic trees. If the last part is in quotes, it is a column.
-    """
-    if not (text in ("and", "or") or text.endswith((".and", ".or"))):
-        return None
-    cursor = Cursor("logic path", text)
-    names = [name(cursor)]
-    while cursor.take("."):
-        names.append(name(cursor))
-    operator = names.pop()
-    negated = bool(names) and names[-1] == "not"
-    if negated:
-        names.pop()
-    if names and names[0] == "not" and not negated:
-        negated = True
-        names.pop(0)
-    return tuple(names), negated, operator
+
+def logic_key(text: str) -> tuple[tuple[str, ...], bool, str]:
+    """Return path, negation and operator of the key of a logic tree, such as `not.or` or `vessel.not.and`."""
+    *path, operator = _parsed("logic path", text, _path)
+    names = tuple(part for part in path if part != "not")
+    return names, len(names) < len(path), operator
 
 
 def logic(operator: str, negated: bool, text: str) -> Group:
     """Parse the value of a logic parameter: a group in parentheses."""
-    prefix = f"not.{operator}" if negated else operator
-    cursor = Cursor("logic tree", prefix + text, text)
-    cursor.position = len(prefix)
-    return Group(operator, _members(cursor), negated)
+    try:
+        return Group(operator, _members(Cursor(text)), negated)
+    except RefusedError:
+        raise syntax_error("logic tree", text, f"not.{operator}" if negated else operator) from None
 
 
 def _members(cursor: Cursor) -> tuple[LogicNode, ...]:
@@ -410,16 +419,13 @@ def _members(cursor: Cursor) -> tuple[LogicNode, ...]:
     members = [_member(cursor)]
     while cursor.take(","):
         members.append(_member(cursor))
-    cursor.expect(")", '",", ")" or any character')
+    cursor.expect(")")
     cursor.skip_spaces()
     cursor.leave()
     return tuple(members)
 
 
-_OPERATION = re.compile(
-    rf"(?:not|in|is|isdistinct|{'|'.join((*QUANTIFIED, *SIMPLE))}|(?:{'|'.join(FULL_TEXT)}))(?:\.|\()"
-)
-_GROUP = re.compile(r"(not\.)?(and|or) *(?=\()")
+_GROUP = re.compile(r"(not\.)?(and|or)(?=[ \t]*\()")
 
 
 def _member(cursor: Cursor) -> LogicNode:
@@ -428,12 +434,8 @@ def _member(cursor: Cursor) -> LogicNode:
     if group is not None:
         cursor.position = group.end()
         return Group(group.group(2), _members(cursor), group.group(1) is not None)
-    target = Field(name(cursor, "field name (* or [a..z0..9_$]), negation operator (not) or logic operator (and, or)"))
-    target = Field(target.name, json_path(cursor))
-    cursor.skip_spaces()
+    target = field(cursor)
     cursor.expect(".")
-    if target.name == "not" and not _OPERATION.match(cursor.text, cursor.position):
-        raise cursor.refusal("logic operator (and, or)")
     result = Condition(target, _operation(cursor, _tree_value))
     cursor.skip_spaces()
     return result
@@ -455,7 +457,10 @@ def _tree_value(cursor: Cursor) -> str:
 
 def order(text: str) -> tuple[OrderTerm, ...]:
     """Parse the value of `order`."""
-    cursor = Cursor("order", text)
+    return _parsed("order", text, _order_terms)
+
+
+def _order_terms(cursor: Cursor) -> tuple[OrderTerm, ...]:
     terms = [_order_term(cursor)]
     while cursor.take(","):
         terms.append(_order_term(cursor))
@@ -463,17 +468,6 @@ def order(text: str) -> tuple[OrderTerm, ...]:
 
 
 _NULLS = {"nullsfirst": "NULLS FIRST", "nullslast": "NULLS LAST"}
-
-
-def _order_suffix(cursor: Cursor, direction: str | None, nulls: str | None) -> errors.ApiError:
-    """Return the syntax error of what follows a term of `order`."""
-    if nulls is not None:
-        return cursor.surplus('"," or end of input')
-    if not cursor.sees("."):
-        return cursor.surplus('delimiter (.), "," or end of input')
-    if direction is not None:
-        return cursor.mismatch("nullsfirst", '"nullsfirst" or "nullslast"', cursor.position + 1)
-    return cursor.mismatch("asc", '"asc", "desc", "nullsfirst" or "nullslast"', cursor.position + 1)
 
 
 def _order_term(cursor: Cursor) -> OrderTerm:
@@ -486,22 +480,21 @@ def _order_term(cursor: Cursor) -> OrderTerm:
         cursor.expect(")")
     else:
         target = Field(first, json_path(cursor))
-    cursor.skip_spaces()
+        cursor.skip_spaces()
     direction = next((word for word in ("asc", "desc") if cursor.take(f".{word}")), None)
     nulls = next((words for word, words in _NULLS.items() if cursor.take(f".{word}")), None)
     if not cursor.at_end and not cursor.sees(","):
-        raise _order_suffix(cursor, direction, nulls)
+        raise RefusedError
     return OrderTerm(target, relation, direction.upper() if direction else None, nulls)
 
 
 def names(what: str, text: str) -> tuple[str, ...]:
     """Parse the value of `columns` or `on_conflict`."""
-    cursor = Cursor(what, text)
-    cursor.skip_spaces()
+    return _parsed(what, text, _names)
+
+
+def _names(cursor: Cursor) -> tuple[str, ...]:
     result = [name(cursor)]
-    cursor.skip_spaces()
-    while cursor.take(","):
-        cursor.skip_spaces()
+    while _comma(cursor):
         result.append(name(cursor))
-        cursor.skip_spaces()
     return tuple(dict.fromkeys(result))

@@ -17,7 +17,7 @@ PLAN = "application/vnd.pgrst.plan"
 OPENAPI = "application/openapi+json"
 ANY = "*/*"
 _CHARSET = "; charset=utf-8"
-_WITH_CHARSET = frozenset((JSON, CSV, GEO_JSON, OPENAPI, "text/plain", "text/xml"))
+_WITH_CHARSET = frozenset((JSON, OBJECT, ARRAY, PLAN, CSV, GEO_JSON, OPENAPI, "text/plain", "text/xml"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,21 @@ class MediaType:
     plan_options: tuple[str, ...] = ()
 
     @property
-    def content_type(self) -> str:
-        """Return the value of the header `Content-Type`."""
+    def canonical(self) -> str:
+        """Return the name with the parameters that count."""
         if self.name == OBJECT:
-            return f"{OBJECT}+json{';nulls=stripped' if self.stripped else ''}{_CHARSET}"
+            return f"{OBJECT}+json{';nulls=stripped' if self.stripped else ''}"
         if self.name == ARRAY:
-            return f"{ARRAY}+json;nulls=stripped{_CHARSET}" if self.stripped else JSON + _CHARSET
+            return f"{ARRAY}+json;nulls=stripped" if self.stripped else JSON
         if self.name == PLAN:
             options = f"; options={'|'.join(self.plan_options)}" if self.plan_options else ""
-            return f'{PLAN}+{self.plan_format}; for="{self.plan_for}"{options}{_CHARSET}'
-        return self.name + _CHARSET if self.name in _WITH_CHARSET else self.name
+            return f'{PLAN}+{self.plan_format}; for="{self.plan_for}"{options}'
+        return self.name
+
+    @property
+    def content_type(self) -> str:
+        """Return the value of the header `Content-Type`."""
+        return self.canonical + _CHARSET if self.name in _WITH_CHARSET else self.name
 
 
 DEFAULT = MediaType(ANY, ANY)
@@ -99,7 +104,7 @@ def _entry(text: str) -> tuple[MediaType, float, int]:
     shown = name + "".join(f";{key}={value}" for key, value in parameters.items())
     base, _, suffix = name.partition("+")
     if base == PLAN and suffix in ("", "text", "json"):
-        wrapped = parameters.get("for", JSON).lower()
+        wrapped = _entry(parameters.get("for", JSON))[0].canonical
         options = tuple(
             option
             for option in ("analyze", "verbose", "settings", "buffers", "wal")

@@ -22,7 +22,6 @@ from rowcall.core.postgrest.request.tree import (
     Query,
     Range,
     SelectColumn,
-    SelectItem,
 )
 
 _UNRESERVED = "-_.~"
@@ -56,54 +55,59 @@ def parse_query(raw: bytes, *, function_arguments: bool = False) -> Query:
     Raises `ApiError` (`PGRST100`, and `PGRST103` for a negative limit).
     """
     pairs = parameters(raw)
-    select: tuple[SelectItem, ...] | None = None
-    columns: tuple[str, ...] | None = None
-    on_conflict: tuple[str, ...] | None = None
-    filters: list[tuple[Path, Condition]] = []
-    logic: list[tuple[Path, LogicNode]] = []
-    order: dict[Path, tuple[OrderTerm, ...]] = {}
+    selects: list[str] = []
+    columns: list[str] = []
+    conflicts: list[str] = []
+    orders: list[tuple[str, str]] = []
+    trees: list[tuple[str, str]] = []
+    comparisons: list[tuple[str, str]] = []
     limits: dict[Path, int] = {}
     offsets: dict[Path, int] = {}
-    arguments: list[tuple[str, str]] = []
-    filter_keys: list[str] = []
-    has_ranges = False
     for key, value in pairs:
         last = key.rpartition(".")[2]
         if key == "select":
-            select = _part_of(value, _select, grammar.select) if select is None else select
+            selects.append(value)
         elif key == "columns":
-            columns = grammar.names("columns parameter", value) if columns is None else columns
+            columns.append(value)
         elif key == "on_conflict":
-            on_conflict = grammar.names("on_conflict parameter", value) if on_conflict is None else on_conflict
+            conflicts.append(value)
         elif last == "order":
-            path = _level(key)
-            if path not in order:
-                order[path] = _part_of(value, _order, grammar.order)
+            orders.append((key, value))
         elif last in ("limit", "offset"):
-            has_ranges = True
             number = _number(value)
             if number is not None:
                 (limits if last == "limit" else offsets)[_level(key)] = number
-        elif (logic_key := _part_of(key, _logic_key, grammar.logic_key)) is not None:
-            logic_path, negated, operator = logic_key
-            logic.append((logic_path, grammar.logic(operator, negated, value)))
-        elif function_arguments and not is_operation(value):
+        elif grammar.is_logic_key(key):
+            trees.append((key, value))
+        else:
+            comparisons.append((key, value))
+    # In this order, so that of several errors the same one is reported as by PostgREST.
+    order: dict[Path, tuple[OrderTerm, ...]] = {}
+    for key, value in orders:
+        order.setdefault(_level(key), _part_of(value, _order, grammar.order))
+    logic = [_logic_tree(key, value) for key, value in trees]
+    listed = grammar.names("columns parameter", columns[0]) if columns else None
+    select = _part_of(selects[0], _select, grammar.select) if selects else (SelectColumn(Field("*")),)
+    filters: list[tuple[Path, Condition]] = []
+    arguments: list[tuple[str, str]] = []
+    for key, value in comparisons:
+        path, field = _part_of(key, _key_path, grammar.key_path)
+        if function_arguments and not is_operation(value):
             arguments.append((key, value))
         else:
-            path, field = _part_of(key, _key_path, grammar.key_path)
             filters.append((path, Condition(field, grammar.operation(value))))
-            filter_keys.append(key)
+    on_conflict = grammar.names("on_conflict parameter", conflicts[0]) if conflicts else None
     return Query(
-        select=select if select is not None else (SelectColumn(Field("*")),),
+        select=select,
         filters=tuple(filters),
         logic=tuple(logic),
         order=tuple(order.items()),
         ranges=tuple(_ranges(limits, offsets)),
-        columns=columns,
+        columns=listed,
         on_conflict=on_conflict,
         arguments=tuple(arguments),
-        filter_keys=tuple(filter_keys),
-        has_ranges=has_ranges,
+        filter_keys=tuple(key for key, _ in comparisons),
+        has_ranges=() in limits or () in offsets,
         canonical=_canonical(pairs),
     )
 
@@ -127,27 +131,21 @@ def _part_of(text: str, remembered: Callable[[str], Part], parse: Callable[[str]
 def is_operation(value: str) -> bool:
     """Return whether a value is a filter on the result of a function, and not an argument.
 
-    `is.` followed by an unknown word is an operation, and its syntax error is reported.
+    Values that begin with `not.`, `in.` or `is.` are filters whatever follows, and their syntax errors are reported.
     """
-    text = value.removeprefix("not.")
-    if text.startswith("is."):
+    if value.startswith(("not.", "in.", "is.")):
         return True
-    if not text.startswith(_OPERATOR_STARTS):
-        return False
-    try:
-        grammar.operation(value)
-    except errors.ApiError:
-        return False
-    return True
+    return value.startswith(_OPERATOR_STARTS) and grammar.is_operation(value)
+
+
+def _logic_tree(key: str, value: str) -> tuple[Path, LogicNode]:
+    path, negated, operator = _part_of(key, _logic_key, grammar.logic_key)
+    return path, grammar.logic(operator, negated, value)
 
 
 def _level(key: str) -> Path:
     """Return the embed whose order or range the key `a.b.order` sets."""
-    prefix = key.rpartition(".")[0]
-    if not prefix:
-        return ()
-    path, field = grammar.key_path(prefix)
-    return (*path, field.name)
+    return grammar.key_path(key)[0] if "." in key else ()
 
 
 def _number(value: str) -> int | None:

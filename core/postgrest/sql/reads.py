@@ -121,7 +121,7 @@ class Renderer:
         if operator == "is":
             return f"{left} IS {_IS[value]}"
         if operator == "isdistinct":
-            return f"{left} IS DISTINCT FROM {self._parameters.add(value)}"
+            return f"{left} IS DISTINCT FROM {self._operand(value, field, relation)}"
         if operator in _FULL_TEXT:
             return self._full_text(left, operation, value, field, relation)
         if operator in ("like", "ilike"):
@@ -262,7 +262,7 @@ class Renderer:
         for column in self._expanded(node.columns, relation):
             text, name = self._column(column, table, relation, raw=hoisted)
             if column.aggregate is None or hoisted:
-                plain.append(text)
+                plain.append(self._ungrouped(column, text, table, relation))
             items.append(text if name is None else f"{text} AS {quote_identifier(name)}")
         for child in node.children:
             for text, name, aggregate in self._embedded(child, raw=hoisted):
@@ -305,6 +305,13 @@ class Renderer:
         if array:
             return f"ARRAY(SELECT {function}(element) FROM unnest({placeholder}::text[]) element)"
         return f"{function}({placeholder}::text)"
+
+    def _ungrouped(self, column: SelectColumn, text: str, table: str, relation: Relation | None) -> str:
+        """Return what rows with an output column are grouped by: the column itself, if a function represents it. JSON
+        has no equality. text: SQL of the output column."""
+        known = relation.column(column.field.name) if relation is not None and not column.field.path else None
+        represented = known is not None and self._output_function(known) is not None
+        return self.field(table, column.field, relation) if represented else text
 
     def _group_term(self, text: str, table: str, relation: Relation | None) -> str:
         if text != f"{table}.*" or relation is None:

@@ -111,9 +111,10 @@ def delete_statement(
 
 
 def written_columns(relation: Relation, payload: Payload) -> list[Column]:
-    """Return the columns that the keys of a payload name. Raises `ApiError` (`PGRST204`)."""
+    """Return the columns that the keys of a payload name. Raises `ApiError` (`PGRST204`) for the first unknown one in
+    alphabetical order."""
     result: list[Column] = []
-    for key in payload.keys:
+    for key in sorted(payload.keys):
         column = relation.column(key)
         if column is None:
             raise errors.no_column(key, relation.name)

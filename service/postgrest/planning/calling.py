@@ -152,7 +152,7 @@ class CallPlanner:
             isolation=next((value for name, value in call.settings if name == ISOLATION), None),
             repeatable=function.volatility != "v",
         )
-        return explained(work, negotiated)
+        return explained(work, negotiated, request.profile_headers)
 
 
 @lru_cache(maxsize=512)
@@ -208,7 +208,7 @@ def _respond(call: _Call, responder: Responder, result: Result) -> Response:
     status = ranges.status(offset, result.rows, result.total)
     headers = [("Content-Range", ranges.content_range(offset, result.rows, result.total))]
     if status == 416:
-        return responder.error_with_headers(errors.offset_beyond(offset, result.total or 0), headers)
+        return responder.beyond_range(offset, headers + call.headers, result, call.negotiated)
     if call.function.returns_void:
         return responder.success(204, headers + call.headers, result, None)
     return responder.success(status, headers + call.headers, result, call.negotiated)

@@ -35,9 +35,7 @@ def options_response(schema: Schema, request: ApiRequest) -> Response:
 
 
 def plan_root(documents: Documents, options: PostgRestOptions, request: ApiRequest) -> Work | Response:
-    """Return the work that describes the schema. Raises `ApiError` (`PGRST107`, `126`)."""
-    if options.openapi_mode == "disabled":
-        raise errors.root_disabled()
+    """Return the work that describes the schema. Raises `ApiError` (`PGRST107`)."""
     if not any(media.name in (OPENAPI, JSON, ANY) for media in request.accept):
         raise errors.no_media_type(media.shown for media in request.accept)
     statement = privileges_statement(request.schema, all_visible=options.openapi_mode == "ignore-privileges")
@@ -47,7 +45,4 @@ def plan_root(documents: Documents, options: PostgRestOptions, request: ApiReque
 async def _respond(documents: Documents, request: ApiRequest, result: Result) -> Response:
     host = request.scope.headers.get("host") or "localhost"
     body = await documents.document(request.schema, host, result.body)
-    headers = [("Content-Type", _TYPE), VARY]
-    if request.profile:
-        headers.append(("Content-Profile", request.schema))
-    return Response(200, headers, body)
+    return Response(200, [("Content-Type", _TYPE), *request.profile_headers, VARY], body)

@@ -31,10 +31,6 @@ class Planner:
         if request.method == "OPTIONS":
             return options_response(self._schema, request)
         match request.resource:
-            case Resource.ROOT if self._options.root_function is not None:
-                name = self._options.root_function.rpartition(".")[2]
-                called = request._replace(resource=Resource.FUNCTION, name=name)
-                return self._calls.plan(called, body)
             case Resource.ROOT:
                 return plan_root(self._documents, self._options, request)
             case Resource.FUNCTION:

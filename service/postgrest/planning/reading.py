@@ -121,7 +121,7 @@ class ReadPlanner:
             estimate=estimate,
             repeatable=True,
         )
-        return work if read.negotiated.plan is None else explained(work, read.negotiated)
+        return work if read.negotiated.plan is None else explained(work, read.negotiated, request.profile_headers)
 
 
 class Counting:
@@ -174,5 +174,5 @@ def _respond(read: _Read, values: Sequence[str], responder: Responder, result: R
         ("Content-Location", read.location.filled(values)),
     ]
     if status == 416:
-        return responder.error_with_headers(errors.offset_beyond(offset, total or 0), headers)
+        return responder.beyond_range(offset, headers + read.headers, result._replace(total=total), read.negotiated)
     return responder.success(status, headers + read.headers, result, read.negotiated)

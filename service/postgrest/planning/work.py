@@ -46,8 +46,11 @@ class Work(NamedTuple):
     """Running it twice does no harm, so that it may share a connection with other requests."""
 
 
-def explained(work: Work, negotiated: Negotiated) -> Work:
-    """Return the work that explains the statement instead, if the client asked for its execution plan."""
+def explained(work: Work, negotiated: Negotiated, headers: Headers) -> Work:
+    """Return the work that explains the statement instead, if the client asked for its execution plan.
+
+    headers: of the response, beside its type.
+    """
     media = negotiated.plan
     if media is None:
         return work
@@ -55,6 +58,6 @@ def explained(work: Work, negotiated: Negotiated) -> Work:
     statement = Statement(f"EXPLAIN ({', '.join(settings)}) {work.statement.sql}", work.statement.parameters)
 
     def respond(result: Result) -> Response:
-        return Response(200, [("Content-Type", negotiated.content_type), VARY], result.body)
+        return Response(200, [("Content-Type", negotiated.content_type), *headers, VARY], result.body)
 
     return work._replace(statement=statement, respond=respond, check=None, raw=True)

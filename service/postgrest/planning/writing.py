@@ -136,7 +136,8 @@ class WritePlanner:
 
     def _work(self, request: ApiRequest, write: _Write, statement: Statement) -> Work:
         respond = partial(_respond, request, write, self._responder)
-        return explained(Work(statement, respond, read_only=False, check=write.check), write.negotiated)
+        work = Work(statement, respond, read_only=False, check=write.check)
+        return explained(work, write.negotiated, request.profile_headers)
 
 
 @lru_cache(maxsize=512)

@@ -112,6 +112,14 @@ def test_content_range_and_status(offset: int, rows: int, total: int | None, sta
             'application/vnd.pgrst.plan+json; for="text/csv"; options=verbose|analyze;',
             ['application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|verbose; charset=utf-8'],
         ),
+        (
+            'application/vnd.pgrst.plan; for="application/vnd.pgrst.object"',
+            ['application/vnd.pgrst.plan+text; for="application/vnd.pgrst.object+json"; charset=utf-8'],
+        ),
+        (
+            'application/vnd.pgrst.plan; for="application/vnd.pgrst.array;nulls=stripped"',
+            ['application/vnd.pgrst.plan+text; for="application/vnd.pgrst.array+json;nulls=stripped"; charset=utf-8'],
+        ),
         ("application/octet-stream", ["application/octet-stream"]),
     ],
 )

@@ -5,12 +5,16 @@ Source: PostgREST's documentation, URL Grammar.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.core.postgrest.errors import ApiError
+from rowcall.core.postgrest.request import grammar
 from rowcall.core.postgrest.request.query_string import is_operation, parse_query
+from rowcall.core.postgrest.request.syntax_errors import PARSERS
 from rowcall.core.postgrest.request.tree import (
     Condition,
     Field,
@@ -136,7 +140,53 @@ def test_key_of_a_json_path(path: str, name: str) -> None:
         ("id=eq().3", '"failed to parse filter (eq().3)" (line 1, column 4)', None),
         ("id=is.maybe", '"failed to parse filter (is.maybe)" (line 1, column 4)', None),
         ("or=()", '"failed to parse logic tree (())" (line 1, column 4)', None),
-        ("select=label!x", '"failed to parse select parameter (label!x)" (line 1, column 8)', None),
+        (
+            "select=label!x",
+            '"failed to parse select parameter (label!x)" (line 1, column 6)',
+            'unexpected \'!\' expecting letter, digit, "-", "->>", "->", "::", ".", ")", "," or end of input',
+        ),
+        ("select=a,b!", '"failed to parse select parameter (a,b!)" (line 1, column 4)', None),
+        ("select=a,,b", None, 'unexpected "," expecting "...", field name (* or [a..z0..9_$]), "*" or "count()"'),
+        ("select=count(a)", '"failed to parse select parameter (count(a))" (line 1, column 6)', None),
+        (
+            "select=r(a",
+            None,
+            'unexpected end of input expecting letter, digit, "-", "->>", "->", "::", ".", ")" or ","',
+        ),
+        ("select=r!leftover(a)", None, None),
+        ("select=d->>-78xy", None, 'unexpected \'x\' expecting digit, "->", "::", ".", "," or end of input'),
+        (
+            "select=d->>--3",
+            '"failed to parse select parameter (d->>--3)" (line 1, column 6)',
+            'unexpected "-" expecting digit',
+        ),
+        (
+            "select=d->",
+            None,
+            'unexpected end of input expecting "-", digit or any non reserved character different from: .,>()',
+        ),
+        (
+            "a-=eq.1",
+            '"failed to parse tree path (a-)" (line 1, column 3)',
+            "unexpected end of input expecting letter or digit",
+        ),
+        (
+            "id=eq",
+            '"failed to parse filter (eq)" (line 1, column 3)',
+            "unexpected end of input expecting operator (eq, gt, ...)",
+        ),
+        ("id=in.5", '"failed to parse filter (in.5)" (line 1, column 4)', 'unexpected "5" expecting "("'),
+        ("x.order=id.up", '"failed to parse order (id.up)" (line 1, column 4)', None),
+        ("on_conflict=", '"failed to parse on_conflict parameter ()" (line 1, column 1)', None),
+        (
+            "id=%C3%A9",
+            '"failed to parse filter (\xe9)" (line 1, column 1)',
+            'unexpected "\\233" expecting "not" or operator (eq, gt, ...)',
+        ),
+        ("id=is.%0A", None, 'unexpected "\\n" expecting isVal: (null, not_null, true, false, unknown)'),
+        ("or=(a.eq.1,%0A%09", '"failed to parse logic tree ((a.eq.1,\n\t)" (line 1, column 11)', None),
+        ("order=a%0A%09!", '"failed to parse order (a\n\t!)" (line 1, column 2)', None),
+        ("order=%22%0A%09%22!", '"failed to parse order ("\n\t"!)" (line 2, column 10)', None),
         ("select=*!x", '"failed to parse select parameter (*!x)" (line 1, column 2)', None),
         ("select=label::", '"failed to parse select parameter (label::)" (line 1, column 8)', None),
         ("select=rel->x(*)", '"failed to parse select parameter (rel->x(*))" (line 1, column 7)', None),
@@ -180,7 +230,17 @@ def test_semicolons_separate_and_parts_without_value_are_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("value", "operation"),
-    [("3", False), ("eq.3", True), ("not.in.(a)", True), ("is.x", True), ("fts(english).x", True), ("equal", False)],
+    [
+        ("in.3", True),
+        ("not.x", True),
+        ("eq(x).3", False),
+        ("3", False),
+        ("eq.3", True),
+        ("not.in.(a)", True),
+        ("is.x", True),
+        ("fts(english).x", True),
+        ("equal", False),
+    ],
 )
 def test_arguments_and_operations(value: str, operation: bool) -> None:
     assert is_operation(value) is operation
@@ -211,7 +271,7 @@ def test_any_text_is_parsed_or_refused_with_a_place(text: str) -> None:
     [
         ("or=(id.in.1,2,id.eq.3)", 'unexpected "1" expecting "("', "logic tree ((id.in.1,2,id.eq.3)", 10),
         ("or=)(", 'unexpected ")" expecting "("', "logic tree ()(", 3),
-        ("and=(ord(id.eq.1),id.eq.2)", 'unexpected "(" expecting "."', "logic tree ((ord(id.eq.1),id.eq.2)", 8),
+        ("and=(ord(id.eq.1),id.eq.2)", 'unexpected "d" expecting "("', "logic tree ((ord(id.eq.1),id.eq.2)", 7),
         (
             "or=(id.eq.1,not.xor(id.eq.2))",
             'unexpected "x" expecting logic operator (and, or)',
@@ -229,3 +289,43 @@ def test_details_of_syntax_errors(query: str, details: str, place: str, column: 
         parse_query(query.encode())
     message = f'"failed to parse {place})" (line 1, column {column})'
     assert (caught.value.details, caught.value.message) == (details, message)
+
+
+_PARTS = (
+    "a,b1,count,count(),(,),.,::,->,->>,-,*,!,inner,left,...,:,sum(),eq.,not.,in.,is.,null,and,or,isdistinct.,"  # noqa: SIM905 (one list is easier to read than forty lines)
+    'fts,(any),(all),(english),like,1,-1,{,},asc,desc,.nullsfirst,int,",\\'.split(",")
+)
+_TEXTS = st.lists(st.sampled_from([*_PARTS, ","]), max_size=9).map("".join)
+_GRAMMARS: dict[str, Callable[[str], object]] = {
+    "select parameter": grammar.select,
+    "columns parameter": lambda text: grammar.names("columns parameter", text),
+    "filter": grammar.operation,
+    "tree path": grammar.key_path,
+    "logic tree": lambda text: grammar.logic("and", False, text.removeprefix("and")),
+    "order": grammar.order,
+}
+
+
+@pytest.mark.parametrize("what", _GRAMMARS)
+@given(_TEXTS)
+def test_what_words_the_errors_refuses_the_same_texts(what: str, text: str) -> None:
+    text = f"and({text})" if what == "logic tree" else text
+    is_refused = _is_refused(_GRAMMARS[what], text)
+    outcome = PARSERS[what](text, 0)
+    # A list of columns whose first one cannot be read is empty there.
+    assert (outcome.end is None) is is_refused or (what == "select parameter" and outcome.end == 0)
+
+
+def _is_refused(parse: Callable[[str], object], text: str) -> bool:
+    try:
+        parse(text)
+    except ApiError:
+        return True
+    return False
+
+
+def test_many_levels_are_refused_with_a_place() -> None:
+    with pytest.raises(ApiError) as caught:
+        parse_query(f"or={'(and' * 90}(".encode())
+    assert caught.value.message.endswith("(line 1, column 364)")
+    assert _refusal(f"select={'a(' * 200}") is not None

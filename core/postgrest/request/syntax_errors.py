@@ -1,0 +1,202 @@
+"""The wording of syntax errors: parameters that `grammar` refuses are parsed again as PostgREST parses them.
+
+Source: PostgREST's documentation, URL Grammar; Errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rowcall.core.postgrest import errors
+from rowcall.core.postgrest.request.combinators import (
+    Outcome,
+    Parser,
+    ahead,
+    attempt,
+    character,
+    described,
+    either,
+    end,
+    in_any_case,
+    labelled,
+    many,
+    matching,
+    not_ahead,
+    nothing,
+    one_of,
+    optional,
+    separated,
+    sequence,
+    string,
+)
+
+SIMPLE = ("neq", "cs", "cd", "ov", "sl", "sr", "nxr", "nxl", "adj")
+QUANTIFIED = ("eq", "gte", "gt", "lte", "lt", "like", "ilike", "match", "imatch")
+FULL_TEXT = ("fts", "plfts", "phfts", "wfts")
+
+_blanks = matching("[ \t]*", required=False)
+_digits = matching("[0-9]+", "digit")
+_identifier = matching(r"[\w $]+", "letter", "digit")
+_anything = matching(".*", required=False)
+_dash = attempt(sequence(character("-"), not_ahead(">")))
+_delimiter = labelled(character("."), "delimiter (.)")
+_quoted = sequence(
+    character('"'), many(either(one_of(r'[^\\"]'), sequence(character("\\"), one_of(".")))), character('"')
+)
+_element = either(attempt(sequence(_quoted, not_ahead("[^,)]"))), matching("[^,)]*", required=False))
+
+
+def _lexeme(parser: Parser) -> Parser:
+    return sequence(_blanks, parser, _blanks)
+
+
+def _in_parentheses(parser: Parser) -> Parser:
+    return sequence(character("("), parser, character(")"))
+
+
+_name = labelled(either(_quoted, separated(_identifier, _dash)), "field name (* or [a..z0..9_$])")
+_key = labelled(
+    either(_quoted, separated(matching(r"[^(\-:.,>)]+"), _dash)), "any non reserved character different from: .,>()"
+)
+_index_end = either(*(attempt(ahead(string(token))) for token in ("->", "::", ".", ",")), attempt(end))
+_index = sequence(optional(character("-")), _digits, _index_end)
+_json_path = many(
+    sequence(either(attempt(string("->>")), attempt(string("->"))), either(attempt(_index), attempt(_key)))
+)
+_field = _lexeme(sequence(_name, _json_path))
+_tree_path = sequence(separated(_name, _delimiter), optional(_json_path))
+_names = separated(_name, _lexeme(character(",")))
+
+# --- select ---------------------------------------------------------------------------------------------------------
+
+_alias = optional(attempt(sequence(_name, character(":"), not_ahead(":"))))
+_hint = optional(
+    sequence(character("!"), either(attempt(string("left")), attempt(string("inner")), attempt(_name))),
+)
+_embed_end = sequence(_hint, _hint, attempt(ahead(string("("))))
+_cast = optional(sequence(string("::"), _identifier))
+_item_end = either(attempt(ahead(string(")"))), attempt(ahead(string(","))), attempt(end))
+_aggregate = either(string("sum"), string("avg"), string("count"), attempt(string("max")), attempt(string("min")))
+
+
+def _target(text: str, place: int) -> Outcome:
+    """Read the name of an embed, which must not be that of the aggregate."""
+    result = _name(text, place)
+    if result.end is not None and text[place : result.end].strip(" ") in ("count", '"count"'):
+        return result._replace(end=None)
+    return result
+
+
+_embed = _lexeme(sequence(_alias, _target, _embed_end))
+_spread = _lexeme(sequence(string("..."), _name, _embed_end))
+_column = _lexeme(
+    either(
+        attempt(sequence(string("*"), _item_end)),
+        attempt(sequence(_alias, string("count()"), _cast, _item_end)),
+        sequence(
+            _alias,
+            _field,
+            _cast,
+            optional(attempt(sequence(character("."), _aggregate, string("()")))),
+            _cast,
+            _item_end,
+        ),
+    )
+)
+
+
+def _items(text: str, place: int) -> Outcome:
+    item = either(
+        sequence(attempt(_spread), _in_parentheses(_items)), sequence(attempt(_embed), _in_parentheses(_items)), _column
+    )
+    return optional(separated(item, _lexeme(character(","))))(text, place)
+
+
+# --- filters and logic trees ----------------------------------------------------------------------------------------
+
+
+def _words(words: tuple[str, ...]) -> Parser:
+    return either(*(attempt(string(word)) for word in words))
+
+
+def _operation(value: Parser) -> Parser:
+    """Return the parser of `[not.]operator.value`."""
+    within = sequence(attempt(sequence(string("in"), _delimiter)), _lexeme(character("(")))
+    elements = sequence(separated(_element, character(",")), _lexeme(character(")")))
+    words = (in_any_case(word) for word in ("null", "not_null", "true", "false", "unknown"))
+    state = labelled(either(*map(attempt, words)), "isVal: (null, not_null, true, false, unknown)")
+    quantifier = either(attempt(string("any")), string("all"))
+    operation = either(
+        sequence(within, elements),
+        sequence(attempt(sequence(string("is"), _delimiter)), state),
+        sequence(attempt(sequence(string("isdistinct"), _delimiter)), value),
+        attempt(
+            sequence(_words(FULL_TEXT), optional(attempt(_in_parentheses(_identifier))), _delimiter, value),
+        ),
+        attempt(sequence(_words(SIMPLE), _delimiter, value)),
+        attempt(
+            sequence(_words(QUANTIFIED), optional(attempt(_in_parentheses(quantifier))), _delimiter, value),
+        ),
+    )
+    negation = either(attempt(sequence(string("not"), _delimiter)), nothing)
+    return sequence(negation, labelled(operation, "operator (eq, gt, ...)"))
+
+
+_filter = _operation(_anything)
+_array = sequence(string("{"), matching("[^{}]*", required=False), string("}"))
+_tree_value = either(
+    attempt(sequence(_quoted, not_ahead("[^,)]"))), attempt(_array), matching("[^,)]*", required=False)
+)
+_condition = sequence(_field, _delimiter, _operation(_tree_value))
+_negation = labelled(either(attempt(sequence(string("not"), _delimiter)), nothing), "negation operator (not)")
+_operator = labelled(either(attempt(string("and")), string("or")), "logic operator (and, or)")
+
+
+def _tree(text: str, place: int) -> Outcome:
+    members = separated(_tree, _lexeme(character(",")))
+    group = sequence(_negation, _operator, _lexeme(character("(")), members, _lexeme(character(")")))
+    return either(attempt(_condition), group)(text, place)
+
+
+# --- order ----------------------------------------------------------------------------------------------------------
+
+_term_end = either(attempt(ahead(character(","))), attempt(end))
+_direction = either(*(attempt(sequence(_delimiter, string(word))) for word in ("asc", "desc")))
+_nulls = either(*(attempt(sequence(_delimiter, string(word))) for word in ("nullsfirst", "nullslast")))
+_rest = sequence(optional(_direction), either(sequence(optional(_nulls), _term_end), _term_end))
+_terms = separated(
+    _lexeme(either(attempt(sequence(_name, _in_parentheses(_field), _rest)), sequence(_field, _rest))), character(",")
+)
+
+PARSERS: Mapping[str, Parser] = {
+    "select parameter": _items,
+    "columns parameter": _names,
+    "on_conflict parameter": _names,
+    "filter": _filter,
+    "tree path": _tree_path,
+    "logic path": separated(_name, _delimiter),
+    "logic tree": _tree,
+    "order": _terms,
+}
+"""Parsers by the name of a parameter in messages."""
+
+
+def syntax_error(what: str, text: str, prefix: str = "") -> errors.ApiError:
+    """Return the error of a parameter. prefix: what the grammar reads before the text, and messages do not show."""
+    whole = prefix + text
+    try:
+        error = PARSERS[what](whole, 0).error
+    except RecursionError:
+        return errors.syntax_error(what, text, "(line 1, column 1)", "too many levels")
+    return errors.syntax_error(what, text, _position(whole, error.place), described(error))
+
+
+def _position(text: str, place: int) -> str:
+    """Return line and column, of which a tab takes up to eight."""
+    line, column = 1, 1
+    for item in text[:place]:
+        if item == "\n":
+            line, column = line + 1, 1
+        else:
+            column += 8 - (column - 1) % 8 if item == "\t" else 1
+    return f"(line {line}, column {column})"
