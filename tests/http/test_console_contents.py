@@ -322,6 +322,6 @@ def test_all_regions_are_reached_by_the_keyboard(tab: Page) -> None:
         )
         assert names == [], name
         for colours in ("light", "dark"):
-            tab.emulate_media(color_scheme=colours)  # type: ignore[arg-type]
+            tab.emulate_media(color_scheme=colours)
             found = tab.evaluate("async () => (await axe.run()).violations.map(item => item.id)")
             assert found == [], (name, colours)

@@ -92,7 +92,7 @@ def test_rates_of_other_hosts_are_of_their_last_answers(second: Service, console
     def has_rate() -> bool:
         second.get("/item")
         host = by_application(console)["<b>second</b>"]
-        return host["requests"] > before and host["requestsPerSecond"] > 0
+        return bool(host["requests"] > before and host["requestsPerSecond"] > 0)
 
     wait_until(has_rate, "requests to the other service appear in its rate")
 

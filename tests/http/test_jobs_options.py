@@ -100,7 +100,11 @@ def test_delays_between_attempts_grow_with_jitter(start: Start, own_database: Da
         failed = (
             f"select count(*) from rowcall.job where state = 'waiting' and attempts = {attempt} and error is not null"
         )
-        wait_until(lambda failed=failed: own_database.value(failed) == 8, f"attempt {attempt} has failed", 30)
+
+        def all_failed(query: str = failed) -> bool:
+            return bool(own_database.value(query) == 8)
+
+        wait_until(all_failed, f"attempt {attempt} has failed", 30)
         found = [delay for (delay,) in own_database.fetch(delays)]
         # A busy machine may look late.
         assert all(0.75 * expected - 60 < delay < 1.25 * expected for delay in found), found

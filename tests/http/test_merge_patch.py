@@ -59,7 +59,11 @@ def test_missing_members_and_null_are_different(
 
 def test_null_in_depth_reaches_the_routine(service: Service) -> None:
     """The routine applies the patch, so nothing of it is removed before."""
-    patch = {"address": {"city": None, "street": {"name": "x", "number": None}}, "tags": None, "list": [None, {}]}
+    patch: dict[str, Any] = {
+        "address": {"city": None, "street": {"name": "x", "number": None}},
+        "tags": None,
+        "list": [None, {}],
+    }
     headers = {"content-type": "application/merge-patch+json"}
     assert service.post("/echo", json={**patch, "n": 1}, headers=headers).json() == {"patch": patch, "n": 1}
 

@@ -25,7 +25,9 @@ def definition(schema: Schema, relation: Relation) -> dict[str, Any]:
 
 
 def _targets(schema: Schema, relation: Relation) -> dict[str, tuple[str, str]]:
-    """Return column → target relation and column, for columns that are foreign keys by themselves. Tables precede views."""
+    """Return column → target relation and column, for columns that are foreign keys by themselves; tables precede
+    views.
+    """
     result: dict[str, tuple[str, str]] = {}
     items = schema.relationships.get((relation.schema, relation.name), ())
     for item in sorted(items, key=lambda item: item.target_is_view):
