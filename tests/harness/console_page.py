@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from playwright.sync_api import Browser, ConsoleMessage, Page
+from playwright.sync_api import Browser, Page
 
 from tests.harness.browser import TIMEOUT
 from tests.harness.console import console_link
@@ -29,8 +29,3 @@ def console_page(service: Service, browser: Browser, admin_token: str) -> Iterat
         page.wait_for_url(f"{address}/console/")
         yield page
     assert mistakes == []
-
-
-def _note(mistakes: list[str], line: ConsoleMessage) -> None:
-    if line.type == "error":
-        mistakes.append(f"{line.text} {line.location}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import httpx
 import psycopg
@@ -150,13 +152,75 @@ def test_a_name_of_another_site_does_not_reach_it(database: Database, serve_once
         problem(client.get("/console/sign-in", headers={"host": "rebound.example"}), 403)
 
 
-def test_responses_are_protected(console: httpx.Client) -> None:
-    for path in ("/console/", "/console/api/overview", "/console/sign-in", "/console/unknown"):
-        headers = console.get(path).headers
-        assert headers["content-security-policy"].startswith("default-src 'self'; frame-ancestors 'none'")
-        assert headers["x-content-type-options"] == "nosniff"
-        assert headers["cache-control"] == "no-store"
-        assert headers["referrer-policy"] == "no-referrer"
+PROTECTION = {
+    "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+def test_every_response_is_protected(service: Service, console: httpx.Client) -> None:
+    """Pages, files, data, streams, and refusals of every kind."""
+    anonymous = console_client(console_link(service)[0])
+    for client, method, path, status in (
+        (console, "GET", "/console/", 200),
+        (console, "GET", "/console/console.js", 200),
+        (console, "GET", "/console/api/overview", 200),
+        (console, "HEAD", "/console/api/live", 200),
+        (console, "GET", "/console/unknown", 404),
+        (console, "GET", "/console/api/plan", 404),
+        (console, "PUT", "/console/", 405),
+        (console, "POST", "/console/api/actions/invalidate-cache", 403),
+        (console, "POST", "/console/api/session", 401),
+        (anonymous, "GET", "/console/sign-in", 200),
+        (anonymous, "GET", "/console/", 401),
+        (anonymous, "GET", "/console/api/overview", 401),
+    ):
+        response = client.request(method, path)
+        assert response.status_code == status, (method, path)
+        assert {name: response.headers.get(name) for name in PROTECTION} == PROTECTION, (method, path)
+    anonymous.close()
+    with console.stream("GET", "/console/api/log/live") as stream:
+        assert {name: stream.headers.get(name) for name in PROTECTION} == PROTECTION
+
+
+def test_every_path_is_documented(database: Database, serve_once: Serve) -> None:
+    manual = (Path(__file__).parents[2] / "docs" / "console.md").read_text(encoding="utf-8")
+    settings = {**SETTINGS, "Console:AllowActions": "true", "Jobs:Enabled": "true", "Webhooks:Enabled": "true"}
+    service = serve_once(database, "", settings)
+    with operator(service, TOKEN) as console:
+        detail = problem(console.get("/console/api/unknown"), 404)["detail"]
+        names = re.findall(r"/console/api/([\w/]+)", detail)
+        assert set(DATA) < set(names)
+        for name in names:
+            assert f"| `{name}` |" in manual, name
+        for action in data(console, "actions")["actions"]:  # type: ignore[attr-defined]
+            assert f"| `{action['name']}` |" in manual, action
+            for parameter in (*action["required"], *action["optional"]):
+                assert f"`{parameter}`" in manual or f"`{parameter}=" in manual, (action, parameter)
+
+
+def test_a_ninth_stream_is_refused_until_another_ends(console: httpx.Client) -> None:
+    with ExitStack() as opened:
+        lines = []
+        while (stream := opened.enter_context(console.stream("GET", "/console/api/log/live"))).status_code == 200:
+            lines.append(stream.iter_lines())
+            assert next(lines[-1]) == "retry: 2000"
+        assert stream.status_code == 503
+        assert stream.headers["retry-after"] == "5"
+        assert 0 < len(lines) <= 8  # others may not have ended yet
+        assert "8 event streams" in json.loads(stream.read())["detail"]
+        assert console.get("/console/api/overview").status_code == 200
+
+    def accepted() -> bool:
+        with console.stream("GET", "/console/api/log/live") as again:
+            return again.status_code == 200
+
+    wait_until(accepted, "a stream is accepted after others have ended", 60)
 
 
 def test_the_public_listener_has_no_console(service: Service) -> None:

@@ -97,6 +97,14 @@ def visit(page: Page, name: str) -> None:
 
 
 def test_every_page_opens(tab: Page) -> None:
+    links = tab.get_by_role("navigation", name="Pages").get_by_role("link")
+    names = [link.inner_text() for link in links.all()]
+    assert {name.lower() for name in names} == {name for name in PAGES if "?" not in name}
+    for name in names:
+        links.filter(has_text=name).click()
+        ready(tab, name.lower())
+        expect(tab.locator("nav [aria-current=page]")).to_have_text(name)
+        expect(tab.locator("h2")).to_be_visible()
     for name in PAGES:
         visit(tab, name)
         expect(tab.locator("h2")).to_be_visible()

@@ -6,18 +6,19 @@ import os
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from tests.harness.browser import TIMEOUT, browser, needs_browser
-from tests.harness.console import console_link
+from tests.harness.console import console_link, operator
 from tests.harness.console_page import console_page
 from tests.harness.database import Database
 from tests.harness.postgres import PostgresServer
 from tests.harness.service import Service
 from tests.harness.tcp_proxy import TcpProxy
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 pytestmark = [needs_browser, pytest.mark.slow]
@@ -49,6 +50,8 @@ PAGES = (
 )
 BLOCKING = """() => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
     .map(one => [new URL(one.name).pathname, one.renderBlockingStatus, one.decodedBodySize])"""
+POSITIONS = """() => [...document.querySelectorAll("h1, nav a, #sign-out, main")]
+    .map(one => [one.getBoundingClientRect().x, one.getBoundingClientRect().y])"""
 SHIFTS = """() => new Promise(resolve => {
     let sum = 0;
     new PerformanceObserver(list => { for (const one of list.getEntries()) sum += one.value; })
@@ -116,14 +119,50 @@ def test_little_is_loaded_before_the_first_paint(tab: Page) -> None:
     assert {one.get_attribute("href") or one.get_attribute("src") for one in listed.all()} == modules
 
 
-def test_the_first_paint_does_not_wait_for_scripts_or_data(service: Service, opened: Browser) -> None:
+@pytest.mark.parametrize("width", [360, 1280])
+def test_the_first_paint_has_the_navigation_and_scripts_move_nothing(
+    service: Service, opened: Browser, width: int
+) -> None:
+    """It does not wait for scripts or data, which are held back here until it has happened."""
     address, _ = console_link(service)
     with signed_in(opened, address) as context:
         page = context.new_page()
-        page.route("**/*.js", lambda _route: None)  # never answered
+        page.set_viewport_size({"width": width, "height": 800})
+        held: list[Route] = []
+        data: list[str] = []
+        page.on("request", lambda request: data.append(request.url) if "/api/" in request.url else None)
+        released = False
+        page.route("**/*.js", lambda route: route.continue_() if released else held.append(route))
         page.goto(f"{address}/console/", wait_until="commit")
-        page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length === 1")
+        page.wait_for_function("() => performance.getEntriesByName('first-contentful-paint').length === 1")
         expect(page.get_by_role("heading", name="rowcall console")).to_be_visible()
+        expect(page.get_by_role("navigation", name="Pages").get_by_role("link")).to_have_count(len(PAGES) - 1)
+        expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+        assert data == []
+        before = page.evaluate(POSITIONS)
+        released = True
+        for route in held:
+            route.continue_()
+        ready(page, "overview")
+        expect(page.get_by_role("region", name="Hosts").locator("tbody tr")).to_have_count(1)
+        assert page.evaluate(POSITIONS) == before
+        assert page.evaluate(SHIFTS) < 0.1
+
+
+def test_without_scripts_there_is_the_navigation_and_a_hint(service: Service, opened: Browser) -> None:
+    address, _ = console_link(service)
+    with opened.new_context(java_script_enabled=False) as context:
+        context.set_default_timeout(TIMEOUT)
+        page = context.new_page()
+        # Chromium draws no <noscript> if scripts are switched off by its protocol, as they are here.
+        response = page.goto(f"{address}/console/sign-in")
+        assert response is not None
+        assert "To sign in here, allow scripts." in response.text()
+        context.request.post(f"{address}/console/api/session", headers={"authorization": f"Bearer {TOKEN}"})
+        response = page.goto(f"{address}/console/")
+        assert response is not None
+        assert "<noscript><p>The pages of the console need scripts." in response.text()
+        expect(page.get_by_role("navigation", name="Pages").get_by_role("link", name="Overview")).to_be_visible()
 
 
 def test_nothing_moves_while_the_overview_fills(tab: Page) -> None:
@@ -345,15 +384,23 @@ def test_a_refused_stream_says_why_and_is_opened_later(service: Service, opened:
     address, _ = console_link(service)
     with signed_in(opened, address) as context:
         (page,) = context.pages
-        ready(page, "overview")
-        token = context.request.post(
-            f"{address}/console/api/session", headers={"authorization": f"Bearer {TOKEN}"}
-        ).json()["token"]
-        assert token
-        page.route("**/console/api/log/live*", lambda route: route.fulfill(status=503, json={"detail": "too many"}))
-        visit(page, "log")
-        expect(page.locator("#state")).to_have_text("too many Trying again.")
-        page.unroute("**/console/api/log/live*")
+        visit(page, "database")  # a page without a stream
+        with ExitStack() as others, operator(service, TOKEN) as client:
+            lines = []
+
+            def all_are_open() -> bool:
+                stream = others.enter_context(client.stream("GET", "/console/api/live"))
+                if stream.status_code == 200:
+                    lines.append(stream.iter_lines())
+                    next(lines[-1])
+                else:
+                    stream.read()
+                return len(lines) == 8
+
+            # Those of other tests may not have ended yet.
+            wait_until(all_are_open, "eight streams are open", 60)
+            visit(page, "log")
+            expect(page.locator("#state")).to_have_text("there are 8 event streams already Trying again.")
         expect(page.locator("#state")).to_have_text("live")
 
 

@@ -304,6 +304,17 @@ def test_a_long_stream_keeps_its_end_in_the_page(service: Service, tab: Page) ->
 
 @needs_browser
 @pytest.mark.slow
+def test_leaving_the_form_ends_its_stream(service: Service, console: httpx.Client, tab: Page) -> None:
+    visit(tab, "POST", "/publish")
+    tab.get_by_role("button", name="Open the stream").click()
+    expect(tab.get_by_role("log", name="Events")).to_contain_text("connected")
+    assert len(console.get("/console/api/events").json()["streams"]) == 1
+    visit(tab, "GET", "/api/who")
+    wait_until(lambda: _has_no_streams(service, console), "the stream of the form has ended", 60)
+
+
+@needs_browser
+@pytest.mark.slow
 def test_a_form_fetches_an_antiforgery_token(own_database: Database, serve_once: Serve) -> None:
     service = antiforgery_service(own_database, serve_once)
     with browser() as opened, console_page(service, opened, TOKEN) as page:

@@ -8,7 +8,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from playwright.sync_api import expect
 
+from tests.harness.browser import browser, needs_browser
+from tests.harness.console_page import console_page
 from tests.harness.database import Database, create_database
 from tests.harness.postgres import Installation, PostgresServer, installations
 from tests.harness.routines import routines
@@ -77,3 +80,19 @@ def test_every_endpoint_has_an_entry_of_its_own(service: Service, shop: Database
 
 def test_a_tag_leaves_statements_prepared(service: Service) -> None:
     wait_until(lambda: int(service.get("/prepared").text) >= 3, "one prepared statement has run several times")
+
+
+@needs_browser
+@pytest.mark.slow
+def test_the_console_shows_the_statements_by_time(service: Service, shop: Database, serve_once: Serve) -> None:
+    token = "an operator's token of this test"
+    settings = {"Console:Enabled": "true", "Console:Url": "http://127.0.0.1:0", "Admin:BearerToken": token}
+    shop.execute("select pg_sleep(0.5)")
+    console = serve_once(shop, "", {**settings, "Tracing:QueryTags": "true"})
+    with browser() as opened, console_page(console, opened, token) as page:
+        page.evaluate("location.hash = 'database'")
+        rows = page.get_by_role("region", name="Statements by time").locator("tbody tr")
+        expect(rows.filter(has_text="pg_sleep(")).to_have_count(1)
+        total = page.get_by_role("columnheader", name="Total")
+        total.get_by_role("button").click()
+        expect(total).to_have_attribute("aria-sort", "descending")

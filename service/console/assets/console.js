@@ -192,6 +192,7 @@ async function slow(content, parameters) {
   return log(content, { channel: "rowcall.slow", ...parameters }, "Slow requests", plan, empty);
 }
 
+// The navigation in index.html leads to these.
 const PAGES = { overview, endpoints, traffic, requests, slow, database, cache, queues, events: events(say), sessions, configuration, diagnosis, schema, log };
 const DETAILS = { endpoint, trace };
 let leave = () => {};
@@ -223,9 +224,6 @@ async function show() {
   room.setAttribute("data-ready", name);
 }
 
-for (const name of Object.keys(PAGES)) {
-  document.getElementById("pages").append(el("li", {}, el("a", { href: `#${name}` }, name[0].toUpperCase() + name.slice(1))));
-}
 document.getElementById("sign-out").addEventListener("click", async () => {
   await fetch("/console/api/session", { method: "DELETE", headers: { "x-rowcall-console": "1" } });
   location.assign("/console/sign-in");

@@ -112,16 +112,19 @@ export function table(title, columns, rows, { empty = "None.", name = title } = 
 const FOCUSABLE = "a, button, input, select, textarea, [tabindex]";
 const named = (element) => element.getAttribute("aria-label") ?? element.textContent;
 
-// Replaces the children of an element again and again, and keeps the focus and how far regions are scrolled.
+// Replaces the children of an element again and again, and keeps the focus and how far regions are scrolled. The focused element
+// is found again by its name and its place among those with the same name, as others come and go.
 export function redraw(room, ...children) {
   const focusable = [...room.querySelectorAll(FOCUSABLE)];
-  const focused = focusable.indexOf(document.activeElement);
+  const focused = focusable.find((one) => one === document.activeElement);
+  const alike = (all) => all.filter((one) => named(one) === named(focused));
+  const place = focused ? alike(focusable).indexOf(focused) : -1;
   const scrolled = new Map(focusable.filter((one) => one.scrollLeft).map((one) => [named(one), one.scrollLeft]));
   room.replaceChildren(...children);
-  if (focused < 0 && !scrolled.size) return;
+  if (!focused && !scrolled.size) return;
   const now = [...room.querySelectorAll(FOCUSABLE)];
   for (const one of now) if (scrolled.has(named(one))) one.scrollLeft = scrolled.get(named(one));
-  if (focused >= 0 && now[focused] && named(now[focused]) === named(focusable[focused])) now[focused].focus({ preventScroll: true });
+  if (focused) alike(now)[place]?.focus({ preventScroll: true });
 }
 
 export function card(title, value, mark = null) {
