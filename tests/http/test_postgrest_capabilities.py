@@ -59,8 +59,10 @@ def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service
     return serve(database, settings=settings, workers=2)
 
 
-def test_the_audit_trail_has_requests_with_the_users_of_their_tokens(service: Service, database: Database) -> None:
-    member = token(role=database.value("select rolname from pg_roles where rolname like 'member_%'"), sub="41")
+def test_the_audit_trail_has_requests_with_the_users_of_their_tokens(
+    service: Service, database: Database, roles: tuple[str, ...]
+) -> None:
+    member = token(role=roles[1], sub="41")
     assert service.get("/item?id=eq.1").status_code == 200
     assert service.request("PATCH", "/item?id=eq.1", json={"name": "x"}, headers=member).status_code == 204
     assert service.post("/rpc/nothing", json={}, headers=member).status_code == 404

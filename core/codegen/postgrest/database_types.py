@@ -23,7 +23,7 @@ from rowcall.core.codegen.postgrest.type_names import (
 from rowcall.core.postgrest.schema import Argument, Cardinality, Column, Function, Relation, Relationship, Schema
 
 VERSION = "14"
-"""Version of PostgREST that the clients are told: the last one whose features their types know."""
+"""Version of PostgREST in the type: the last one whose features the types of the clients have."""
 _EMPTY = "{\n[_ in never]: never\n}"
 _JSON = "export type Json = string | number | boolean | null | { [key: string]: Json | undefined } | Json[]"
 _HELPERS = """
