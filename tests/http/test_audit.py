@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rowcall.service.installation.script import install_sql
 from tests.docs.pages import FOLDER, read_page
 from tests.harness.command import rowcall
 from tests.harness.database import Database
@@ -49,6 +50,47 @@ def test_the_page_is_what_the_command_prints(own_database: Database, clerk: str,
     assert report["counts"] == {"high": 3, "medium": 4, "low": 1}
     assert list(report["findings"][0]) == ["severity", "code", "about", "message", "remedy"]
     assert "1234" not in message
+
+
+def test_work_without_a_request_is_listed(own_database: Database, tmp_path: Path) -> None:
+    """Schedules, subscribers of webhooks, and the routes of jobs and batches."""
+    own_database.execute(install_sql())
+    own_database.execute("""
+        create function clean() returns void language sql as '';
+        comment on function clean() is 'schedule 0 3 * * * timezone Europe/Berlin';
+        create function later() returns void language sql as '';
+        comment on function later() is 'HTTP POST /later
+        job';
+        create function hook(_event jsonb) returns void language sql as '';
+        comment on function hook(jsonb) is 'HTTP POST /hook
+        body_parameter_name _event
+        verify_webhook github';
+    """)
+    secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZmdoaWprbG1u"
+    settings = {
+        "Jobs:Enabled": "true",
+        "Batch:Enabled": "true",
+        "Webhooks:Enabled": "true",
+        "Webhooks:Secrets:github": "a secret of GitHub",
+        "Webhooks:Subscribers:shop:Url": "https://shop.example/hooks?key=hidden",
+        "Webhooks:Subscribers:shop:Secret": secret,
+        "Webhooks:Subscribers:shop:Topics:0": "order.*",
+    }
+    arguments = [f"--ConnectionStrings:Default={own_database.conninfo}", *(f"--{k}={v}" for k, v in settings.items())]
+    done = rowcall(tmp_path, "--audit", "--json", *arguments)
+    report = json.loads(done.stdout)
+    assert report["schedules"] == [
+        {"schedule": "0 3 * * *", "timezone": "Europe/Berlin", "endpoint": "POST /api/clean", "part": "public.clean()"}
+    ]
+    (subscriber,) = report["subscribers"]
+    assert (subscriber["name"], subscriber["topics"]) == ("shop", ["order.*"])
+    conditions = {(route["method"], route["path"]): route["conditions"] for route in report["routes"]}
+    assert {("POST", "/batch"), ("GET", "/jobs"), ("GET", "/jobs/{id}"), ("DELETE", "/jobs/{id}")} <= conditions.keys()
+    assert conditions["POST", "/hook"] == "a webhook with a valid signature (github)"
+    printed = rowcall(tmp_path, "--audit", *arguments).stdout
+    assert re.search(r"^0 3 \* \* \* +Europe/Berlin +POST /api/clean +public\.clean\(\)$", printed, re.MULTILINE)
+    assert re.search(r"^shop +https://shop\.example/\S* +order\.\*$", printed, re.MULTILINE)
+    assert not any(text in done.stdout + printed for text in (secret, "a secret of GitHub", "hidden"))
 
 
 def test_policies_and_rights_of_the_role(own_database: Database, clerk: str, tmp_path: Path) -> None:

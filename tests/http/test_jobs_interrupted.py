@@ -144,7 +144,7 @@ def test_a_worker_that_stops_gives_back_what_it_is_taking(start: Start, own_data
         enqueue(own_database, 0)
         wait_until(own_database.waiting, "the worker is taking the job", 30)
         service.signal(signal.SIGTERM)
-        # Streams end after the worker has been told to take no further jobs.
+        # Streams end after the worker has stopped taking jobs.
         stream.wait_for_end(30)
     assert service.process.wait(30) == 0
     assert own_database.fetch(JOB) == [("waiting", 1, 1)], service.log
