@@ -16,14 +16,12 @@ import psycopg
 from psycopg import sql
 
 from rowcall.service.background import Background, pause
+from rowcall.service.console.hosts.transport import HOSTS, NOTIFY_CHANNEL
 from rowcall.service.database.connector import Connector
 
 log = logging.getLogger("rowcall")
 
-NOTIFY_CHANNEL = "rowcall"
 _INVALIDATE = "forget "
-HOSTS = "hosts "
-"""Begins the payload with which the console of a host asks the others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ _LEAST = 0.2
 _MOST_ASKING = 50
 """Most consoles that are answered at a time."""
 _BETWEEN = 0.5
-"""Seconds between two answers, whoever asks."""
+"""Seconds between two answers, for all consoles that ask."""
 
 
 @dataclass(slots=True)
@@ -191,7 +191,7 @@ class Hosts:
         return self._unreachable
 
     async def _ask(self) -> None:
-        """Ask until nobody has requested the report for some time."""
+        """Ask until the report has not been requested for some time."""
         while time.monotonic() - self._used < _UNUSED:
             await self._note_own()
             try:
@@ -218,7 +218,7 @@ class Hosts:
         await asyncio.sleep(_AGAIN)
 
     def _pause(self) -> float | None:
-        """Return the seconds after the next question, None if nobody needs an answer any more."""
+        """Return the seconds after the next question, None if no answer is needed any more."""
         now = time.monotonic()
         if now - self._used >= _UNUSED:
             return None

@@ -1,4 +1,4 @@
-"""What a service tells the consoles of others about itself, as the text of an answer."""
+"""What a service reports about itself to the consoles of others, as the text of an answer."""
 
 from __future__ import annotations
 

@@ -15,11 +15,14 @@ import psycopg
 from psycopg import sql
 
 from rowcall.service.database.connector import Connector
-from rowcall.service.supervisor.notifications import HOSTS, NOTIFY_CHANNEL
 
 if TYPE_CHECKING:
     from rowcall.service.shared_state.redis_link import LateLink, RedisLink
 
+NOTIFY_CHANNEL = "rowcall"
+"""Channel on which each service listens in its databases."""
+HOSTS = "hosts "
+"""Begins the payload with which the console of a host asks the others."""
 CHANNEL = re.compile(r"rowcall_hosts_[0-9a-f]{16}")
 """Names of channels for answers. Others are not answered, as every user of the database can ask."""
 _REDIS_CHANNEL = b"rowcall:hosts"
