@@ -153,7 +153,7 @@ def test_key_of_a_json_path(path: str, name: str) -> None:
             None,
             'unexpected end of input expecting letter, digit, "-", "->>", "->", "::", ".", ")" or ","',
         ),
-        ("select=r!leftover(a)", None, None),
+        ("select=r!lefthand(a)", None, None),
         ("select=d->>-78xy", None, 'unexpected \'x\' expecting digit, "->", "::", ".", "," or end of input'),
         (
             "select=d->>--3",
