@@ -32,6 +32,8 @@ from rowcall.service.request_context.request_context import ClientDisconnectedEr
 log = logging.getLogger("rowcall")
 
 JSON_TYPE = "application/json; charset=utf-8"
+RETRY_AFTER = ("Retry-After", "1")
+"""Of errors with status 503, those raised by SQL included. In seconds."""
 
 
 class Responder:
@@ -140,6 +142,8 @@ class Responder:
             ("Proxy-Status", f"PostgREST; error={error.code}"),
             *error.headers.items(),
         ]
+        if error.status == 503 and not any(name.lower() == "retry-after" for name in error.headers):
+            headers.append(RETRY_AFTER)
         body = error.body(minimal=self._options.minimal_errors)
         # SQL can raise any number as a status (`PT999`).
         return Response(error.status if is_sendable(error.status) else 500, headers, body)
@@ -196,4 +200,4 @@ def connection_error(execution: Execution) -> Exception:
         return ApiError(500, "57014", "canceling statement due to statement timeout")
     unsure = "it is not known whether the request took effect" if execution.loss == Loss.IN_DOUBT else None
     message = "Database client error. Retrying the connection."
-    return ApiError(503, "PGRST001", message, unsure, headers={"Retry-After": "1"})
+    return ApiError(503, "PGRST001", message, unsure)

@@ -5,6 +5,8 @@ Source: PostgREST's documentation, Functions as RPC; Media Type Handlers.
 
 from __future__ import annotations
 
+import json
+
 import psycopg
 import pytest
 
@@ -62,6 +64,7 @@ create function api.bad_headers() returns int language sql as $$ select set_conf
 create function api.bad_status() returns int language sql as $$ select set_config('response.status', 'x', true); select 1 $$;
 create function api.raise_pt() returns int language plpgsql as $$ begin
   raise sqlstate 'PT429' using message = 'slow down', detail = 'd', hint = 'h'; end $$;
+create function api.raise_pt503() returns int language plpgsql as $$ begin raise sqlstate 'PT503'; end $$;
 create function api.raise_pt_bad() returns int language plpgsql as $$ begin raise sqlstate 'PT40A'; end $$;
 create function api.raise_pt_odd() returns int language plpgsql as $$ begin raise sqlstate 'PT999'; end $$;
 create function api.raise_plain() returns int language plpgsql as $$ begin raise 'plain'; end $$;
@@ -199,6 +202,32 @@ CASES = [
     Case("GET /rpc/text_of?a=in.x", 400, error("PGRST100", details='unexpected "x" expecting "("')),
     Case("GET /rpc/text_of?a=not.x", 400, error("PGRST100", details='unexpected "x" expecting operator (eq, gt, ...)')),
     Case("GET /rpc/text_of?a=eq(x)", text='"eq(x)"'),
+    Case("GET /rpc/tide?at_harbour", 404, error("PGRST202")),
+    Case("POST /rpc/import", body="[1,2]", status=400, json=error("PGRST102", "All object keys must match")),
+    Case("POST /rpc/import", body="5", json=0),
+    Case(
+        "GET /rpc/arrivals?harbour=1&select=id,harbour(title)&harbour.title=eq.Riga&id=eq.1",
+        json=[{"id": 1, "harbour": None}],
+    ),
+    Case("GET /rpc/arrivals?harbour=1&voyage.id=eq.1", 400, error("PGRST108")),
+    Case("GET /rpc/arrivals?harbour=1&select=total:fare.sum()", 400, error("PGRST123")),
+    Case("GET /rpc/arrivals?harbour=1&or=(id.eq.1,fare.gt.400)&select=id", json=[{"id": 1}, {"id": 2}]),
+    Case("GET /rpc/one_voyage?id=1&to_id=eq.99", json=None, text="null", has={"content-range": "*/*"}),
+    Case("GET /rpc/tide?at_harbour=1", text="pgrst_scalar\n1.42", headers={"accept": "text/csv"}),
+    Case(
+        "GET /harbour",
+        406,
+        error("PGRST107", 'None of these media types are available: application/vnd.pgrst.plan+text; for="text/csv"'),
+        headers={"accept": 'application/vnd.pgrst.plan; for="text/csv"'},
+    ),
+    Case("POST /rpc/raise_pt503", 503, error("PT503"), body="{}", has={"retry-after": "1"}),
+    Case(
+        "POST /rpc/raise_pgrst",
+        503,
+        error("X"),
+        body=json.dumps({"m": '{"code":"X","message":"m"}', "d": '{"status":503,"headers":{"Retry-After":"9"}}'}),
+        has={"retry-after": "9"},
+    ),
     Case("GET /rpc/hidden", 404, error("PGRST202")),
     Case("GET /rpc/pause", 404, error("PGRST202")),
     Case("GET /rpc/page.html", json="x"),

@@ -24,13 +24,13 @@ _WITH_CHARSET = frozenset((JSON, OBJECT, ARRAY, PLAN, CSV, GEO_JSON, OPENAPI, "t
 class MediaType:
     """One entry of `Accept`.
 
-    name: in lower case, without `+json` for PostgREST's own types. stripped: leave out null members. plan_format,
-    plan_for, plan_options: format, wrapped media type and options of an execution plan. shown: as in the error of an
-    unavailable type.
+    name: in lower case, without `+json` for PostgREST's own types. sent: name and parameters as the client wrote them.
+    stripped: leave out null members. plan_format, plan_for, plan_options: format, wrapped media type and options of an
+    execution plan.
     """
 
     name: str
-    shown: str
+    sent: str
     stripped: bool = False
     plan_format: str = "text"
     plan_for: str = JSON
@@ -47,6 +47,11 @@ class MediaType:
             options = f"; options={'|'.join(self.plan_options)}" if self.plan_options else ""
             return f'{PLAN}+{self.plan_format}; for="{self.plan_for}"{options}'
         return self.name
+
+    @property
+    def shown(self) -> str:
+        """Return the type as in the error of an unavailable type: a known one only with the parameters that count."""
+        return self.canonical if self.name in _WITH_CHARSET else self.sent
 
     @property
     def content_type(self) -> str:
@@ -101,7 +106,7 @@ def _entry(text: str) -> tuple[MediaType, float, int]:
         elif key:
             parameters[key] = value
     specific = 0 if name == ANY else 1 if name.endswith("/*") else 2 + len(parameters)
-    shown = name + "".join(f";{key}={value}" for key, value in parameters.items())
+    sent = name + "".join(f";{key}={value}" for key, value in parameters.items())
     base, _, suffix = name.partition("+")
     if base == PLAN and suffix in ("", "text", "json"):
         wrapped = _entry(parameters.get("for", JSON))[0].canonical
@@ -110,7 +115,7 @@ def _entry(text: str) -> tuple[MediaType, float, int]:
             for option in ("analyze", "verbose", "settings", "buffers", "wal")
             if option in parameters.get("options", "").split("|")
         )
-        return MediaType(PLAN, shown, False, suffix or "text", wrapped, options), quality, specific
+        return MediaType(PLAN, sent, False, suffix or "text", wrapped, options), quality, specific
     if base in (OBJECT, ARRAY) and suffix in ("", "json"):
-        return MediaType(base, shown, parameters.get("nulls") == "stripped"), quality, specific
-    return MediaType(name, shown), quality, specific
+        return MediaType(base, sent, parameters.get("nulls") == "stripped"), quality, specific
+    return MediaType(name, sent), quality, specific

@@ -34,13 +34,13 @@ _OPERATOR_STARTS = tuple(
 )
 
 
-def parameters(raw: bytes) -> list[tuple[str, str]]:
-    """Split at `&` and `;`, decode percent signs and `+`. A part without `=` is left out."""
-    result: list[tuple[str, str]] = []
+def parameters(raw: bytes) -> list[tuple[str, str | None]]:
+    """Split at `&` and `;`, decode percent signs and `+`. The value of a part without `=` is None."""
+    result: list[tuple[str, str | None]] = []
     for part in raw.decode("latin-1").replace(";", "&").split("&"):
         key, equals, value = part.partition("=")
-        if equals:
-            result.append((decoded(key), decoded(value)))
+        if part:
+            result.append((decoded(key), decoded(value) if equals else None))
     return result
 
 
@@ -65,6 +65,8 @@ def parse_query(raw: bytes, *, function_arguments: bool = False) -> Query:
     offsets: dict[Path, int] = {}
     for key, value in pairs:
         last = key.rpartition(".")[2]
+        if value is None:
+            continue
         if key == "select":
             selects.append(value)
         elif key == "columns":
@@ -164,9 +166,15 @@ def _ranges(limits: dict[Path, int], offsets: dict[Path, int]) -> Iterable[tuple
         yield path, Range(max(offsets.get(path, 0), 0), limit)
 
 
-def _canonical(pairs: list[tuple[str, str]]) -> str:
-    """Return the parameters sorted by key and encoded again, for `Content-Location`."""
-    return "&".join(f"{encoded(key)}={encoded(value)}" for key, value in sorted(pairs, key=_key))
+def _canonical(pairs: list[tuple[str, str | None]]) -> str:
+    """Return the parameters sorted by key and encoded again, for `Content-Location`.
+
+    As PostgREST does, the values of a repeated key follow each other, separated by commas that are not encoded.
+    """
+    values: dict[str, list[str]] = {}
+    for key, value in sorted(pairs, key=_key):
+        values.setdefault(encoded(key), []).append(encoded(value or ""))
+    return "&".join(f"{key}={','.join(items)}" for key, items in values.items())
 
 
 def encoded(text: str) -> str:
@@ -174,5 +182,5 @@ def encoded(text: str) -> str:
     return text if _IS_UNRESERVED(text) else quote(text, _UNRESERVED)
 
 
-def _key(pair: tuple[str, str]) -> str:
+def _key(pair: tuple[str, str | None]) -> str:
     return pair[0]

@@ -127,6 +127,20 @@ def test_accepted_media_types(header: str, content_types: list[str]) -> None:
     assert [media.content_type for media in parse_accept([header])] == content_types
 
 
+@pytest.mark.parametrize(
+    ("header", "shown"),
+    [
+        ("application/vnd.pgrst.plan", 'application/vnd.pgrst.plan+text; for="application/json"'),
+        ("application/vnd.pgrst.object;nulls=stripped", "application/vnd.pgrst.object+json;nulls=stripped"),
+        ("Application/Vnd.pgrst.array", "application/json"),
+        ("text/csv; header=absent", "text/csv"),
+        ("image/png;q=0.2", "image/png"),
+    ],
+)
+def test_media_types_in_messages_are_normalised(header: str, shown: str) -> None:
+    assert [media.shown for media in parse_accept([header])] == [shown]
+
+
 def test_body_of_an_error() -> None:
     error = errors.no_table("api", "vesel", "vessel")
     assert error.body() == (

@@ -153,7 +153,7 @@ def test_key_of_a_json_path(path: str, name: str) -> None:
             None,
             'unexpected end of input expecting letter, digit, "-", "->>", "->", "::", ".", ")" or ","',
         ),
-        ("select=r!leftover(a)", None, None),
+        ("select=r!lefthand(a)", None, None),
         ("select=d->>-78xy", None, 'unexpected \'x\' expecting digit, "->", "::", ".", "," or end of input'),
         (
             "select=d->>--3",
@@ -222,6 +222,7 @@ def test_ranges() -> None:
 
 def test_canonical_parameters_are_sorted_and_encoded() -> None:
     assert parse_query(b"select=id&limit=2&a=eq.b%20c").canonical == "a=eq.b%20c&limit=2&select=id"
+    assert parse_query(b"id=gt.1&a=eq.2&id=lt.5,6&x").canonical == "a=eq.2&id=gt.1,lt.5%2C6&x="
 
 
 def test_semicolons_separate_and_parts_without_value_are_left_out() -> None:
