@@ -56,7 +56,8 @@ class Settings:
     def read(self, kind: type[T], *names: str, **others: Any) -> T:
         """Return the object of a section, which has a value for each of its fields.
 
-        names: of the user, for each `<name>` in the path of the section. others: values of fields that are not read.
+        names: of the user, for each `<name>` in the path of the section, and indexes, for each `[]`. others: values of
+        fields that are not read.
         """
         declared = declared_section(kind)
         values = {
@@ -69,9 +70,22 @@ class Settings:
         return kind(**values, **parts, **others)
 
     def read_enabled(self, kind: type[T], *names: str, **others: Any) -> T | None:
-        """Return the object of a section, or None if its key `Enabled` is off; then no other value is read."""
-        path = _named(declared_section(kind).path, names)
-        return self.read(kind, *names, **others) if self.flag(f"{path}:Enabled") else None
+        """Return the object of a section, or None if its switch is off; then no other value is read."""
+        return self.read(kind, *names, **others) if self.enabled(kind, *names) else None
+
+    def enabled(self, kind: type[Any], *names: str) -> bool:
+        """Return the switch of a section, which is its key `Enabled` unless it declares another one."""
+        declared = declared_section(kind)
+        return self.flag(f"{_named(declared.path, names)}:{declared.switch}")
+
+    def names_of(self, kind: type[Any], *names: str) -> tuple[str, ...]:
+        """Return the names that the user has given to sections of this kind, or the indexes of a list.
+
+        names: of the sections above, for each `<name>` and `[]` in the path but the last one.
+        """
+        above = re.split(r":(?:<|\[\])", _named(declared_section(kind).path, names))[0]
+        node = find(self.root, above)
+        return tuple(child.name for child in node) if isinstance(node, Section) else ()
 
     def text(self, path: str) -> str:
         """Return a text; null and blank text give the default (configuration-10, configuration-11).
@@ -93,6 +107,18 @@ class Settings:
         if node is None:
             return None if key.default is None else self._resolved(key.path, Scalar(str(key.default), _DEFAULT))
         return self._scalar(path, node)
+
+    def written(self, path: str) -> str | None:
+        """Return the text of a lenient key as it is written, or one of the key's choices in its canonical spelling.
+
+        Null and blank text give the default. None: there is no default.
+        """
+        key = key_at(path)
+        node = find(self.root, path)
+        text = (self._resolved(path, node) or "").strip() if isinstance(node, Scalar) else ""
+        if not text:
+            return None if key.default is None else str(key.default)
+        return next((choice for choice in key.choices if choice.casefold() == text.casefold()), text)
 
     def flag(self, path: str) -> bool:
         """Return a boolean (true/yes/1, false/no/0 in any case); empty text, null or an unset `{NAME}` give the
@@ -131,6 +157,14 @@ class Settings:
         if message := outside(number, key):
             raise self._error(path, message)
         return number
+
+    def integer_if_set(self, path: str) -> int | None:
+        """Return a whole number, or None if the user has written none."""
+        return self.integer(path) if self._text_at(path) else None
+
+    def flag_if_set(self, path: str) -> bool | None:
+        """Return a boolean, or None if the user has not written the key."""
+        return None if find(self.root, path) is None else self.flag(path)
 
     def seconds(self, path: str) -> float:
         value = self.seconds_or_none(path)
@@ -287,11 +321,9 @@ class Settings:
 
 
 def _named(path: str, names: tuple[str, ...]) -> str:
-    """Return the path with the names of the user instead of `<name>`."""
-    for name in names:
-        before, _, rest = path.partition("<")
-        path = f"{before}{name}{rest.partition('>')[2]}"
-    return path
+    """Return the path with the names of the user instead of `<name>` and `[]`."""
+    remaining = iter(names)
+    return ":".join(next(remaining, part) if part == "[]" or part.startswith("<") else part for part in path.split(":"))
 
 
 def is_amount(text: str) -> bool:

@@ -53,6 +53,8 @@ class DeclaredSection:
     """Keys that are fields of the object, by field."""
     parts: Mapping[str, type[Any]]
     """Parts that are fields of the object, by field."""
+    switch: str
+    """Name of the key that enables the section."""
 
 
 _SECTIONS: dict[type[Any], DeclaredSection] = {}
@@ -69,11 +71,14 @@ def keys_of(kind: type[Any]) -> tuple[Key, ...]:
 
 
 @dataclass_transform(frozen_default=True)
-def section(path: str, meaning: str = "", *, nullable: bool = False) -> Callable[[type[T]], type[T]]:
+def section(
+    path: str, meaning: str = "", *, nullable: bool = False, switch: str = "Enabled"
+) -> Callable[[type[T]], type[T]]:
     """Make a class a section, and a frozen dataclass if it has annotations.
 
     path: names separated by colons; `<name>` is a user-defined name, `[]` an array element. meaning: without it, the
     section itself is declared elsewhere: it is an element, or several classes share it. nullable: null is a value.
+    switch: the key that enables what the section is about.
     """
 
     def declare(kind: type[T]) -> type[T]:
@@ -99,6 +104,7 @@ def section(path: str, meaning: str = "", *, nullable: bool = False) -> Callable
             tuple(keys),
             {name: value for name, value in objects.items() if isinstance(value, Declaration)},
             {name: value.kind for name, value in objects.items() if isinstance(value, Part)},
+            switch,
         )
         return result
 
@@ -129,6 +135,10 @@ def _field(value: Declaration | Part) -> Any:
 
 def _default(key: Key, reader: str) -> Any:
     """Return the default as `Settings` reads it."""
+    if reader.endswith("_if_set"):
+        return None
+    if reader == "written":
+        return None if key.default is None else str(key.default)
     match key.type:
         case KeyType.INTERVAL:
             return None if key.default is None else parse_interval(str(key.default))
@@ -179,6 +189,17 @@ def part(kind: type[Any]) -> Any:
 def only_for(types: str, declaration: Any) -> Any:
     """Restrict a key to some values of its sibling key `Type`. types: values separated by spaces."""
     return replace(declaration, key=replace(declaration.key, only_for=tuple(types.split())))
+
+
+def lenient(declaration: Any) -> Any:
+    """Accept any text for a key. The field has the text, a choice in its canonical spelling, or None; the reader of the
+    object decides what an unknown word means."""
+    return replace(declaration, key=replace(declaration.key, lenient=True), reader="written", convert=None)
+
+
+def if_set(declaration: Any) -> Any:
+    """Make the field of a number or flag None unless the user has set the key: its default depends on other keys."""
+    return replace(declaration, reader=f"{declaration.reader}_if_set")
 
 
 def text(

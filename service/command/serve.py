@@ -19,6 +19,7 @@ from rowcall.service.command.configuration_files import Configuration, configura
 from rowcall.service.command.configuration_watch import ConfigurationWatch
 from rowcall.service.command.switches import Arguments
 from rowcall.service.log import configure_logging
+from rowcall.service.options.application_name import running_name
 from rowcall.service.options.connection_string import ConnectionInfo, EmbeddedServerPath, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.startup_error import START_AGAIN, StartupError
@@ -183,7 +184,7 @@ def _keys_are_acceptable(configuration: Configuration, client: logging.Logger) -
 def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
     """Return a context with the database connections to serve; embedded servers run while it is open."""
     plan = connection_plan(settings)
-    application = settings.text_or_none("ApplicationName") or Path.cwd().name
+    application = running_name(settings)
     with contextlib.ExitStack() as stack:
         opened: dict[str, ConnectionInfo] = {}
         for name in (plan.main, *plan.others):

@@ -22,6 +22,7 @@ from rowcall.core.auth.options import (
 )
 from rowcall.core.auth.password_hash import MOST_ITERATIONS
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.application import ApplicationNames
 from rowcall.core.config.tree import find
 from rowcall.service.options.external import external_options
 from rowcall.service.options.server.browsers import as_browsers_write
@@ -169,7 +170,7 @@ def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions 
             f"{_SECOND}Enabled needs a scheme to sign in with: Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
         )
     options = settings.read(SecondFactorOptions)
-    return options if options.issuer else replace(options, issuer=settings.text_or_none("ApplicationName") or "")
+    return options if options.issuer else replace(options, issuer=settings.read(ApplicationNames).application or "")
 
 
 def _argon2(login: LoginOptions) -> Argon2 | None:

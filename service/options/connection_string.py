@@ -15,6 +15,7 @@ import psycopg
 from psycopg import conninfo, pq
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.application import ApplicationNames
 from rowcall.service.startup_error import StartupError
 
 _MASK = "******"
@@ -84,7 +85,7 @@ def connection_for(settings: Settings, name: str, default_application_name: str)
         return parsed
     if not settings.flag("ConnectionSettings:SetApplicationNameInConnection"):
         return parsed
-    application = settings.text_or_none("ApplicationName") or default_application_name
+    application = settings.read(ApplicationNames).application or default_application_name
     return parsed.with_parameters(application_name=application)
 
 

@@ -22,7 +22,9 @@ from rowcall.core.building.known_names import KnownNames
 from rowcall.core.building.uploads import UploadNames
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.application import Application, ApplicationNames
 from rowcall.core.config.sections.connections import PoolOptions
+from rowcall.core.config.sections.data_protection import DataProtection
 from rowcall.core.config.sections.sql_files import comments_mode_of
 from rowcall.core.endpoint.capabilities import Tenant
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
@@ -221,7 +223,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
     plan = connections.plan
     target, database = _access(settings, plan.main, connections.main)
     # Read only after the start, when a missing variable in its placeholders would stop the running service.
-    settings.text_or_none("StartupMessage")
+    settings.read(Application)
     if not has_message(settings.text("Log:OutputTemplate")):
         log.warning("Log:OutputTemplate has no {Message}: log lines contain no message")
     http = http_options(settings)
@@ -265,7 +267,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         request_log=logs_requests(settings),
         correlation_header=correlation_header(settings),
         auth=auth,
-        reference=reference_page(settings, settings.text_or_none("ApplicationName") or "API"),
+        reference=reference_page(settings, settings.read(ApplicationNames).application or "API"),
         passkeys=passkey_options(settings, auth.schemes, {name.casefold(): 0 for name in connections.others}),
         antiforgery=antiforgery_options(settings),
         forwarding=forwarding(settings),
@@ -281,7 +283,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         static=static,
         audit_trail=settings.read_enabled(AuditTrailOptions),
         statistics=statistics_options(settings, target, connections),
-        encrypts=settings.flag("DataProtection:Enabled"),
+        encrypts=settings.enabled(DataProtection),
         application=application_name(settings),
         requires_authorization=settings.flag("Service:RequiresAuthorization"),
         hides_paths=settings.flag("Service:HidePaths"),

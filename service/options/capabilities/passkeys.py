@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from rowcall.core.auth.passkeys import PasskeyOptions, PasskeyPaths
 from rowcall.core.auth.schemes import Schemes
 from rowcall.core.config import Settings
+from rowcall.service.options.application_name import running_name
 from rowcall.service.options.server.browsers import as_browsers_write
 from rowcall.service.startup_error import StartupError
 
@@ -42,7 +42,7 @@ def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[s
     options = settings.read(PasskeyOptions, paths=_paths(settings), connection=_connection(settings, connections))
     return replace(
         options,
-        relying_party_name=options.relying_party_name or settings.text_or_none("ApplicationName") or Path.cwd().name,
+        relying_party_name=options.relying_party_name or running_name(settings),
         origins=_origins(settings, options.relying_party),
     )
 
