@@ -78,6 +78,10 @@ class Settings:
         declared = declared_section(kind)
         return self.flag(f"{_named(declared.path, names)}:{declared.switch}")
 
+    def contains(self, kind: type[Any], *names: str) -> bool:
+        """Return whether the user has written a section."""
+        return find(self.root, _named(declared_section(kind).path, names)) is not None
+
     def names_of(self, kind: type[Any], *names: str) -> tuple[str, ...]:
         """Return the names that the user has given to sections of this kind, or the indexes of a list.
 
@@ -158,6 +162,10 @@ class Settings:
             raise self._error(path, message)
         return number
 
+    def text_if_set(self, path: str) -> str | None:
+        """Return a text, or None if the user has written none or an empty one."""
+        return None if find(self.root, path) is None else self.text_or_none(path) or None
+
     def integer_if_set(self, path: str) -> int | None:
         """Return a whole number, or None if the user has written none."""
         return self.integer(path) if self._text_at(path) else None
@@ -220,12 +228,26 @@ class Settings:
             return tuple(_items(key.default))
         return tuple(self._scalar(f"{path}:{child.name}", child.node) or "" for child in node)
 
+    def texts_if_set(self, path: str) -> tuple[str, ...] | None:
+        """Return the non-empty elements of an array, also none of an empty one; None if the user has written none."""
+        node = find(self.root, path)
+        elements = self._elements(path)
+        is_empty = isinstance(node, Section) and node.is_array and not node.children
+        return tuple(elements) if elements or is_empty else None
+
+    def numbers_if_set(self, path: str) -> tuple[float, ...] | None:
+        """Return the elements of an array as numbers; None if the user has written none."""
+        elements = self.texts_if_set(path)
+        return None if elements is None else self._as_numbers(path, elements)
+
     def numbers(self, path: str) -> tuple[float, ...]:
         """Return the elements of an array as numbers; the default if there are none."""
         key = _declared(path, KeyType.NUMBERS)
-        elements = self._elements(path) or _items(key.default)
+        return self._as_numbers(path, self._elements(path) or _items(key.default))
+
+    def _as_numbers(self, path: str, elements: Sequence[str]) -> tuple[float, ...]:
         if not all(map(is_amount, elements)):
-            raise self._error(path, f"{', '.join(map(repr, elements))}: these are not all {key.allowed}")
+            raise self._error(path, f"{', '.join(map(repr, elements))}: these are not all {key_at(path).allowed}")
         return tuple(map(float, elements))
 
     def text_map(self, path: str) -> dict[str, str | None]:

@@ -191,14 +191,14 @@ def only_for(types: str, declaration: Any) -> Any:
     return replace(declaration, key=replace(declaration.key, only_for=tuple(types.split())))
 
 
-def lenient(declaration: Any) -> Any:
+def lenient(declaration: Any, convert: Convert | None = None) -> Any:
     """Accept any text for a key. The field has the text, a choice in its canonical spelling, or None; the reader of the
     object decides what an unknown word means."""
-    return replace(declaration, key=replace(declaration.key, lenient=True), reader="written", convert=None)
+    return replace(declaration, key=replace(declaration.key, lenient=True), reader="written", convert=convert)
 
 
 def if_set(declaration: Any) -> Any:
-    """Make the field of a number or flag None unless the user has set the key: its default depends on other keys."""
+    """Make the field None unless the user has set the key, because its default depends on other keys."""
     return replace(declaration, reader=f"{declaration.reader}_if_set")
 
 

@@ -10,6 +10,7 @@ from rowcall.core.sections.declaration import (
     flag,
     integer,
     interval,
+    lenient,
     object_map,
     part,
     section,
@@ -18,6 +19,7 @@ from rowcall.core.sections.declaration import (
 )
 from rowcall.core.sections.declaration import steps as step_list
 from rowcall.core.sections.values import words
+from rowcall.core.text.interval import parse_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,17 @@ def _pattern(text: str) -> str:
     return text.strip().replace("\\", "/")
 
 
+_TIMEOUT = "30s"
+
+
+def _timeout(text: str) -> float:
+    """Return seconds. Invalid text means the default, zero and negative durations no limit (testing-2, testing-3)."""
+    if text.startswith("-"):
+        return 0.0
+    seconds = parse_interval(text)
+    return parse_interval(_TIMEOUT) or 0.0 if seconds is None else seconds
+
+
 def _tags(text: str) -> frozenset[str]:
     return frozenset(word.lower() for word in words(text))
 
@@ -111,7 +124,7 @@ class TestOptions:
         "MaxParallelism", 0, "Files that run at the same time. 0 is one for each processor.", convert=_at_least_one
     )
     fail_fast: bool = flag("FailFast", False, "Start no further file after a failure.")
-    timeout: float = interval("PerTestTimeout", "30s", "Timeout of a file. 0: no limit.")
+    timeout: float = lenient(interval("PerTestTimeout", _TIMEOUT, "Timeout of a file. 0: no limit."), _timeout)
     junit: str | None = text("JUnitOutput", None, "File for a JUnit report.")
     keep: bool = flag("Keep", False, "Leave out Teardown.")
     detailed: bool = flag("DetailedReport", False, "Show passed assertions, whole statements and notices.")

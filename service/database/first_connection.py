@@ -11,6 +11,7 @@ from typing import TypeVar
 import psycopg
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.connections import RetryOptions
 from rowcall.service.database.connector import Connector
 from rowcall.service.startup_error import StartupError
 
@@ -26,10 +27,9 @@ _OPTIONS = "ConnectionSettings:RetryOptions"
 
 class OpeningRetries:
     def __init__(self, settings: Settings, *, patient: bool = True) -> None:
-        self._delays = settings.numbers(f"{_OPTIONS}:RetrySequenceSeconds")
-        if not patient or not settings.flag(f"{_OPTIONS}:Enabled"):
-            self._delays = ()
-        self._codes = frozenset(settings.texts(f"{_OPTIONS}:ErrorCodes") or ())
+        options = settings.read(RetryOptions)
+        self._delays = options.delays if patient and options.enabled else ()
+        self._codes = frozenset(options.codes)
 
     async def attempt(self, what: str, work: Callable[[], Awaitable[Result]]) -> Result:
         """Return the result of `work`, from the first attempt that succeeds.

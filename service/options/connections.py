@@ -6,7 +6,8 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rowcall.core.config import ConfigError, Settings
+from rowcall.core.config import Settings
+from rowcall.core.config.sections.connections import MultiHostTargets
 from rowcall.core.text.globs import matches
 from rowcall.service.options.connection_string import ConnectionInfo, main_connection_name
 from rowcall.service.startup_error import StartupError
@@ -66,7 +67,7 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
     names = settings.names("ConnectionStrings")
     service_connections = tuple(_configured(settings, names))
     folded_names = {name.casefold() for name in names}
-    for name in settings.text_map(f"{_TARGETS}:ByConnectionName"):
+    for name in settings.read(MultiHostTargets).by_connection:
         if name.casefold() not in folded_names:
             log.warning("%s:ByConnectionName names %r, but ConnectionStrings has %s", _TARGETS, name, ", ".join(names))
     replicas = _replicas(settings, _without(names, main))
@@ -124,17 +125,10 @@ def with_role(settings: Settings, name: str, info: ConnectionInfo) -> Connection
     """
     if "," not in info.parameters.get("host", ""):
         return info
-    by_name = {key.casefold(): role for key, role in settings.text_map(f"{_TARGETS}:ByConnectionName").items()}
-    target = by_name.get(name.casefold()) or _default_role(settings)
+    targets = settings.read(MultiHostTargets)
+    by_name = {key.casefold(): role for key, role in targets.by_connection.items()}
+    target = by_name.get(name.casefold()) or targets.default
     attributes = next((value for role, value in _ROLES.items() if role.casefold() == target.casefold()), None)
     if attributes is None:
         return info
     return replace(info, parameters={**info.parameters, "target_session_attrs": attributes})
-
-
-def _default_role(settings: Settings) -> str:
-    """Return the default target; an unknown word means `Any` (configuration-21)."""
-    try:
-        return settings.choice(f"{_TARGETS}:Default")
-    except ConfigError:
-        return "Any"

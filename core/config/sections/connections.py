@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rowcall.core.sections.declaration import (
     choice,
     flag,
     integer,
     interval,
+    lenient,
     numbers,
     part,
     section,
@@ -34,13 +37,13 @@ class ConnectionStrings:
 
 @section("ConnectionSettings:RetryOptions", "Further attempts to open a connection after a failure.")
 class RetryOptions:
-    enabled = flag("Enabled", True, "Try again if a connection cannot be opened.")
-    retry_sequence_seconds = numbers(
+    enabled: bool = flag("Enabled", True, "Try again if a connection cannot be opened.")
+    delays: tuple[float, ...] = numbers(
         "RetrySequenceSeconds",
         (1, 3, 6, 12),
         "Seconds to wait before each new attempt; their number is the number of attempts after the first.",
     )
-    error_codes = texts(
+    codes: tuple[str, ...] = texts(
         "ErrorCodes",
         ("08000", "08003", "08006", "08001", "08004", "55P03", "55006", "53300", "57P03", "40001"),
         "SQLSTATEs that lead to another attempt. Network errors always do; a wrong password never does.",
@@ -49,13 +52,15 @@ class RetryOptions:
 
 @section("ConnectionSettings:MultiHostConnectionTargets", "Choice of the server for connections with several hosts.")
 class MultiHostTargets:
-    default = choice(
-        "Default",
-        "Any Primary Standby PreferPrimary PreferStandby ReadWrite ReadOnly",
-        "Any",
-        "Required role of the server, for connections without an entry in ByConnectionName.",
+    default: str = lenient(
+        choice(
+            "Default",
+            "Any Primary Standby PreferPrimary PreferStandby ReadWrite ReadOnly",
+            "Any",
+            "Required role of the server, for connections without an entry in ByConnectionName.",
+        )
     )
-    by_connection_name = text_map(
+    by_connection: Mapping[str, str | None] = text_map(
         "ByConnectionName",
         {},
         "Required roles of servers by name of the connection.",

@@ -10,12 +10,10 @@ from rowcall.core.config.settings import BOOLEANS
 from rowcall.core.sections.keys import JsonValue
 from rowcall.core.testing.options import PreparationStep, ResponseTable, TestOptions
 from rowcall.core.testing.request import is_table_name
-from rowcall.core.text.interval import parse_interval
 from rowcall.service.startup_error import StartupError
 
 _P = "TestRunner:"
 _TABLE = "TestRunner:ResponseTempTable:"
-DEFAULT_TIMEOUT = 30.0
 _SPELLED = {"sql": "Sql", "sqlfile": "SqlFile", "command": "Command"}
 """Case-folded keys of what a step does, with their spelling; a step has exactly one of them."""
 _OF_KINDS = (
@@ -39,25 +37,12 @@ def test_options(settings: Settings) -> TestOptions:
     return settings.read(
         TestOptions,
         parallel=settings.integer(_P + "MaxParallelism") or os.cpu_count() or 1,
-        timeout=_timeout(settings),
         table=_response_table(settings),
         steps=steps,
         setup=_steps(settings.value(_P + "Setup"), steps, "Setup"),
         teardown=_steps(settings.value(_P + "Teardown"), steps, "Teardown"),
         warnings=tuple(_warnings(settings)),
     )
-
-
-def _timeout(settings: Settings) -> float:
-    """Return the timeout of a file in seconds.
-
-    Invalid text means the default; zero and negative durations set no limit (testing-2, testing-3).
-    """
-    text = str(settings.value(_P + "PerTestTimeout") or "").strip()
-    if text.startswith("-"):
-        return 0.0
-    seconds = parse_interval(text)
-    return DEFAULT_TIMEOUT if seconds is None else seconds
 
 
 def _response_table(settings: Settings) -> ResponseTable:
