@@ -13,7 +13,7 @@ from functools import lru_cache
 from rowcall.core.accounts.checks import account_diagnostics
 from rowcall.core.accounts.password_rules import password_rule_diagnostics
 from rowcall.core.annotations.declaration import Draft, changed_options
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.auth.parameter_injection import identity_diagnostics
 from rowcall.core.building.access import access_of
 from rowcall.core.building.comments import read_comment
@@ -134,7 +134,7 @@ class EndpointDefaults:
     user_context: bool = False
     role_from_claim: bool = False
     tenant: Tenant | None = None
-    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    claims: LoginOptions = field(default_factory=LoginOptions)
     login_path: str | None = None
     """An endpoint at this path signs in, also without annotation; `logout_path` likewise."""
     logout_path: str | None = None

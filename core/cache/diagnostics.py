@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.auth.parameter_injection import injected_parameters
 from rowcall.core.cache.options import CacheOptions
 from rowcall.core.cache.plan import cache_plan, key_parameters, rule_problems
@@ -17,14 +17,14 @@ from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.tables.routines import TableOperation
 
 
-def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[Diagnostic]:
+def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: LoginOptions) -> Iterator[Diagnostic]:
     if endpoint.options.caching is None:
         return
     for message in (*rule_problems(endpoint, options), *_warnings(endpoint, options, mapping)):
         yield Diagnostic(endpoint.routine.identity, None, message)
 
 
-def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[str]:
+def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: LoginOptions) -> Iterator[str]:
     caching = endpoint.options.caching
     if options.enabled and caching is not None and not caching.requested:
         settings = {"cache_expires": caching.expires, "cache_tags": caching.tags or None, "cache_stale": caching.stale}

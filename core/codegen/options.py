@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import not_
 
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.sections.declaration import choice, flag, lines, part, section, text, text_map, texts
 from rowcall.core.sections.values import as_set, or_empty, stripped
 
@@ -48,7 +48,7 @@ class ClientOptions:
     prefix: str = "/api"
     execution_header: str = "X-NpgsqlRest-ID"
     camel: bool = True
-    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    claims: LoginOptions = field(default_factory=LoginOptions)
     """Names the parameters that are injected from claims and the client's address."""
     event_level: str = "info"
 

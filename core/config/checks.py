@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme
 from rowcall.core.config.placeholders import has_placeholder, resolve_what_is_set
 from rowcall.core.config.settings import BOOLEANS, Settings, is_amount, outside, whole_number
 from rowcall.core.config.table import KEY_TREE, KeyNode
@@ -228,7 +229,7 @@ def _renamed(settings: Settings) -> Iterator[InvalidSetting]:
     if not isinstance(section, Section):
         return
     try:
-        on = any(settings.flag(f"Auth:{name}") for name in ("CookieAuth", "BearerTokenAuth", "JwtAuth"))
+        on = any(settings.enabled(scheme) for scheme in (CookieScheme, BearerScheme, JwtScheme))
     except ConfigError:
         return
     for child in section:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from urllib.parse import quote
 
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.comments import Definitions, definition_lines
@@ -46,7 +46,7 @@ class HttpFileOptions:
     )
     write: bool = True
     serve: bool = False
-    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    claims: LoginOptions = field(default_factory=LoginOptions)
 
 
 def http_files(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
@@ -99,7 +99,7 @@ class OpenApiOptions:
         "Leave out parameters that the service sets itself: claims, address, hashes, SQL.",
     )
     camel: bool = True
-    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    claims: LoginOptions = field(default_factory=LoginOptions)
     """Names the parameters that are injected from claims and the client's address."""
     prefix: str = ""
     tables: TableFormats = field(default_factory=TableFormats)

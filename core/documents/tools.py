@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import orjson
 
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstraints
@@ -51,7 +51,7 @@ _BOOLEANS = {"t": True, "true": True, "f": False, "false": False}
 class ToolOptions:
     suffix: str | None = None
     """Appended to each description."""
-    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    claims: LoginOptions = field(default_factory=LoginOptions)
     camel: bool = True
     """Fields of composites are in camelCase."""
 

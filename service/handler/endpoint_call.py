@@ -120,7 +120,7 @@ def _inner_sql(endpoint: Endpoint) -> Callable[[int], str] | None:
 def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals | None:
     if endpoint.options.lenient:
         return None
-    filled = {item.index for item in injected_parameters(endpoint, services.options.auth.mapping)}
+    filled = {item.index for item in injected_parameters(endpoint, services.options.auth.login)}
     hashed = {target for target, _ in hashed_parameters(endpoint)}
     resolved = {item.target for item in resolved_parameters(endpoint)}
     routine = endpoint.routine

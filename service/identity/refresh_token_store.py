@@ -19,6 +19,7 @@ from typing import Protocol
 import psycopg
 
 from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.options import RefreshTokens
 from rowcall.core.auth.token_families import BETWEEN_SWEEPS, NONE_USED, Families, Mark, used_after
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.data_protection import DataProtection
@@ -109,7 +110,7 @@ class InDatabase:
 
 def refresh_token_store_for(settings: Settings, connector: Connector) -> RefreshTokenStore:
     """Return the store that the configuration selects. To be called in the running event loop. Raises `ConfigError`."""
-    command = settings.text_or_none("Auth:RefreshTokenUseCommand")
+    command = settings.read(RefreshTokens).use_command
     if command:
         return InDatabase(connector, command)
     keys = settings.read(DataProtection)

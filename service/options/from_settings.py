@@ -43,7 +43,7 @@ from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.log.template import has_message
 from rowcall.service.options.antiforgery import antiforgery_options
 from rowcall.service.options.application_name import application_name, json_application_name
-from rowcall.service.options.auth import auth_options, opened
+from rowcall.service.options.auth import auth_options, warn_if_on
 from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.documents import reference_page
@@ -112,7 +112,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
         user_parameters=settings.flag(_AUTHENTICATION + "UseUserParameters"),
         user_context=settings.flag(_AUTHENTICATION + "UseUserContext"),
         role_from_claim=settings.flag(_AUTHENTICATION + "UseRoleFromClaim"),
-        claims=options.auth.mapping,
+        claims=options.auth.login,
         login_path=settings.text_or_none(_AUTHENTICATION + "LoginPath"),
         hide_signing=settings.flag(_AUTHENTICATION + "ObfuscateAuthParameterLogValues"),
         logout_path=settings.text_or_none(_AUTHENTICATION + "LogoutPath"),
@@ -341,7 +341,6 @@ def _request_headers(settings: Settings) -> RequestHeaders:
     if instance is not None:
         # Generated once by the supervisor, so that all workers have the same id.
         added[instance] = uuid.uuid4().hex
-    from_client = opened(
-        settings, "Service:RequestHeadersFromClient", "a request can forge the headers that routines see"
-    )
+    from_client = settings.flag("Service:RequestHeadersFromClient")
+    warn_if_on(from_client, "Service:RequestHeadersFromClient", "a request can forge the headers that routines see")
     return RequestHeaders(key, tuple(added.items()), from_client)

@@ -14,14 +14,14 @@ from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.batch.options import BatchOptions
 from rowcall.core.binding.strict_types import StrictTypes
-from rowcall.core.cache.options import NO_CACHE, CacheOptions
+from rowcall.core.cache.options import CacheOptions
 from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApi
 from rowcall.core.documents.reference_page import ReferencePage
 from rowcall.core.documents.tool_schemas import ToolSchemaOptions
 from rowcall.core.downloads.options import DownloadOptions
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
-from rowcall.core.endpoint.validation import BUILT_IN, Rule
+from rowcall.core.endpoint.validation import Rule
 from rowcall.core.errors.error_policy import ErrorPolicies
 from rowcall.core.errors.retry import RetryStrategies
 from rowcall.core.events.options import EventOptions
@@ -33,7 +33,7 @@ from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.http.limits import BodyLimits, Http2Options
 from rowcall.core.jobs.options import JobOptions
-from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
+from rowcall.core.limits.policy import LimitOptions
 from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.core.operations.metrics import MetricsOptions
 from rowcall.core.operations.options import HealthOptions
@@ -127,99 +127,99 @@ class RequestHeaders:
     from_client: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
     """Everything that a worker needs besides the schema snapshot."""
 
     target: ConnectionTarget
     database: DatabaseOptions
-    others: Mapping[str, Access] = field(default_factory=dict)
+    others: Mapping[str, Access]
     """Databases besides the main one, by case-folded name of their connection."""
-    replicas: ReplicaOptions | None = None
+    replicas: ReplicaOptions | None
     """Replicas of the main database."""
-    main_names: frozenset[str] = frozenset()
+    main_names: frozenset[str]
     """Case-folded names by which endpoints may select the main connection."""
-    http: HttpOptions = field(default_factory=HttpOptions)
-    policies: ErrorPolicies = field(default_factory=ErrorPolicies)
-    rules: Mapping[str, Rule] = field(default_factory=lambda: BUILT_IN)
+    http: HttpOptions
+    policies: ErrorPolicies
+    rules: Mapping[str, Rule]
     """Rules that `validate` may name."""
-    retries: RetryStrategies = field(default_factory=RetryStrategies)
-    resolve_nested: bool = True
-    timestamps_utc: bool = True
-    strict_types: StrictTypes | None = None
-    problem_types: bool = True
+    retries: RetryStrategies
+    resolve_nested: bool
+    timestamps_utc: bool
+    strict_types: StrictTypes | None
+    problem_types: bool
     """Problem documents contain `type`."""
-    explains_unauthorized: bool = False
+    explains_unauthorized: bool
     """The body of a 401 says what is wrong with the credentials, and which ones the endpoint accepts."""
-    problem_traces: bool = False
+    problem_traces: bool
     """Problem documents contain `traceId`."""
-    request_log: bool = False
+    request_log: bool
     """Each request is logged."""
-    correlation_header: str | None = None
-    notices: NoticeMode | None = NoticeMode.FIRST_STACK_FRAME
+    correlation_header: str | None
+    notices: NoticeMode | None
     """How notices of PostgreSQL are logged; None: they are not logged."""
-    before: tuple[BeforeCommand, ...] = ()
+    before: tuple[BeforeCommand, ...]
     """Commands that run before every routine."""
-    wrap_in_transaction: bool = False
-    log_commands: bool = False
-    log_command_parameters: bool = False
-    log_file_texts: bool = False
+    wrap_in_transaction: bool
+    log_commands: bool
+    log_command_parameters: bool
+    log_file_texts: bool
     """SQL files with several statements are logged with their text."""
-    camel_case: bool = True
-    safe_numbers: bool = False
+    camel_case: bool
+    safe_numbers: bool
     """bigint and numeric are strings in JSON, and in client code and documents that describe the service."""
-    tables: TableFormats = field(default_factory=TableFormats)
-    uploads: UploadOptions = field(default_factory=UploadOptions)
-    hides_paths: bool = False
+    tables: TableFormats
+    uploads: UploadOptions
+    hides_paths: bool
     """Anonymous callers get 401 also for paths that do not exist."""
-    requires_authorization: bool = True
+    requires_authorization: bool
     """Endpoints without an annotation about authorization require it."""
-    headers: RequestHeaders = RequestHeaders()
-    auth: AuthOptions = field(default_factory=AuthOptions)
-    antiforgery: AntiforgeryOptions | None = None
-    passkeys: PasskeyOptions | None = None
-    forwarding: Forwarding = field(default_factory=Forwarding)
-    events: EventOptions = field(default_factory=EventOptions)
-    cache: CacheOptions = NO_CACHE
-    limits: LimitOptions = NO_LIMITS
-    postgrest: PostgRestOptions | None = None
+    headers: RequestHeaders
+    auth: AuthOptions
+    antiforgery: AntiforgeryOptions | None
+    passkeys: PasskeyOptions | None
+    forwarding: Forwarding
+    events: EventOptions
+    cache: CacheOptions
+    limits: LimitOptions
+    postgrest: PostgRestOptions | None
     """None: PostgREST's interface is not served."""
     store: str = ""
     """Folder of the shared state of the host, created by the supervisor."""
-    health: HealthOptions | None = None
-    tracing: TracingOptions | None = None
+    health: HealthOptions | None
+    tracing: TracingOptions | None
     """None: requests are not traced."""
-    query_tags: bool = False
-    slow_requests: SlowRequestOptions | None = None
-    metrics: MetricsOptions | None = None
+    query_tags: bool
+    slow_requests: SlowRequestOptions | None
+    metrics: MetricsOptions | None
     """None: no metrics are recorded."""
     openapi: OpenApi | None = None
-    reference: ReferencePage | None = None
+    reference: ReferencePage | None
     """The page with the API reference."""
     mcp: McpOptions | None = None
     tool_schemas: ToolSchemaOptions | None = None
-    static: StaticFileOptions | None = None
-    statistics: StatisticsOptions | None = None
-    audit_trail: AuditTrailOptions | None = None
-    encrypts: bool = True
+    static: StaticFileOptions | None
+    statistics: StatisticsOptions | None
+    audit_trail: AuditTrailOptions | None
+    encrypts: bool
     """Whether `encrypt` and `decrypt` have an effect."""
-    application: str = "rowcall"
+    application: str
     """Isolation boundary of encryption: other applications cannot decrypt the values of this one."""
-    application_name: JsonApplicationName | None = None
+    application_name: JsonApplicationName | None
     """None: `application_name` stays that of the connection."""
-    outbound: OutboundOptions = field(default_factory=OutboundOptions)
-    deadlines: DeadlineOptions = field(default_factory=DeadlineOptions)
-    batch: BatchOptions | None = None
-    jobs: JobOptions | None = None
-    exports: ExportOptions | None = None
-    lockout: LockoutOptions | None = None
-    passwords: PasswordRules = field(default_factory=PasswordRules)
-    mail: MailOptions = field(default_factory=MailOptions)
-    downloads: DownloadOptions = field(default_factory=DownloadOptions)
-    webhook_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    outbound: OutboundOptions
+    deadlines: DeadlineOptions
+    batch: BatchOptions | None
+    jobs: JobOptions | None
+    exports: ExportOptions | None
+    lockout: LockoutOptions | None
+    passwords: PasswordRules
+    mail: MailOptions
+    downloads: DownloadOptions
+    webhook_secrets: Mapping[str, str] = field(repr=False)
     """Secrets of `verify_webhook` by name in lower case."""
-    deliveries: DeliveryOptions | None = None
-    webhook_lifetime: float = 604_800.0
+    deliveries: DeliveryOptions | None
+    webhook_lifetime: float
     """Seconds for which received webhooks are recorded."""
 
     def with_documents(self, requested: Descriptions) -> WorkerOptions:

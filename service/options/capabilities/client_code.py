@@ -59,7 +59,7 @@ def _options(settings: Settings, kind: type[Client], section: str, urls: Sequenc
         prefix=settings.text_or_none("Service:UrlPathPrefix") or "",
         execution_header=settings.text("Service:ExecutionIdHeaderName"),
         camel=settings.flag("Service:CamelCaseNames"),
-        claims=auth_options(settings).mapping,
+        claims=auth_options(settings).login,
         event_level=settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"),
     )
 

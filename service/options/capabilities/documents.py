@@ -63,7 +63,7 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
         servers=tuple(_servers(settings, urls)),
         schemes=tuple(_schemes(settings)) or tuple(_of_auth(auth)),
         camel=settings.flag("Service:CamelCaseNames"),
-        claims=auth.mapping,
+        claims=auth.login,
         tables=table_formats(settings),
         level=NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper()),
     )
@@ -79,7 +79,7 @@ def http_file_options(settings: Settings, database: str, urls: Sequence[str]) ->
         host=next(iter(urls), "http://localhost:8080").rstrip("/"),
         write=option in ("file", "both"),
         serve=option in ("endpoint", "both"),
-        claims=auth_options(settings).mapping,
+        claims=auth_options(settings).login,
     )
     return options if options.name else replace(options, name=database or "rowcall")
 

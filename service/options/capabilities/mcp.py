@@ -85,7 +85,7 @@ def _name(settings: Settings, database: str) -> str:
 def _tools(settings: Settings, auth: AuthOptions) -> ToolOptions:
     return ToolOptions(
         settings.text_or_none(_P + "ToolDescriptionSuffix") or None,
-        auth.mapping,
+        auth.login,
         settings.flag("Service:CamelCaseNames"),
     )
 

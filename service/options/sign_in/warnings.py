@@ -60,7 +60,7 @@ def _basic_warnings(basic: BasicOptions) -> Iterator[str]:
 
 
 def _variable_warnings(auth: AuthOptions) -> Iterator[str]:
-    mapping = auth.mapping
+    mapping = auth.login
     variables = [(f"{_OPTIONS}ContextKeyClaimsMapping", name) for name, _ in mapping.context]
     variables += [(f"{_OPTIONS}ClaimsJsonContextKey", mapping.json_key or "")]
     variables += [(f"{_OPTIONS}IpAddressContextKey", mapping.address_key or "")]
@@ -79,7 +79,7 @@ def _mapping_warnings(settings: Settings, auth: AuthOptions) -> Iterator[str]:
     """
     identity = (auth.identity.user_id, auth.identity.user_name, auth.identity.roles)
     renamed = [*zip(_IDENTITY, ("user_id", "user_name", "user_roles"), identity, strict=True)]
-    maps = (("ParameterNameClaimsMapping", auth.mapping.parameters), ("ContextKeyClaimsMapping", auth.mapping.context))
+    maps = (("ParameterNameClaimsMapping", auth.login.parameters), ("ContextKeyClaimsMapping", auth.login.context))
     for name, pairs in maps:
         if find(settings.root, _OPTIONS + name) is not None:
             continue

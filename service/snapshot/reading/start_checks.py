@@ -103,8 +103,8 @@ def _main_commands(settings: Settings, options: WorkerOptions, endpoints: Iterab
         yield _Command("Auth:External:LoginCommand", auth.external.command, UNTYPED)
         if any(provider.back_channel for provider in auth.external.providers):
             yield _Command("Auth:External:BackChannelLogoutCommand", auth.external.logout_command)
-    if auth.schemes and auth.single_use and (use := settings.text_or_none("Auth:RefreshTokenUseCommand")):
-        yield _Command("Auth:RefreshTokenUseCommand", use, None)
+    if auth.schemes and auth.refresh_tokens.single_use and auth.refresh_tokens.use_command:
+        yield _Command("Auth:RefreshTokenUseCommand", auth.refresh_tokens.use_command, None)
     yield from (_Command("Service:BeforeRoutineCommands", before.sql) for before in options.before)
 
 
