@@ -115,9 +115,9 @@ comment on function pair(int, int) is E'HTTP POST /api/signed-pair\nauthorize bo
 create table boss_table (id int primary key, name text);
 insert into boss_table values (1, 'classified');
 comment on table boss_table is E'HTTP\nauthorize boss';
-create function boss_saved() returns text language sql stable as $$ select 'classified' $$;
+create function boss_saved() returns bytea language sql stable as $$ select 'classified'::bytea $$;
 comment on function boss_saved() is E'HTTP GET\nauthorize boss\ndownload link 1 hour';
-create function boss_brief() returns text language sql stable as $$ select 'classified' $$;
+create function boss_brief() returns bytea language sql stable as $$ select 'classified'::bytea $$;
 comment on function boss_brief() is E'HTTP GET\nauthorize boss\ndownload link 1 second';
 create schema rest;
 create table rest.mount (id int, name text);
@@ -307,6 +307,8 @@ _SINGLE: Mapping[str, Rule] = {
     "GET /mcp": _SIGNED,
     "POST /mcp": _SIGNED,
     "tool boss_tool": _BOSS,
+    # It describes what the role may use.
+    "GET /rest/": dict.fromkeys(_WITHOUT_TOKEN, 401),
     "GET /metrics": _OPERATORS,
     "POST /profile": _OPERATORS,
     # Users have to begin a session of the console, which only those with its role can.
@@ -368,7 +370,7 @@ OPEN: Mapping[str, int] = {
 """The routes that are meant to be open, and the status that anonymous callers get there."""
 
 
-UNSEEN = frozenset({("GET /jobs", "plain")})
+UNSEEN = frozenset({("GET /jobs", "plain"), ("GET /rest/", "plain")})
 """Routes and callers who are let in, but see nothing that is classified."""
 
 
