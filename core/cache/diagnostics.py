@@ -1,7 +1,7 @@
 """Diagnostics of cached endpoints: settings without effect, and parts of a request on which its response may depend but
 the cache key does not.
 
-Errors about unknown profiles are in `core.building.known_names`.
+Errors about unknown profiles are in `core.building.configuration_checks`.
 """
 
 from __future__ import annotations

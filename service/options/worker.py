@@ -122,9 +122,9 @@ class RequestHeaders:
     from_client: if a request supplies the parameter for headers, its value is used.
     """
 
-    key: str = "request.headers"
-    added: tuple[tuple[str, str], ...] = ()
-    from_client: bool = False
+    key: str
+    added: tuple[tuple[str, str], ...]
+    from_client: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

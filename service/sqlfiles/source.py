@@ -213,7 +213,7 @@ def sql_file_source(
     if options is None:
         return None
     schema = settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
-    naming = Naming(defaults.url_path_prefix, defaults.kebab_case_urls)
+    naming = Naming(defaults.service.url_path_prefix, defaults.service.kebab_case_urls)
     return SqlFileSource(options, naming, schema or DEFAULT_SEARCH_PATH, trust)
 
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rowcall.core.annotations.rows.tenancy import tenant_from
+from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.capabilities import CommentsMode, NoticeLevel, Tenant, comments_mode_of
+from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
+from rowcall.core.errors.refusals import ABSENT_STATUSES
 from rowcall.core.sections.declaration import (
     choice,
     flag,
@@ -19,6 +24,21 @@ from rowcall.core.sections.declaration import (
     texts,
 )
 from rowcall.core.sections.keys import JsonValue
+from rowcall.core.sections.values import or_empty
+
+
+def _transport(word: str | None) -> Transport | None:
+    return None if word is None else (Transport.QUERY if word == "QueryString" else Transport.BODY)
+
+
+def _absent_status(status: int) -> int:
+    if status not in ABSENT_STATUSES:
+        raise ValueError(f"{status} is none of {', '.join(map(str, ABSENT_STATUSES))}")
+    return status
+
+
+def _tenant(text: str | None) -> Tenant | None:
+    return None if text is None else tenant_from(text)
 
 
 @section("Service:BeforeRoutineCommands:[]:Parameters:[]")
@@ -37,7 +57,7 @@ class BeforeRoutineCommand:
 @section("Service:RoutineOptions", "Functions and procedures.")
 class RoutineOptions:
     enabled: bool = flag("Enabled", True, "Serve functions and procedures.")
-    custom_type_parameter_separator: str | None = text(
+    parameter_separator: str | None = text(
         "CustomTypeParameterSeparator",
         None,
         "Text between the name of a composite parameter and its attribute. null: an underscore.",
@@ -48,18 +68,16 @@ class RoutineOptions:
     exclude_languages: tuple[str, ...] | None = texts(
         "ExcludeLanguages", None, "Leave out these languages; null: c and internal."
     )
-    nested_json_for_composite_types: bool = flag(
+    nested: bool = flag(
         "NestedJsonForCompositeTypes",
         False,
         "Keep a composite column as one nested object instead of spreading its attributes.",
     )
-    resolve_nested_composite_types: bool = flag(
-        "ResolveNestedCompositeTypes", True, "Turn composites at any depth into objects."
-    )
-    read_metadata_from_connections: tuple[str, ...] | None = texts(
+    resolve_nested: bool = flag("ResolveNestedCompositeTypes", True, "Turn composites at any depth into objects.")
+    sources: tuple[str, ...] | None = texts(
         "ReadMetadataFromConnections", None, "Connections from which routines are read. null: the main connection."
     )
-    verify_routed_endpoints: str = choice(
+    verify_routed: str = choice(
         "VerifyRoutedEndpoints",
         "None Warn Fail",
         "None",
@@ -68,7 +86,7 @@ class RoutineOptions:
 
 
 @section("Service", "Which routines are served, and how. `NpgsqlRest` is accepted as a second name of this section.")
-class Service:
+class ServiceOptions:
     connection_name: str | None = text(
         "ConnectionName",
         None,
@@ -107,25 +125,31 @@ class Service:
     )
     include_names: tuple[str, ...] | None = texts("IncludeNames", None, "Serve only these routines.")
     exclude_names: tuple[str, ...] | None = texts("ExcludeNames", None, "Leave out these routines.")
-    comments_mode: str = choice(
+    comments_mode: CommentsMode = choice(
         "CommentsMode",
         "OnlyAnnotated OnlyWithHttpTag ParseAll Ignore",
         "OnlyAnnotated",
         "Which routines become endpoints: those with an HTTP annotation, all with their annotations, or all "
         "without reading comments. OnlyWithHttpTag is a second name of OnlyAnnotated.",
+        convert=comments_mode_of,
     )
-    url_path_prefix: str | None = text(
-        "UrlPathPrefix", "/api", "Prefix of generated paths. null or an empty text: none.", nullable=True
+    url_path_prefix: str = text(
+        "UrlPathPrefix",
+        "/api",
+        "Prefix of generated paths. null or an empty text: none.",
+        nullable=True,
+        convert=or_empty,
     )
     kebab_case_urls: bool = flag(
         "KebabCaseUrls", True, "Write generated paths as `list-orders` rather than `list_orders`."
     )
-    json_numbers: str = choice(
+    safe_numbers: bool = choice(
         "JsonNumbers",
         "Exact Safe",
         "Exact",
         "Exact: numbers of PostgreSQL are JSON numbers with all digits. Safe: bigint and numeric are strings, "
         "for clients that read numbers as IEEE doubles; generated clients and documents have these types.",
+        convert=lambda word: word == "Safe",
     )
     exact_types: bool = flag(
         "ExactTypes",
@@ -147,10 +171,8 @@ class Service:
         "Answer 401 to anonymous callers also for paths and methods that do not exist, so that they cannot find "
         "out which do.",
     )
-    log_connection_notice_events: bool = flag(
-        "LogConnectionNoticeEvents", True, "Log what routines RAISE below the level ERROR."
-    )
-    log_connection_notice_events_mode: str = choice(
+    log_notices: bool = flag("LogConnectionNoticeEvents", True, "Log what routines RAISE below the level ERROR.")
+    notice_mode: str = choice(
         "LogConnectionNoticeEventsMode",
         "MessageOnly FirstStackFrameAndMessage FullStackAndMessage",
         "FirstStackFrameAndMessage",
@@ -158,79 +180,83 @@ class Service:
     )
     log_commands: bool = flag("LogCommands", False, "Log each command at level Debug.")
     log_command_parameters: bool = flag("LogCommandParameters", False, "Log the values of parameters with the command.")
-    debug_log_endpoint_create_events: bool = flag(
-        "DebugLogEndpointCreateEvents", True, "Log each created endpoint at level Debug."
-    )
-    debug_log_comment_annotation_events: bool = flag(
+    log_endpoints: bool = flag("DebugLogEndpointCreateEvents", True, "Log each created endpoint at level Debug.")
+    log_annotations: bool = flag(
         "DebugLogCommentAnnotationEvents", True, "Log the annotations of each endpoint at level Debug."
     )
-    default_http_method: str | None = choice(
+    method: str | None = choice(
         "DefaultHttpMethod",
         "GET PUT POST PATCH DELETE QUERY",
         None,
         "Method of endpoints that name none. null: chosen by volatility and name.",
     )
-    default_request_param_type: str | None = choice(
+    transport: Transport | None = choice(
         "DefaultRequestParamType",
         "QueryString BodyJson",
         None,
         "Place of parameters of endpoints that do not set it. null: chosen by method.",
+        convert=_transport,
     )
-    query_string_null_handling: str = choice(
+    query_null: QueryNull = choice(
         "QueryStringNullHandling",
-        "Ignore EmptyString NullLiteral",
+        QueryNull,
         "Ignore",
         "Value of the query string that means NULL: none, the empty one, or the word null.",
     )
-    parameter_mismatch_status_code: int = integer(
+    absent_status: int = integer(
         "ParameterMismatchStatusCode",
         404,
         "Status if a required parameter is missing or a name is unknown: 404, 400 or 422.",
         maximum=422,
+        convert=_absent_status,
     )
-    unknown_query_parameters: str = choice(
+    ignores_unknown_parameters: bool = choice(
         "UnknownQueryParameters",
         "Refuse Ignore",
         "Refuse",
         "Treatment of unknown names in the query string. Ignore permits links with `utm_source`.",
+        convert=lambda word: word == "Ignore",
     )
-    unusable_values: str = choice(
+    lenient: bool = choice(
         "UnusableValues",
         "Refuse Established",
         "Refuse",
         "Treatment of values that are invalid for the type of their parameter. Refuse: 400, with every fault in "
         "`errors`. Established, as in NpgsqlRest: in the query string the default is used, or the response is "
         "404; in a JSON body it is 500; the values of a repeated key are joined.",
+        convert=lambda word: word == "Established",
     )
-    text_response_null_handling: str = choice(
+    null_text: NullText = choice(
         "TextResponseNullHandling",
         "EmptyString NullLiteral NoContent",
         "EmptyString",
         "Response to a NULL as text, and of `single` without a row: an empty body, the word NULL, or status 204.",
+        convert=NullText,
     )
     not_found_without_row: bool = flag(
         "NotFoundWithoutRow",
         False,
         "Respond with 404 if `single` returns no row, unless the comment sets something else (`null_handling`).",
     )
-    empty_body_without_row: bool = flag(
+    empty_without_row: bool = flag(
         "EmptyBodyWithoutRow",
         False,
         "Respond with 200 and an empty body, instead of the JSON text `null`, if `single` returns no row or a "
         "JSON value is NULL.",
     )
-    tenant: str | None = text(
+    tenant: Tenant | None = text(
         "Tenant",
         None,
         "Tenant of the requests of all endpoints, as the annotation `tenant` has it: `from claim org_id as "
         "search_path tenant_{0}`. null: none.",
+        convert=_tenant,
     )
-    idempotency_lifetime: float = interval(
+    idempotency_seconds: float = interval(
         "IdempotencyLifetime",
         "24 hours",
         "Time for which the result of a request with an Idempotency-Key is stored, unless `idempotent` sets it.",
     )
-    queryable_max_rows: int = integer(
+    queryable_rows: int = integer(
         "QueryableMaxRows",
         1000,
         "Most rows of a page of an endpoint with `queryable page`, unless its comment sets `max_rows`.",
@@ -242,28 +268,29 @@ class Service:
         "Prefix texts in raw rows with a separator (CSV) with an apostrophe if a spreadsheet would read them as "
         "formulas: those that begin with =, +, -, @, a tab or a line end.",
     )
-    request_headers_mode: str = choice(
+    request_headers: HeadersMode = choice(
         "RequestHeadersMode",
-        "Ignore Context Parameter",
+        HeadersMode,
         "Parameter",
         "How the request's headers reach routines, as a JSON object: in the setting or in the parameter named "
         "below, or not at all.",
     )
-    request_headers_context_key: str = text(
+    headers_key: str = text(
         "RequestHeadersContextKey",
         "request.headers",
         "Setting that holds the request's headers in the mode Context; a routine reads it with `current_setting`.",
     )
-    request_headers_parameter_name: str = text(
+    headers_parameter: str | None = text(
         "RequestHeadersParameterName",
         "_headers",
         "Parameter with a default that receives the request's headers as a JSON object; a value in the request "
         "is ignored.",
+        empty=True,
     )
-    request_headers_from_client: bool = flag(
+    headers_from_client: bool = flag(
         "RequestHeadersFromClient", False, "Use the value that the request sets for that parameter."
     )
-    available_env_vars: Mapping[str, str | None] = names(
+    variables: Mapping[str, str | None] = names(
         "AvailableEnvVars",
         "Environment variables that values of annotations may use as {NAME}. An unset one is empty, or has the "
         "text that is configured with its name.",
@@ -273,44 +300,44 @@ class Service:
         False,
         "Run all statements of a request in one transaction, with transaction-local settings.",
     )
-    before_routine_commands: JsonValue = steps(
+    before: JsonValue = steps(
         "BeforeRoutineCommands",
         "Commands before each routine, once its session variables are set: texts, or sections.",
         elements=BeforeRoutineCommand,
     )
-    execution_id_header_name: str = text(
+    execution_header: str = text(
         "ExecutionIdHeaderName",
         "X-NpgsqlRest-ID",
         "Request header that ties a call to an event stream. The default is the one existing clients send.",
     )
-    default_server_sent_events_event_notice_level: str = choice(
+    event_level: NoticeLevel = choice(
         "DefaultServerSentEventsEventNoticeLevel",
-        "INFO NOTICE WARNING",
+        NoticeLevel,
         "INFO",
         "Severity (exactly) of the notices that become events, for endpoints that name none.",
     )
-    server_sent_events_response_headers: Mapping[str, str | None] = text_map(
+    event_headers: Mapping[str, str | None] = text_map(
         "ServerSentEventsResponseHeaders",
         {},
         "Headers of event streams, in addition to the usual ones or instead of them.",
     )
-    warn_unbound_server_sent_events_notices: bool = flag(
+    warn_unbound: bool = flag(
         "WarnUnboundServerSentEventsNotices",
         True,
         "If any endpoint uses events: warn once about an endpoint that raises a notice of the default severity "
         "without publishing it.",
     )
-    custom_request_headers: Mapping[str, str | None] = text_map(
+    added_headers: Mapping[str, str | None] = text_map(
         "CustomRequestHeaders",
         {},
         "Headers that routines see in addition to those of the request; they replace headers of the client.",
     )
-    instance_id_request_header_name: str | None = text(
+    instance_header: str | None = text(
         "InstanceIdRequestHeaderName",
         None,
         "Additional header that routines see, with an id that is new for each start and the same for all workers.",
     )
-    json_timestamps_are_utc: bool = flag(
+    timestamps_utc: bool = flag(
         "JsonTimestampsAreUtc", True, "Read timestamps without an offset in a JSON body as UTC."
     )
     strict_json_types: bool = flag(
@@ -320,4 +347,4 @@ class Service:
         "(`1.0` and `1e3` are integers); others get 400. With `ExactTypes`, null is refused if the catalogue "
         "proves that a value is never NULL. false: values of other types are converted.",
     )
-    routines = part(RoutineOptions)
+    routines: RoutineOptions = part(RoutineOptions)
