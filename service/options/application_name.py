@@ -6,8 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.application import ApplicationNames
+from rowcall.core.config.sections.connections import ConnectionSettings
 from rowcall.core.config.sections.data_protection import DataProtection
 
 
@@ -21,9 +23,9 @@ class JsonApplicationName:
 
 def json_application_name(settings: Settings) -> JsonApplicationName | None:
     """Return the data of the JSON `application_name`, or None if `UseJsonApplicationName` is off."""
-    if not settings.flag("ConnectionSettings:UseJsonApplicationName"):
+    if not settings.read(ConnectionSettings).names_request:
         return None
-    return JsonApplicationName(running_name(settings), settings.text("Service:ExecutionIdHeaderName").lower())
+    return JsonApplicationName(running_name(settings), settings.read(ServiceOptions).execution_header.lower())
 
 
 def application_name(settings: Settings) -> str:

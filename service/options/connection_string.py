@@ -14,8 +14,10 @@ from pathlib import Path
 import psycopg
 from psycopg import conninfo, pq
 
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.application import ApplicationNames
+from rowcall.core.config.sections.connections import ConnectionSettings
 from rowcall.service.startup_error import StartupError
 
 _MASK = "******"
@@ -63,7 +65,7 @@ def main_connection_name(settings: Settings) -> str:
     Raises StartupError if `Service:ConnectionName` does not exist.
     """
     names = settings.names("ConnectionStrings")
-    requested = settings.text_or_none("Service:ConnectionName")
+    requested = settings.read(ServiceOptions).connection_name
     for name in names:
         if name.casefold() == (requested or "Default").casefold():
             return name
@@ -83,7 +85,7 @@ def connection_for(settings: Settings, name: str, default_application_name: str)
         raise StartupError(f"ConnectionStrings:{name}: {error}") from None
     if isinstance(parsed, EmbeddedServerPath):
         return parsed
-    if not settings.flag("ConnectionSettings:SetApplicationNameInConnection"):
+    if not settings.read(ConnectionSettings).names_application:
         return parsed
     application = settings.read(ApplicationNames).application or default_application_name
     return parsed.with_parameters(application_name=application)

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from rowcall.core.building.service import RoutineOptions, ServiceOptions
 from rowcall.core.config import Settings
-from rowcall.core.config.sections.connections import MultiHostTargets
+from rowcall.core.config.sections.connections import ConnectionSettings, MultiHostTargets, ReplicaKeys
 from rowcall.core.text.globs import matches
 from rowcall.service.options.connection_string import ConnectionInfo, main_connection_name
 from rowcall.service.startup_error import StartupError
@@ -71,15 +72,15 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
         if name.casefold() not in folded_names:
             log.warning("%s:ByConnectionName names %r, but ConnectionStrings has %s", _TARGETS, name, ", ".join(names))
     replicas = _replicas(settings, _without(names, main))
-    listed = settings.texts("Service:RoutineOptions:ReadMetadataFromConnections") or ()
-    multiple = settings.flag("Service:UseMultipleConnections")
+    listed = settings.read(RoutineOptions).sources or ()
+    multiple = settings.read(ServiceOptions).use_multiple_connections
     if listed:
         if not multiple:
             log.info("Service:RoutineOptions:ReadMetadataFromConnections makes all connections usable by endpoints")
         source_names = [_known(names, name, "Service:RoutineOptions:ReadMetadataFromConnections") for name in listed]
         sources = tuple(dict.fromkeys(source_names))
         return ConnectionPlan(main, _without(names, main), True, sources, replicas, True)
-    metadata = settings.text_or_none("ConnectionSettings:MetadataQueryConnectionName")
+    metadata = settings.read(ConnectionSettings).metadata_connection
     source = _known(names, metadata, "ConnectionSettings:MetadataQueryConnectionName") if metadata else main
     others = _without(names if multiple else dict.fromkeys((source, *service_connections, *replicas)), main)
     return ConnectionPlan(main, others, multiple, (source,), replicas)
@@ -94,9 +95,9 @@ def _configured(settings: Settings, names: Iterable[str]) -> Iterator[str]:
 
 
 def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:
-    if not settings.flag("ConnectionSettings:Replicas:Enabled"):
+    if not settings.enabled(ReplicaKeys):
         return ()
-    patterns = settings.texts("ConnectionSettings:Replicas:ConnectionNames") or ()
+    patterns = settings.read(ReplicaKeys).names
     replicas = tuple(name for name in names if any(matches(name, pattern) for pattern in patterns))
     if not replicas:
         requested = ", ".join(patterns) or "nothing"

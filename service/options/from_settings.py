@@ -24,12 +24,14 @@ from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.config.sections.data_protection import DataProtection
 from rowcall.core.config.sections.errors import CommandRetryOptions, ErrorHandlingOptions
 from rowcall.core.config.sections.log import Log
+from rowcall.core.config.sections.sql_files import SqlFileLog
 from rowcall.core.formats.table_formats import TableFormatOptions
 from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.jobs.options import JobOptions
 from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.core.operations.options import HealthOptions
 from rowcall.core.operations.slow_requests import SlowRequestOptions
+from rowcall.core.operations.tracing import QueryTags
 from rowcall.core.uploads.options import Folder
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
@@ -218,7 +220,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         metrics=metrics_options(settings),
         tracing=tracing_options(settings),
         slow_requests=_slow_requests(settings),
-        query_tags=settings.flag("Tracing:QueryTags"),
+        query_tags=settings.enabled(QueryTags),
         static=static,
         audit_trail=settings.read_enabled(AuditTrailOptions),
         statistics=statistics_options(settings, target, connections),
@@ -232,7 +234,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         application_name=json_application_name(settings),
         wrap_in_transaction=service.wrap_in_transaction,
         log_commands=service.log_commands,
-        log_file_texts=settings.flag("Service:SqlFileSource:LogCommandText"),
+        log_file_texts=settings.read(SqlFileLog).log_texts,
         log_command_parameters=service.log_command_parameters,
         outbound=outbound_options(settings),
         deadlines=settings.read(DeadlineOptions),
@@ -260,7 +262,7 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
             "ConnectionSettings:Pool:TrustStable is on: what a STABLE routine leaves in its session reaches other "
             "requests"
         )
-    pooler = settings.flag("ConnectionSettings:Pool:TransactionPooler")
+    pooler = pools.transaction_pooler
     target = ConnectionTarget(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
     return target, DatabaseOptions(pools, timeout)
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.watch import Watch
 from rowcall.core.config.tree import find
 from rowcall.service.options.capabilities.mcp import offers_tools
 
@@ -21,9 +23,9 @@ def sql_file_options(settings: Settings) -> SqlFileOptions | None:
         return None
     options = settings.read(
         SqlFileOptions,
-        wrapped=settings.flag("Service:WrapInTransaction"),
+        wrapped=settings.read(ServiceOptions).wrap_in_transaction,
         keywords=_TOOL_WORDS if offers_tools(settings) else frozenset(),
     )
     if not options.pattern:
         return None
-    return replace(options, strict=options.strict and not settings.flag("Watch:Enabled"))
+    return replace(options, strict=options.strict and not settings.enabled(Watch))

@@ -19,6 +19,7 @@ import psycopg
 
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.watch import Watch
 from rowcall.core.config.tree import find
 from rowcall.core.text.globs import is_recursive
 from rowcall.service.background import Background, pause
@@ -143,4 +144,4 @@ def _may_matter(path: str, *, gone: bool) -> bool:
 
 def watcher(settings: Settings, exposure: Exposure, sources: Sequence[Connector]) -> Watcher | None:
     """Return the watcher, or None if watching is disabled. Raises `StartupError` if there is nothing to watch."""
-    return Watcher(settings, exposure, sources) if settings.flag("Watch:Enabled") else None
+    return Watcher(settings, exposure, sources) if settings.enabled(Watch) else None

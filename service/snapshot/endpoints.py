@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rowcall.core.building.endpoint_builder import Built, EndpointDefaults, build_endpoint
+from rowcall.core.building.service import ServiceOptions
+from rowcall.core.cache.options import CacheOptions
 from rowcall.core.cache.plan import invalidations
 from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.config import Settings
@@ -22,6 +24,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic, gathered
 from rowcall.core.http.routing import Clashes
 from rowcall.core.outgoing.address import shown_url
+from rowcall.core.outgoing.options import TypeOptions
 from rowcall.core.outgoing.request_definition import type_diagnostics
 from rowcall.core.tables.routines import TableOperation
 from rowcall.service.log import VERBOSE
@@ -120,10 +123,10 @@ def _made(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> _Ro
 
 class EndpointBuilder:
     def __init__(self, settings: Settings) -> None:
-        self._logs_endpoints = settings.flag("Service:DebugLogEndpointCreateEvents")
-        self._logs_annotations = settings.flag("Service:DebugLogCommentAnnotationEvents")
-        self._caches = settings.flag("CacheOptions:Enabled")
-        self._sends = settings.flag("Service:HttpClientOptions:Enabled")
+        self._logs_endpoints = settings.read(ServiceOptions).log_endpoints
+        self._logs_annotations = settings.read(ServiceOptions).log_annotations
+        self._caches = settings.enabled(CacheOptions)
+        self._sends = settings.enabled(TypeOptions)
         self._own = ReservedPaths(settings)
         self._unresolved = UnresolvedReferences(settings)
         self._basic = BasicUsers(settings)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
-from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.events.stream_path import stream_path
+from rowcall.core.operations.static_files import StaticFileOptions
 
 log = logging.getLogger("rowcall")
 
@@ -67,7 +68,7 @@ class ReservedPaths:
         self._keys: Mapping[tuple[str | None, str], str] = _keys(settings)
         self._cookies = dict(_cookie_paths(settings))
         self._signing = {key: path for key in _SIGNING if (path := settings.text_or_none(key))}
-        self._level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"))
+        self._level = settings.read(ServiceOptions).event_level
 
     def hidden(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each endpoint or stream that is unreachable."""
@@ -110,7 +111,7 @@ class ReservedPaths:
 
 
 def _cookie_paths(settings: Settings) -> Iterator[tuple[str, str]]:
-    if settings.flag("StaticFiles:Enabled"):
+    if settings.enabled(StaticFileOptions):
         return  # The cookie may be for static pages.
     if settings.flag("Auth:CookieAuth"):
         yield "Auth:CookiePath", settings.text_or_none("Auth:CookiePath") or "/"

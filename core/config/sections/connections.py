@@ -130,7 +130,7 @@ class PoolOptions:
     queue_interval: float = interval(
         "QueueInterval", "5 seconds", "Time after which a queue that was never empty counts as overload."
     )
-    transaction_pooler = flag(
+    transaction_pooler: bool = flag(
         "TransactionPooler",
         False,
         "A transaction pooler (PgBouncer, Supavisor) is between the service and PostgreSQL: the session has no "
@@ -142,12 +142,12 @@ class PoolOptions:
     stream_after: int = integer(
         "StreamAfterBytes", 524_288, "Response bytes that are collected before streaming begins."
     )
-    slow_client_timeout = interval(
+    slow_client: float = interval(
         "SlowClientTimeout",
         "60 seconds",
         "A client that reads no bytes of a streamed response for this time is disconnected; its query is cancelled.",
     )
-    shutdown_timeout = interval(
+    shutdown: float = interval(
         "ShutdownTimeout", "30 seconds", "Longest wait for running requests when the service stops."
     )
     lifetime: float = 1800.0
@@ -169,7 +169,7 @@ class ReplicaKeys:
     """Options of replicas. Times in seconds."""
 
     enabled = flag("Enabled", False, "Run reads on replicas.")
-    connection_names = texts(
+    names: tuple[str, ...] = texts(
         "ConnectionNames",
         ("Replica*",),
         "Names of ConnectionStrings of replicas; `*` is any text. Each host of a connection string is one replica.",
@@ -211,24 +211,24 @@ class ReplicaKeys:
 
 @section("ConnectionSettings", "Settings of all connections.")
 class ConnectionSettings:
-    set_application_name_in_connection = flag(
+    names_application: bool = flag(
         "SetApplicationNameInConnection", True, "Show ApplicationName as the application_name of every connection."
     )
-    use_json_application_name = flag(
+    names_request: bool = flag(
         "UseJsonApplicationName",
         False,
         "Show `{app, uid, id}` of the request as application_name instead of ApplicationName.",
     )
-    test_connection_strings = flag(
+    tested: bool = flag(
         "TestConnectionStrings", True, "Open every configured database once at the start; a failure prevents the start."
     )
     retries = part(RetryOptions)
-    metadata_query_connection_name = text(
+    metadata_connection: str | None = text(
         "MetadataQueryConnectionName",
         None,
         "Connection from whose catalogue routines are read. null: the main connection.",
     )
-    metadata_query_schema = text(
+    metadata_schema: str | None = text(
         "MetadataQuerySchema", None, "search_path while the catalogue is read. null: the default of the server."
     )
     targets = part(MultiHostTargets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rowcall.core.endpoint.capabilities import CommentsMode, comments_mode_of
-from rowcall.core.sections.declaration import choice, flag, section, text
+from rowcall.core.sections.declaration import choice, flag, part, section, text
 from rowcall.core.sections.values import or_empty
 from rowcall.core.text.globs import base_folder
 
@@ -23,6 +23,11 @@ def _is_all(word: str) -> bool:
 
 def _is_exit(word: str) -> bool:
     return word == "Exit"
+
+
+@section("Service:SqlFileSource")
+class SqlFileLog:
+    log_texts: bool = flag("LogCommandText", False, "Log the whole text of files with several statements.")
 
 
 @section("Service:SqlFileSource", "SQL files as endpoints.")
@@ -65,7 +70,7 @@ class SqlFileOptions:
     unnamed: bool = flag("UnnamedSingleColumnSet", True, "Return a set with one column as a plain array.")
     nested: bool = flag("NestedJsonForCompositeTypes", False, "Keep a composite column as one nested object.")
     hide: bool = flag("SkipNonQueryCommands", True, "Leave out statements that return no rows.")
-    log_texts: bool = flag("LogCommandText", False, "Log the whole text of files with several statements.")
+    log = part(SqlFileLog)
     wrapped: bool = False
     """The statements of a file run in one transaction."""
     keywords: frozenset[str] = frozenset()

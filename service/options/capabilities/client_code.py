@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.codegen.options import ClientCodeOptions, ClientOptions, DartOptions, HookOptions, PythonOptions
 from rowcall.core.config import Settings
 from rowcall.service.options.auth import auth_options
@@ -56,11 +57,11 @@ def _options(settings: Settings, kind: type[Client], section: str, urls: Sequenc
     return settings.read(
         kind,
         base_url=_base_url(settings, section, urls),
-        prefix=settings.text_or_none("Service:UrlPathPrefix") or "",
-        execution_header=settings.text("Service:ExecutionIdHeaderName"),
-        camel=settings.flag("Service:CamelCaseNames"),
+        prefix=settings.read(ServiceOptions).url_path_prefix,
+        execution_header=settings.read(ServiceOptions).execution_header,
+        camel=settings.read(ServiceOptions).camel_case_names,
         claims=auth_options(settings).login,
-        event_level=settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"),
+        event_level=settings.read(ServiceOptions).event_level.value,
     )
 
 

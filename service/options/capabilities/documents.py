@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
 from rowcall.core.documents.http_files import HttpFileOptions
 from rowcall.core.documents.openapi import OpenApi, OpenApiOptions
 from rowcall.core.documents.reference_page import ReferencePage
-from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.tables import table_formats
 from rowcall.service.startup_error import StartupError
@@ -62,10 +62,10 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
         OpenApiOptions,
         servers=tuple(_servers(settings, urls)),
         schemes=tuple(_schemes(settings)) or tuple(_of_auth(auth)),
-        camel=settings.flag("Service:CamelCaseNames"),
+        camel=settings.read(ServiceOptions).camel_case_names,
         claims=auth.login,
         tables=table_formats(settings),
-        level=NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper()),
+        level=settings.read(ServiceOptions).event_level,
     )
     return options if options.title else replace(options, title=database)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
-from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.events.options import BUILT_IN_HEADERS, EventOptions
 from rowcall.core.sections.values import HEADER_NAME
 from rowcall.service.startup_error import StartupError
@@ -38,9 +38,9 @@ def event_options(settings: Settings) -> EventOptions:
         raise StartupError(f"{_EXECUTION}: {execution_header!r} is not the name of a header")
     options = settings.read(
         EventOptions,
-        level=NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel")),
+        level=settings.read(ServiceOptions).event_level,
         headers=tuple(headers.items()),
         execution_header=execution_header.lower(),
-        warn_unbound=settings.flag("Service:WarnUnboundServerSentEventsNotices"),
+        warn_unbound=settings.read(ServiceOptions).warn_unbound,
     )
     return options if options.redis else replace(options, redis=settings.text("CacheOptions:RedisConfiguration"))

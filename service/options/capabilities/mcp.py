@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator, Sequence
 
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
 from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApi
@@ -86,7 +87,7 @@ def _tools(settings: Settings, auth: AuthOptions) -> ToolOptions:
     return ToolOptions(
         settings.text_or_none(_P + "ToolDescriptionSuffix") or None,
         auth.login,
-        settings.flag("Service:CamelCaseNames"),
+        settings.read(ServiceOptions).camel_case_names,
     )
 
 

@@ -28,7 +28,7 @@ class StatisticsOptions(StatisticsKeys):
 def statistics_options(
     settings: Settings, main: ConnectionTarget, connections: Connections
 ) -> StatisticsOptions | None:
-    if not settings.flag("Stats:Enabled"):
+    if not settings.enabled(StatisticsKeys):
         return None
     options = settings.read(StatisticsOptions, target=_target(settings, main, connections))
     if options.guarded.access.anonymous:

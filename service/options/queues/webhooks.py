@@ -12,7 +12,7 @@ _SUBSCRIBERS = "Webhooks:Subscribers"
 
 def delivery_options(settings: Settings) -> DeliveryOptions | None:
     """Return the options of deliveries; None: they are off. Raises `ConfigError`."""
-    if not settings.flag("Webhooks:Enabled"):
+    if not settings.enabled(DeliveryOptions):
         return None
     section = find(settings.root, _SUBSCRIBERS)
     children = section if isinstance(section, Section) else ()

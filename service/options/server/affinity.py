@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.http_server import HttpServer
 from rowcall.core.text.cpu_list import parse_cpu_groups
 from rowcall.service.startup_error import StartupError
 
@@ -22,7 +23,7 @@ def allowed_cores() -> Cores | None:
 
 def worker_count(settings: Settings) -> int:
     """Return the configured number of workers; by default one for each group of `CpuAffinity`, else for each core."""
-    count = settings.integer_or_none("HttpServer:Workers")
+    count = settings.read(HttpServer).workers
     if count is not None:
         return count
     if places := worker_places(settings):
@@ -45,7 +46,7 @@ def worker_places(settings: Settings) -> tuple[Cores, ...]:
     One list of cores gives each worker one of these cores. Several lists, separated by semicolons, give each worker
     one list.
     """
-    text = (settings.text_or_none(_KEY) or "").strip()
+    text = (settings.read(HttpServer).cpu_affinity or "").strip()
     if not text:
         return ()
     allowed = allowed_cores()

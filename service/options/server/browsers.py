@@ -7,7 +7,9 @@ import logging
 import re
 from collections.abc import Iterable
 
+from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.security_headers import SecurityHeaders
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.origins import serialized_origin
 from rowcall.service.startup_error import StartupError
@@ -32,16 +34,18 @@ def security_headers(settings: Settings) -> tuple[tuple[str, str], ...]:
 
     X-Frame-Options is left out if `Antiforgery` is enabled, which sends it itself with the pages that need it.
     """
-    if not settings.flag("SecurityHeaders:Enabled"):
+    options = settings.read_enabled(SecurityHeaders)
+    if options is None:
         return ()
     fields: list[tuple[str, str]] = []
     for name, field in _HEADERS.items():
-        key = f"SecurityHeaders:{name}"
-        value = settings.text_or_none(key)
-        if not value or (name == "XFrameOptions" and settings.flag("Antiforgery:Enabled")):
+        value = getattr(options, field.replace("-", "_"))
+        if not value or (name == "XFrameOptions" and settings.enabled(AntiforgeryOptions)):
             continue
         if not _FIELD_VALUE.fullmatch(value):
-            raise StartupError(f"{key}: {value!r} cannot be sent as a header; only printable ASCII can")
+            raise StartupError(
+                f"SecurityHeaders:{name}: {value!r} cannot be sent as a header; only printable ASCII can"
+            )
         fields.append((field, value))
     log.debug("security headers: %s", ", ".join(field for field, _ in fields) or "none")
     return tuple(fields)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rowcall.core.cache.options import CacheOptions
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.postgrest import PostgRest
 from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS, ConfigurationKey
 from rowcall.core.postgrest.options import ANONYMOUS_CACHE, InvalidOptionError, PostgRestOptions, options_of
 from rowcall.service.startup_error import StartupError
@@ -12,7 +14,7 @@ from rowcall.service.startup_error import StartupError
 
 def postgrest_options(settings: Settings) -> PostgRestOptions | None:
     """Return the options; None if the interface is not served. Raises `StartupError`."""
-    if not settings.flag("PostgRest:Enabled"):
+    if not settings.enabled(PostgRest):
         return None
     try:
         return options_of(interface_texts(settings))
@@ -28,7 +30,7 @@ def interface_texts(settings: Settings) -> dict[str, str]:
     }
     seconds = settings.seconds_or_none("PostgRest:AnonymousCache")
     if seconds:
-        if not settings.flag("CacheOptions:Enabled"):
+        if not settings.enabled(CacheOptions):
             raise StartupError("PostgRest:AnonymousCache needs CacheOptions:Enabled")
         texts[ANONYMOUS_CACHE] = str(seconds)
     for key in INTERFACE_KEYS:

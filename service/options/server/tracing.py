@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.application import ApplicationNames
+from rowcall.core.config.sections.connections import ConnectionSettings
 from rowcall.core.operations.console import ConsoleOptions
 from rowcall.core.operations.tracing import TracingOptions
 from rowcall.service.options.application_name import running_name
@@ -23,7 +24,7 @@ def tracing_options(settings: Settings) -> TracingOptions | None:
     if not _installed():
         raise StartupError("Tracing:Enabled needs the extra: pip install 'rowcall[tracing]'")
     options = settings.read(TracingOptions)
-    if options.names and settings.flag("ConnectionSettings:UseJsonApplicationName"):
+    if options.names and settings.read(ConnectionSettings).names_request:
         raise StartupError(
             "Tracing:ApplicationName and ConnectionSettings:UseJsonApplicationName both set application_name; "
             "enable only one of them"
