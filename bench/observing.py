@@ -3,8 +3,8 @@ with traces of which none or a twentieth is sampled, and with the console, with 
 turns under the same load, many times, so that other work of the machine affects all alike. `--kinds` selects some.
 
 The result is the processor time of worker and supervisor for a request, which a busy machine changes less than the
-rate: the median over all turns, and its ratio to that of the service with nothing. The target of issue 22 is 0.98, and
-of issue 38 that of the console without a page is the one of metrics, which it records, and with a page 0.98 of that.
+rate: the median over all turns, and its ratio to that of the service with nothing. The target is 0.98, and
+that of the console without a page is the one of metrics, which it records, and with a page 0.98 of that.
 """
 
 import argparse

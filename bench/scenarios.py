@@ -2,7 +2,7 @@
 reach.
 
 A scenario is one request, repeated. `sql` is the same call for pgbench, whose variables (`:rows`) are parameters of a
-prepared statement. `targets` are the ratios of requests per second, rowcall over the other service (issues 2 and 3).
+prepared statement. `targets` are the ratios of requests per second, rowcall over the other service.
 """
 
 import base64
@@ -216,7 +216,7 @@ SCENARIOS = (
         WRITTEN_BY_PEOPLE,
     ),
 )
-# Cached responses (issue 16); selected by name, or all of them as `cache`. A miss is cached for a millisecond, under
+# Cached responses; selected by name, or all of them as `cache`. A miss is cached for a millisecond, under
 # one of many keys; compare it with `cache-uncached`.
 CACHE_SCENARIOS = (
     query("cache-memory", "cached_memory", {"rows": "10"}, {"constant": 0.75}),
@@ -225,7 +225,7 @@ CACHE_SCENARIOS = (
     keyed("cache-miss", f"/bench/cached_miss?id={KEY}", "select * from bench.cached_miss(:id)", {}),
     keyed("cache-uncached", f"/bench/uncached?id={KEY}", "select * from bench.uncached(:id)", {}),
 )
-# PostgREST's interface (issue 35); selected by name, or all of them as `rest`. The URLs are PostgREST's for all
+# PostgREST's interface; selected by name, or all of them as `rest`. The URLs are PostgREST's for all
 # services; the peers have a handler with its own SQL for each.
 ROWS = [{"account": number, "amount": 3 * number, "note": f"mark {number}"} for number in range(1000)]
 BY_PEOPLE = {"fastapi": 3, "fastify": 1.5, "pgbench": 0.5}
@@ -280,5 +280,5 @@ MADE_BY_POSTGRES = frozenset(scenario.name for scenario in SCENARIOS if "rowcall
 OPEN = frozenset(scenario.name for scenario in SCENARIOS if "rowcall-open" in scenario.targets)
 BY_NAME = MappingProxyType({scenario.name: scenario for scenario in SCENARIOS + CACHE_SCENARIOS + REST_SCENARIOS})
 
-# Limit of PostgreSQL's own CPU time for a request, rowcall over pgbench (issue 2).
+# Limit of PostgreSQL's own CPU time for a request, rowcall over pgbench.
 DATABASE_CPU_LIMIT = 1.3

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The micro-benchmarks of the Cython parts beside their Python twins and beside orjson (issue 2). They judge results, not
+# The micro-benchmarks of the Cython parts beside their Python twins and beside orjson. They judge results, not
 # times; the ratios are printed.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 """Cost of counting for a request: the same request context in the same runner, with and without a meter.
 
-The limit of issue 22 is half a microsecond. Results are compared with `--benchmark-compare-fail`, and by the ratio that
+The limit is half a microsecond. Results are compared with `--benchmark-compare-fail`, and by the ratio that
 the last test prints; no test fails because of a slow machine.
 """
 

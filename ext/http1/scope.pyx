@@ -4,7 +4,7 @@ The attributes are those of granian's RSGI scope, so that no step knows which en
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.unicode cimport PyUnicode_DecodeASCII, PyUnicode_DecodeUTF8
 
 cdef extern from "Python.h":
@@ -64,6 +64,62 @@ cdef class Headers:
                 b"replace"))
             for index in range(self.head.field_count)
         ]
+
+    def as_json(self):
+        """Return the headers as a JSON object of names in lower case and values.
+
+        None if they need more care: a name is repeated or `Cookie`, or a value is not ASCII. granian's headers lack
+        this.
+        """
+        cdef RequestHead head = self.head
+        cdef Py_ssize_t index, other, place, size = 2
+        cdef const unsigned char *text = head.text
+        cdef const unsigned char *source
+        cdef unsigned char *target
+        cdef unsigned char byte
+        cdef bytes result
+        if head.find(b"cookie", 6, -1) >= 0:
+            return None
+        for index in range(head.field_count):
+            if not head.is_text(index):
+                return None
+            for other in range(index):
+                if head.fields[other].name_length == head.fields[index].name_length and _equal_names(head, other, index):
+                    return None
+            # Quotes, colon and comma; each byte of the value may need an escape.
+            size += head.fields[index].name_length + 2 * head.fields[index].value_length + 6
+        result = PyBytes_FromStringAndSize(NULL, size)
+        target = <unsigned char *>PyBytes_AS_STRING(result)
+        place = 0
+        target[place] = 123  # {
+        place += 1
+        for index in range(head.field_count):
+            if index:
+                target[place] = 44  # ,
+                place += 1
+            target[place] = 34  # "
+            place += 1
+            source = text + head.fields[index].name
+            for other in range(head.fields[index].name_length):
+                target[place] = _lowered(source[other])
+                place += 1
+            target[place] = 34
+            target[place + 1] = 58  # :
+            target[place + 2] = 34
+            place += 3
+            source = text + head.fields[index].value
+            for other in range(head.fields[index].value_length):
+                byte = source[other]
+                if byte == 34 or byte == 92 or byte == 9:  # " and \\ and tab, the only control character of a value
+                    target[place] = 92
+                    place += 1
+                    byte = 116 if byte == 9 else byte
+                target[place] = byte
+                place += 1
+            target[place] = 34
+            place += 1
+        target[place] = 125  # }
+        return result[:place + 1]
 
     def keys(self):
         """The names, each once."""
@@ -148,6 +204,21 @@ cdef class Scope:
             self._headers = Headers.__new__(Headers)
             self._headers.head = self.head
         return self._headers
+
+
+cdef inline unsigned char _lowered(unsigned char byte) noexcept:
+    return byte + 32 if 65 <= byte <= 90 else byte
+
+
+cdef bint _equal_names(RequestHead head, Py_ssize_t first, Py_ssize_t second) noexcept:
+    """Whether two names of the same length are equal."""
+    cdef const unsigned char *one = head.text + head.fields[first].name
+    cdef const unsigned char *other = head.text + head.fields[second].name
+    cdef Py_ssize_t place
+    for place in range(head.fields[first].name_length):
+        if _lowered(one[place]) != _lowered(other[place]):
+            return False
+    return True
 
 
 cdef str _decoded(const unsigned char *text, Py_ssize_t length):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jwt
+import orjson
 from jwt.algorithms import Algorithm, get_default_algorithms
 
 from rowcall.core.postgrest.claim_path import ClaimPath, ClaimPathError, parse_claim_path
@@ -43,10 +44,15 @@ class TokenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Authenticated:
-    """The role of a request and the claims of its token; without a token, there are no claims."""
+    """The caller of a request.
+
+    role: database role. claims: of the token; empty without one. settings: the claims with the role as a JSON object,
+    for `request.jwt.claims`.
+    """
 
     role: str
     claims: Mapping[str, Any]
+    settings: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,38 +72,43 @@ class Authentication:
         self._keys = verification_keys(options)
         self._role_path = role_path(options)
         self._algorithms: Mapping[str, Algorithm] = get_default_algorithms()
-        self._verified: dict[str, Any] = {}
-        """Claims of verified tokens, by text of the token."""
+        self._verified: dict[str, tuple[Mapping[str, Any], Authenticated | None]] = {}
+        """Claims and callers of verified tokens, by text of the token."""
+        self._anonymous = self._caller({})
 
     def authenticate(self, authorization: str | None) -> Authenticated:
         """Return the role and claims. authorization: the header. Raises `TokenError`."""
         token = bearer_token(authorization)
-        claims: Mapping[str, Any] = {} if token is None else self._claims(token)
-        role = self._role(claims)
-        if role is None:
+        caller = self._anonymous if token is None else self._caller_of(token)
+        if caller is None:
             raise TokenError("PGRST302", "Anonymous access is disabled")
-        return Authenticated(role, claims)
+        return caller
 
-    def _role(self, claims: Mapping[str, Any]) -> str | None:
+    def _caller(self, claims: Mapping[str, Any]) -> Authenticated | None:
+        """Return the caller with these claims; None if they name no role and there is no anonymous role."""
         value = self._role_path.first(claims)
         if value is None:
-            return self._options.anonymous_role
-        return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+            value = self._options.anonymous_role
+        if value is None:
+            return None
+        role = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+        return Authenticated(role, claims, orjson.dumps({**claims, "role": role}))
 
-    def _claims(self, token: str) -> Mapping[str, Any]:
-        claims = self._verified.get(token)
-        if claims is None:
+    def _caller_of(self, token: str) -> Authenticated | None:
+        known = self._verified.get(token)
+        if known is None:
             claims = self._verify(token)
-            self._remember(token, claims)
-        self._check(claims)
-        return claims
+            known = claims, self._caller(claims)
+            self._remember(token, known)
+        self._check(known[0])
+        return known[1]
 
-    def _remember(self, token: str, claims: Any) -> None:
+    def _remember(self, token: str, verified: tuple[Mapping[str, Any], Authenticated | None]) -> None:
         most = self._options.jwt_cache_max_entries
         if most:
             while len(self._verified) >= most:
                 del self._verified[next(iter(self._verified))]
-            self._verified[token] = claims
+            self._verified[token] = verified
 
     def _verify(self, token: str) -> dict[str, Any]:
         if not token:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -82,7 +81,7 @@ class PostgRestInterface:
         segments = segments_of(path, self._options.path)
         if segments is None:
             return None
-        steps = _Steps(self, segments).steps
+        steps = _Steps(self, segments).steps()
         return (*self._ahead.get((method, segments[:1] == ["rpc"]), ()), *steps) if self._ahead else steps
 
     def prepare(self, context: RequestContext, segments: list[str], timing: Timing | None) -> ApiRequest | None:
@@ -108,7 +107,7 @@ class PostgRestInterface:
 class _Steps:
     """The state of one request between its steps."""
 
-    __slots__ = ("_attempts", "_interface", "_request", "_segments", "_timing", "_work", "steps")
+    __slots__ = ("_attempts", "_interface", "_request", "_segments", "_timing", "_work")
 
     def __init__(self, interface: PostgRestInterface, segments: list[str]) -> None:
         self._interface = interface
@@ -117,9 +116,12 @@ class _Steps:
         self._work: Work | None = None
         self._attempts = 0
         self._timing = Timing() if interface.times else None
-        self.steps: tuple[Step, ...] = (self._prepare, self._plan, self._respond)
-        if interface.limit is not None:
-            self.steps = (partial(self._limit, interface.limit), *self.steps)
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the steps. Nothing here refers to them: the cycle would have to be found by the garbage collector."""
+        steps: tuple[Step, ...] = (self._prepare, self._plan, self._respond)
+        limit = self._interface.limit
+        return steps if limit is None else (partial(self._limit, limit), *steps)
 
     def _fail(self, context: RequestContext, error: Exception) -> None:
         """Answer an error of the interface; raise any other error."""
@@ -284,7 +286,7 @@ class _Steps:
     def _send_response(self, context: RequestContext, response: Response) -> None:
         if self._timing is not None:
             self._timing.mark("response")
-            response = replace(response, headers=[*response.headers, self._timing.header])
+            response = response._replace(headers=[*response.headers, self._timing.header])
         self._interface.responder.send(context, response)
 
 

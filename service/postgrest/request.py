@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from rowcall.core.postgrest import errors
@@ -28,8 +28,15 @@ class Resource(Enum):
     FUNCTION = "function"
 
 
-@dataclass(frozen=True, slots=True)
-class ApiRequest:
+@dataclass(frozen=True, slots=True, eq=False)
+class NegotiationHeaders:
+    """The headers `Accept` and `Prefer`. Equal headers give the same object, so that keys compare it by identity."""
+
+    accept: tuple[MediaType, ...]
+    preferences: Preferences
+
+
+class ApiRequest(NamedTuple):
     """What a request says outside its query string and body: target, schema, caller, preferences, accepted types.
 
     disconnected: returns when the client has disconnected. profile: whether the response names the schema, because the
@@ -44,8 +51,15 @@ class ApiRequest:
     schema: str
     profile: bool
     user: Authenticated
-    preferences: Preferences
-    accept: tuple[MediaType, ...]
+    negotiation: NegotiationHeaders
+
+    @property
+    def accept(self) -> tuple[MediaType, ...]:
+        return self.negotiation.accept
+
+    @property
+    def preferences(self) -> Preferences:
+        return self.negotiation.preferences
 
     @property
     def reads(self) -> bool:
@@ -105,19 +119,14 @@ def read_request(
         profile or options.schemas[0],
         profile is not None or len(options.schemas) > 1,
         user,
-        _preferences(tuple(scope.headers.get_all("prefer"))),
-        _accepted(tuple(scope.headers.get_all("accept"))),
+        negotiation_headers(tuple(scope.headers.get_all("accept")), tuple(scope.headers.get_all("prefer"))),
     )
 
 
 @lru_cache(maxsize=512)
-def _preferences(headers: tuple[str, ...]) -> Preferences:
-    return parse_preferences(headers)
-
-
-@lru_cache(maxsize=512)
-def _accepted(headers: tuple[str, ...]) -> tuple[MediaType, ...]:
-    return parse_accept(headers)
+def negotiation_headers(accept: tuple[str, ...], prefer: tuple[str, ...]) -> NegotiationHeaders:
+    """Parse the values of all `Accept` and `Prefer` headers."""
+    return NegotiationHeaders(parse_accept(accept), parse_preferences(prefer))
 
 
 def _check_method(resource: Resource, method: str) -> None:

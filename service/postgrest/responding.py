@@ -66,6 +66,8 @@ class Responder:
 
     def preflight(self, scope: Any) -> Response | None:
         """Return the response to a CORS preflight; None if the request is none."""
+        if scope.method != "OPTIONS":
+            return None
         headers = preflight_headers(
             scope.method,
             scope.headers.get("origin"),
@@ -77,23 +79,20 @@ class Responder:
 
     # --- success ----------------------------------------------------------------------------------------------------
 
-    def success(
+    def planned_headers(
         self,
         request: ApiRequest,
-        status: int,
-        headers: Headers,
-        result: Result,
+        negotiated: Negotiated | None,
         *,
-        negotiated: Negotiated | None = None,
         renamed: Iterable[str] = (),
         resolution: bool = False,
-    ) -> Response:
-        """Return the response to a request that succeeded.
+    ) -> Headers:
+        """Return the headers of a successful response that do not depend on its result.
 
-        headers: those of this kind of request. negotiated: None if there is no body. renamed: embeds that were
-        addressed by their name. resolution: an upsert has a conflict target. Raises `ApiError` (`PGRST111`, `112`).
+        negotiated: None if there is no body. renamed: embeds that were addressed by their name. resolution: an upsert
+        has a conflict target.
         """
-        headers = [*headers, *renamed_warning(renamed)]
+        headers = renamed_warning(renamed)
         if negotiated is not None:
             headers.append(("Content-Type", negotiated.content_type))
             if request.profile:
@@ -108,6 +107,13 @@ class Responder:
         if preferred is not None:
             headers.append(("Preference-Applied", preferred))
         headers.append(VARY)
+        return headers
+
+    def success(self, status: int, headers: Headers, result: Result, negotiated: Negotiated | None) -> Response:
+        """Return the response to a request that succeeded. negotiated: None if there is no body.
+
+        Raises `ApiError` (`PGRST111`, `112`).
+        """
         headers = set_by_sql(headers, result.headers)
         body = None if negotiated is None else body_of(result, negotiated)
         return Response(status_by_sql(status, result.status), headers, body)

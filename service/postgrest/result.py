@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from rowcall.core.postgrest.sql.output import COLUMNS
 from rowcall.service.postgrest.statement_cache import SEPARATOR
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """A row of `core.postgrest.sql.output.COLUMNS`. inserted: None if the statement does not count them."""
 
     total: int | None

@@ -6,6 +6,7 @@ Source: PostgREST's documentation, Transactions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -18,6 +19,8 @@ from rowcall.service.postgrest.authentication import Authenticated
 RoleSettings = Mapping[str, Sequence[tuple[str, str]]]
 """Settings of `ALTER ROLE … SET` by role."""
 ISOLATION = "default_transaction_isolation"
+Hoisted = tuple[tuple[str, str], ...]
+"""Names and values of a function's settings that apply to its transaction."""
 
 
 class RequestSettings:
@@ -40,13 +43,11 @@ class RequestSettings:
         }
         self._timeout = timeout.encode()
         self._application = [part.encode() for name, value in options.app_settings for part in (name, value)]
-        self._anonymous = orjson.dumps({"role": options.anonymous_role})
-        self._anonymous_role = options.anonymous_role
+        self._of_transaction = lru_cache(maxsize=512)(self._new_of_transaction)
 
-    def isolation(self, role: str, function: Iterable[tuple[str, str]] = ()) -> str | None:
-        """Return the isolation level that a function's settings or the role's settings choose, or None."""
-        chosen = next((value for name, value in function if name == ISOLATION), None)
-        return chosen or self._isolation.get(role)
+    def isolation(self, role: str) -> str | None:
+        """Return the isolation level that the settings of a role choose, or None."""
+        return self._isolation.get(role)
 
     def values(
         self,
@@ -56,9 +57,9 @@ class RequestSettings:
         *,
         read_only: bool,
         timezone: str | None = None,
-        hoisted: Iterable[tuple[str, str]] = (),
+        hoisted: Hoisted = (),
     ) -> Values:
-        """Return the settings of a request. hoisted: settings of the called function."""
+        """Return the settings of a request. hoisted: of the called function."""
         result = self.shared(scope, schema, user, read_only=read_only, timezone=timezone, hoisted=hoisted)
         headers, cookies = headers_and_cookies(scope)
         result += (b"request.headers", headers, b"request.cookies", cookies)
@@ -72,35 +73,35 @@ class RequestSettings:
         *,
         read_only: bool,
         timezone: str | None,
-        hoisted: Iterable[tuple[str, str]],
+        hoisted: Hoisted,
     ) -> Values:
         """Return the settings without headers and cookies."""
-        # Sessions of this service have a time limit of their own, which requests of this interface do not.
-        result: Values = [b"search_path", self._paths[schema], b"statement_timeout", self._timeout]
-        if read_only:
-            result += (b"transaction_read_only", b"on")
-        result += self._roles.get(user.role, ())
-        for name, value in hoisted:
-            if name != ISOLATION:
-                result += (name.encode(), value.encode())
-        result += (
-            b"role",
-            user.role.encode(),
+        result: Values = [
+            *self._of_transaction(schema, user.role, read_only, hoisted),
             b"request.jwt.claims",
-            self._claims(user),
+            user.settings,
             b"request.method",
             scope.method.encode(),
             b"request.path",
             scope.path.encode(),
-        )
+            *self._application,
+        ]
         if timezone is not None:
             result += (b"timezone", timezone.encode())
-        return result + self._application
+        return result
 
-    def _claims(self, user: Authenticated) -> bytes:
-        if not user.claims and user.role == self._anonymous_role:
-            return self._anonymous
-        return orjson.dumps({**user.claims, "role": user.role})
+    def _new_of_transaction(self, schema: str, role: str, read_only: bool, hoisted: Hoisted) -> Values:
+        """Return the settings that do not depend on the single request."""
+        # Sessions of this service have a time limit of their own, which requests of this interface do not.
+        result: Values = [b"search_path", self._paths[schema], b"statement_timeout", self._timeout]
+        if read_only:
+            result += (b"transaction_read_only", b"on")
+        result += self._roles.get(role, ())
+        for name, value in hoisted:
+            if name != ISOLATION:
+                result += (name.encode(), value.encode())
+        # Behind the others, which the role may not be allowed to set.
+        return [*result, b"role", role.encode()]
 
 
 def headers_and_cookies(scope: Any) -> tuple[bytes, bytes]:
@@ -108,6 +109,10 @@ def headers_and_cookies(scope: Any) -> tuple[bytes, bytes]:
 
     Values are UTF-8, with U+FFFD for other bytes. granian passes only values in ASCII.
     """
+    as_json = getattr(scope.headers, "as_json", None)
+    text = None if as_json is None else as_json()
+    if text is not None:
+        return text, b"{}"
     decoded = getattr(scope.headers, "decoded_items", None)
     items: list[tuple[str, str]] = scope.headers.items() if decoded is None else decoded()
     headers = {name.lower(): value for name, value in items}

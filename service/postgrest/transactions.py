@@ -8,7 +8,6 @@ transaction ends with ROLLBACK, or if its isolation level is not the default.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -122,7 +121,7 @@ class Transactions:
                 execution = await transaction.run(statement, values, start)
             except ValueError:
                 raise _unsendable() from None
-            result = replace(self._result(request, work, execution), estimate=estimate)
+            result = self._result(request, work, execution)._replace(estimate=estimate)
             if work.check is not None:
                 work.check(result)
             if self._rolls_back(request):
@@ -148,7 +147,10 @@ class Transactions:
 
     def _level(self, request: ApiRequest, work: Work) -> str | None:
         """Return the isolation level as SQL, if it is not the default."""
-        level = (work.isolation or self._settings.isolation(request.user.role) or DEFAULT_LEVEL).lower()
+        chosen = work.isolation or self._settings.isolation(request.user.role)
+        if chosen is None:
+            return None
+        level = chosen.lower()
         return level if level in LEVELS and level != DEFAULT_LEVEL else None
 
     def _rolls_back(self, request: ApiRequest) -> bool:

@@ -1,5 +1,5 @@
 """The pages of the record shop in a real browser: built by the command that its README names, from the client that
-rowcall has written, and served by rowcall (issue 21)."""
+rowcall has written, and served by rowcall."""
 
 from __future__ import annotations
 

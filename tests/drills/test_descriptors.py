@@ -1,4 +1,4 @@
-"""More clients than file descriptors: they wait, no process spins, and running requests continue (issue 13)."""
+"""More clients than file descriptors: they wait, no process spins, and running requests continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL accepts connections and does not respond: a stopped host, a full disk, hanging storage (issue 13)."""
+"""PostgreSQL accepts connections and does not respond: a stopped host, a full disk, hanging storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Thirty seconds with a hostile PostgreSQL: no response is lost or swapped, no worker ends (issue 30)."""
+"""Thirty seconds with a hostile PostgreSQL: no response is lost or swapped, no worker ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""50 parallel repetitions of each request have one effect while workers are killed around COMMIT (issue 36)."""
+"""50 parallel repetitions of each request have one effect while workers are killed around COMMIT."""
 
 from __future__ import annotations
 

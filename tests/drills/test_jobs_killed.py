@@ -1,4 +1,4 @@
-"""Two hosts whose workers are killed every 500 ms run every job once (issue 36)."""
+"""Two hosts whose workers are killed every 500 ms run every job once."""
 
 from __future__ import annotations
 

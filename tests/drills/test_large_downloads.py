@@ -1,4 +1,4 @@
-"""A download of 2 GB beside small requests: the worker streams it, and its memory stays as it is (issue 37)."""
+"""A download of 2 GB beside small requests: the worker streams it, and its memory stays as it is."""
 
 from __future__ import annotations
 

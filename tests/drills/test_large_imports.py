@@ -1,4 +1,4 @@
-"""An import of a million rows with a thousand bad ones: all good rows are stored, all bad ones reported (issue 37)."""
+"""An import of a million rows with a thousand bad ones: all good rows are stored, all bad ones reported."""
 
 from __future__ import annotations
 

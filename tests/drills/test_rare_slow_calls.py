@@ -1,4 +1,4 @@
-"""One call in a hundred takes 300 ms: calls that take a millisecond are all served (issue 31, point 32).
+"""One call in a hundred takes 300 ms: calls that take a millisecond are all served.
 
 The p99 of another endpoint is reported as a ratio to its p99 without the slow calls.
 """

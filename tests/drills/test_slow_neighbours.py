@@ -1,4 +1,4 @@
-"""A promoted read waits for a lock: calls that do not depend on it are not delayed (issue 13, points 2 and 6)."""
+"""A promoted read waits for a lock: calls that do not depend on it are not delayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks in their order to a receiver that fails 30 %, while workers of two hosts are killed (issue 36)."""
+"""Webhooks in their order to a receiver that fails 30 %, while workers of two hosts are killed."""
 
 from __future__ import annotations
 

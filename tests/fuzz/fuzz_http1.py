@@ -21,6 +21,7 @@ SEEDS = (
     b"GET /a HTTP/1.0\r\nConnection: keep-alive\r\n\r\nGET /b HTTP/1.0\r\n\r\n",
     b"\r\nOPTIONS * HTTP/1.1\r\nHost: [::1]:8080\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\nz",
     b"GET http://x/y HTTP/1.1\r\nHost: x\r\nX-A:\tb \r\nX-B:\r\n\r\n",
+    b'GET / HTTP/1.1\r\nHost: x\r\nx-a: "\\\\\t"\\\r\nX-b: \r\nx-A: \xc3\xa9\r\ncookie: a=b\r\n\r\n',
 )
 SYNTAX = (
     *(bytes([byte]) for byte in b"\r\n :\t\0\x7f\x80\xff-,;09aAfF*/?#[]"),

@@ -1,4 +1,4 @@
-"""Claims of a caller never come from the request itself, whether the caller has signed in or not (issue 12.11)."""
+"""Claims of a caller never come from the request itself, whether the caller has signed in or not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Antiforgery tokens over two workers: issuing, endpoints that require them, and their binding (browsers-6 to
-browsers-10 and issue 20)."""
+browsers-10)."""
 
 from __future__ import annotations
 

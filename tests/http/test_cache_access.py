@@ -1,5 +1,5 @@
 """Cached responses obey authorization and never reach a caller for whom they were not computed (protection-8 to
-protection-11, proxies-5 to proxies-8, issue 16)."""
+protection-11, proxies-5 to proxies-8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One cache for several workers and instances: with shared memory of the host, Redis, and both (issue 16).
+"""One cache for several workers and instances: with shared memory of the host, Redis, and both.
 
 Two instances with two workers each represent two hosts; they share only Redis.
 """

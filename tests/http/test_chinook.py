@@ -1,5 +1,5 @@
-"""A well-known database: nested results, a write, a search with optional parameters (issue 2), and most annotations
-about requests (issue 4).
+"""A well-known database: nested results, a write, a search with optional parameters, and most annotations
+about requests.
 
 The tables are those of the Chinook sample; `FUNCTIONS` contains everything that makes it an API.
 """

@@ -1,5 +1,4 @@
-"""Many concurrent users over few connections: claims never reach the request of another user (access-14 to access-20,
-issue 7).
+"""Many concurrent users over few connections: claims never reach the request of another user (access-14 to access-20).
 
 Routines of every kind alternate on the same connections, pipelined and alone, and end in every way: with a result, with
 an error, after a COMMIT of their own. Each returns the identity of its caller.

@@ -1,5 +1,5 @@
 """Generated JavaScript in pages of a real browser: one with the origin of the service, and one with another origin
-(docs/internals/behaviour/clients.md; issue 21). The calls are those of test_client_code.py; uploads, event streams and
+(docs/internals/behaviour/clients.md). The calls are those of test_client_code.py; uploads, event streams and
 cookies need a browser."""
 
 from __future__ import annotations

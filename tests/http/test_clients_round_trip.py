@@ -1,5 +1,5 @@
 """Random routines that return their arguments, called with random values by generated clients: JavaScript under Node,
-one process for all calls, in a page of a browser, and Python. Each value returns unchanged (issue 21).
+one process for all calls, in a page of a browser, and Python. Each value returns unchanged.
 
 `ROWCALL_RANDOM_SEED` repeats a run that failed, `ROWCALL_RANDOM_TYPES` makes it longer.
 """

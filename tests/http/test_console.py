@@ -1,4 +1,4 @@
-"""The console for operators: who gets in, and what its JSON endpoints report about all workers (issue 38)."""
+"""The console for operators: who gets in, and what its JSON endpoints report about all workers."""
 
 from __future__ import annotations
 

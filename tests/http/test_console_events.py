@@ -1,4 +1,4 @@
-"""Events in the console: channels, open streams and numbers of all workers, and the end of a stream (issue 38)."""
+"""Events in the console: channels, open streams and numbers of all workers, and the end of a stream."""
 
 from __future__ import annotations
 

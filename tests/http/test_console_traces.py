@@ -1,4 +1,4 @@
-"""Traces in the console: the spans of the last requests of all workers, as JSON and as a waterfall (issue 38)."""
+"""Traces in the console: the spans of the last requests of all workers, as JSON and as a waterfall."""
 
 from __future__ import annotations
 

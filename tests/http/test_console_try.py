@@ -1,4 +1,4 @@
-"""Requests from the console: files, credentials of users, and event streams, as JSON and in the page (issue 38)."""
+"""Requests from the console: files, credentials of users, and event streams, as JSON and in the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of other sites cannot act as a user who is signed in by cookie (issue 12.12)."""
+"""Pages of other sites cannot act as a user who is signed in by cookie."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Encrypted values are bound to the column of a table, or to a name (`encrypt _iban as NAME`): a ciphertext that is
-copied to another column is not decrypted there (issue 30, point 23)."""
+copied to another column is not decrypted there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Default responses to errors of PostgreSQL, and the parts that clients receive (issue 14, point 12)."""
+"""Default responses to errors of PostgreSQL, and the parts that clients receive."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def test_statement_within_its_time_is_not_disturbed(service: Service) -> None:
 
 
 def test_cancelling_by_the_server_is_a_gateway_timeout(service: Service) -> None:
-    """57014 is never a success (issue 2)."""
+    """57014 is never a success."""
     problem(service.get("/api/cancelled"), 504)
 
 

@@ -1,4 +1,4 @@
-"""All kinds of failures of PostgreSQL: each request gets exactly one response, and it is its own (issue 2).
+"""All kinds of failures of PostgreSQL: each request gets exactly one response, and it is its own.
 
 Each routine returns the number of its call, so that swapped and repeated responses are detected.
 """

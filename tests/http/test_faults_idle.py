@@ -1,4 +1,4 @@
-"""One timer for every idle connection (issue 13, point 8). Runs where the system reports the age of a socket."""
+"""One timer for every idle connection. Runs where the system reports the age of a socket."""
 
 from __future__ import annotations
 

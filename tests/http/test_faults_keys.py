@@ -1,4 +1,4 @@
-"""Damaged key files, and clock steps: keys and sessions survive both (issue 13, points 3 and 4)."""
+"""Damaged key files, and clock steps: keys and sessions survive both."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""More requests than the limits permit, or requests that take longer than their client waits (issue 2, "It
-must hold")."""
+"""More requests than the limits permit, or requests that take longer than their client waits."""
 
 from __future__ import annotations
 

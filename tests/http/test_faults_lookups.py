@@ -1,4 +1,4 @@
-"""A lookup in PostgreSQL's system caches fails because an object was dropped meanwhile (issue 31, point 31)."""
+"""A lookup in PostgreSQL's system caches fails because an object was dropped meanwhile."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The schema changes under a running service without a notification: no response has a shape that was not promised, and
-the catalogue is read again (issue 13, point 7)."""
+the catalogue is read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killed processes, schema changes and restarts while clients are served (issue 2)."""
+"""Killed processes, schema changes and restarts while clients are served."""
 
 from __future__ import annotations
 

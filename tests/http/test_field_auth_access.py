@@ -48,7 +48,7 @@ ACCESS: dict[str, tuple[str, str]] = {
     "either": ("authorize boss, clerk", "401 200 403 403"),
     "either_blank": ("authorize clerk gate", "401 200 200 403"),
     "clerks": ("requires_authorization clerk", "401 403 403 403"),
-    # Roles only: NpgsqlRest compares ids and names with the same words (issue 12).
+    # Roles only: NpgsqlRest compares ids and names with the same words.
     "by_id": ("authorize 42", "401 403 403 403"),
     "by_name": ("authorize kiri, 43", "401 403 403 403"),
     "by_said_id": ("authorize user:42", "401 403 200 403"),

@@ -1,4 +1,4 @@
-"""The first experiences of a new user: access rules, messages about them, refusals (issue 14)."""
+"""What a new user meets first: access rules, their messages, and refusals."""
 
 from __future__ import annotations
 

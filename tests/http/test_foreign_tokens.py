@@ -206,7 +206,7 @@ def test_made_up_names_of_keys_do_not_flood_the_issuer(service: Service, issuer:
     assert issuer.asked - before <= 2
 
 
-# --- audience of a token (issue 12.7) ------------------------------------------------------------------------------
+# --- audience of a token ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A typing error never determines which forwarded headers are trusted (issue 12.6)."""
+"""A typing error never determines which forwarded headers are trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL whose messages are dropped, repeated, truncated, mutated: no response is lost or swapped (issue 30).
+"""A PostgreSQL whose messages are dropped, repeated, truncated, mutated: no response is lost or swapped.
 
 A client with a timeout is the clock.
 """

@@ -1,4 +1,4 @@
-"""Upstreams whose responses are not HTTP: callers get 502, and no worker ends (issue 30, point 2)."""
+"""Upstreams whose responses are not HTTP: callers get 502, and no worker ends."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Objects with annotations that are not served: reported with reason and remedy, counted, without effect on others
-(issue 14, points 6 to 9)."""
+"""Objects with annotations that are not served: reported with reason and remedy, counted, without effect on others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics for operators, for all workers together, on a separate listener (issue 22)."""
+"""Metrics for operators, for all workers together, on a separate listener."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A NULL as the whole response: empty, the word NULL, nothing at all, or `null` where the response is JSON
 (discovery-6, discovery-15, binding-17, rendering-15, logging-8,
-rendering-15 to rendering-17; issue 31)."""
+rendering-15 to rendering-17)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A document with the scheme that `Auth:ApiKey` derives, and with query parameters described by their `content`, tried
-out by schemathesis with all of its checks (issue 31, point 7)."""
+out by schemathesis with all of its checks."""
 
 from __future__ import annotations
 

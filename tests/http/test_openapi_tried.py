@@ -1,5 +1,5 @@
 """The served OpenAPI documents of the demo and of the record shop, tried out by schemathesis with all of its
-checks: anonymous and signed in, OpenAPI 3.0 and 3.1 (issues 21 and 31).
+checks: anonymous and signed in, OpenAPI 3.0 and 3.1.
 
 Few examples, the same in each run; tests/drills/test_openapi_at_length.py sends many.
 """

@@ -11,13 +11,17 @@ import time
 
 import jwt
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.harness.database import Database
 from tests.harness.postgrest import PLAIN, SECRET, Case, create_roles, error, token
-from tests.harness.service import Service
+from tests.harness.service import ENGINE, Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
+values = st.text(st.sampled_from('ab "\\\\\t/{}:,~'), max_size=8).map(str.strip)
+"""Values of headers, with the characters that JSON escapes."""
 SQL = """
 create schema api; create schema second; create schema internal;
 create table api.note (id int primary key, tenant text);
@@ -28,6 +32,8 @@ create policy own on api.note using (tenant = current_setting('request.jwt.claim
 create function api.whoami() returns json stable language sql as
   $$ select json_build_object('role', current_user, 'claims', current_setting('request.jwt.claims', true)::json,
        'timeout', current_setting('statement_timeout'), 'agent', current_setting('request.headers', true)::json ->> 'x-agent') $$;
+create function api.headers() returns json stable language sql as
+  $$ select current_setting('request.headers', true)::json $$;
 create function api.agent_in(setting text) returns text stable language sql as
   $$ select current_setting(setting, true)::json ->> 'x-agent' $$;
 create function internal.before() returns void language plpgsql as $$ begin
@@ -76,8 +82,20 @@ def test_claims_and_settings_of_the_role(service: Service, roles: tuple[str, ...
     assert body == {"role": member, "claims": {"role": member, "tenant": "a"}, "timeout": "7s", "agent": "t"}
 
 
+@given(st.lists(st.tuples(st.sampled_from(["x-a", "X-B", "x-long-name"]), values), max_size=4))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_headers_are_a_json_object_with_the_last_of_repeated_ones(
+    service: Service, headers: list[tuple[str, str]]
+) -> None:
+    response = service.client.request("GET", "/rpc/headers", headers=headers)
+    expected = {name.lower(): value for name, value in headers}
+    assert {name: value for name, value in response.json().items() if name.startswith("x-")} == expected
+
+
 def test_headers_and_cookies_beyond_ascii(service: Service) -> None:
     """Values are UTF-8; bytes that are not are replaced, as JSON of PostgreSQL cannot contain them."""
+    if ENGINE.get("HttpServer:Engine") == "Granian":
+        pytest.skip("granian leaves out headers whose values are not ASCII")
     for name, sent, setting, expected in (
         (b"X-Agent", "Zoë".encode(), "headers", "Zoë"),
         (b"X-Agent", b"Zo\xeb", "headers", "Zo\ufffd"),

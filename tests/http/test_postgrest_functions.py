@@ -323,6 +323,20 @@ def test_calls_that_are_planned_once_have_arguments_of_their_own(service: Servic
         Case("POST /rpc/text_of?x=eq.%00payload%00", 400, error("22021"), body='{"a":"b"}').check(service.client)
 
 
+def test_calls_by_get_that_are_planned_once_have_arguments_of_their_own(service: Service) -> None:
+    for number in (1, 2, 1):
+        expected = [{"id": 1}, {"id": 2}] if number == 1 else [{"id": 3}]
+        Case(f"GET /rpc/arrivals?select=id&harbour={number}", json=expected).check(service.client)
+        Case(f"GET /rpc/arrivals?select=id&harbour={number}&id=gt.{number}", json=expected[1:] or expected).check(
+            service.client
+        )
+        Case(f"GET /rpc/text_of?a=%2Beq.{number}+", json=f"+eq.{number} ").check(service.client)
+        Case(f"GET /rpc/join_names?sep=-&parts=a&parts={number}", json=f"a-{number}").check(service.client)
+        Case(f"GET /rpc/text_of?a=9&a={number}", json=str(number)).check(service.client)
+    Case("GET /rpc/arrivals?select=id&harbour=x", 400, error("22P02")).check(service.client)
+    Case("GET /rpc/arrivals?select=id&harbour=1", json=[{"id": 1}], headers={"range": "0-0"}).check(service.client)
+
+
 def test_a_function_runs_once(service: Service, every_database: Database) -> None:
     before = every_database.value("select n from api.counter")
     Case("POST /rpc/count_up", text=str(before + 1), body="{}", headers={"prefer": "count=exact"}).check(service.client)

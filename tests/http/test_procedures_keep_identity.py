@@ -1,6 +1,4 @@
-"""A procedure that commits goes on as who it began: role, tenant and claims do not end with its first transaction
-(issue 12.9).
-"""
+"""Role, tenant and claims of a procedure that commits last until its end, not only for its first transaction."""
 
 from __future__ import annotations
 
@@ -94,7 +92,7 @@ def test_nothing_of_it_reaches_the_next_caller(own_database: Database, serve_onc
 
 
 def test_a_session_that_could_not_be_prepared_ends(own_database: Database, serve_once: Serve) -> None:
-    """What its first command has set is there already when the second one fails (issue 12.24)."""
+    """Settings of the first command are reset if the second command fails."""
     own_database.execute(
         "create function whose() returns text language sql as $$"
         "select concat_ws(' ', pg_backend_pid(), nullif(current_setting('app.tenant', true), ''))$$;"

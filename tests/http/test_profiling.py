@@ -1,4 +1,4 @@
-"""Profiles of workers that go on serving (issue 22)."""
+"""Profiles of workers that go on serving."""
 
 from __future__ import annotations
 

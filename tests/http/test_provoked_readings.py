@@ -1,5 +1,5 @@
-"""Errors that look like a changed schema, and that clients can provoke: they cost a look at the catalogue now and then,
-and a reading only where it has changed (issue 12.16)."""
+"""Errors that look like a changed schema and that clients can provoke: the service compares the catalogue at most once
+an interval, and reads it only if it has changed."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a proxy passes on of a request: no credentials of this service, no claims about the client, no dot segments
-(issue 30, points 9, 10 and 18); and how its responses are compressed (issue 31)."""
+"""Requests of a reverse proxy have no credentials of this service, no claims about the client and no dot segments; its
+responses are compressed."""
 
 from __future__ import annotations
 

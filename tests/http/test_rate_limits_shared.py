@@ -1,4 +1,4 @@
-"""Limits over two instances that share Redis alone (limits-1 to limits-8; issue 16)."""
+"""Limits over two instances that share Redis alone (limits-1 to limits-8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that writes to a table answers GET, whatever the comment says (issue 12.3)."""
+"""No endpoint that writes to a table is served with GET, whatever the comment says."""
 
 from __future__ import annotations
 

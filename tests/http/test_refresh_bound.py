@@ -1,4 +1,4 @@
-"""A refresh token is accepted only from the user to whom it was issued (issue 12.2 and 12.7)."""
+"""A refresh token is accepted only from the user to whom it was issued."""
 
 from __future__ import annotations
 

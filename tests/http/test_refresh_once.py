@@ -1,4 +1,4 @@
-"""A refresh token is good for one use, whichever worker or host it comes to (issue 7, RFC 9700 4.14.2)."""
+"""A refresh token can be used once, on all workers and hosts together (RFC 9700 4.14.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--validate` is the start without serving (issue 14, point 6)."""
+"""`rowcall --validate` does what a start does, except serving."""
 
 from __future__ import annotations
 

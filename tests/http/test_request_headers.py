@@ -113,7 +113,7 @@ def test_parameter_mode_fills_the_parameter_that_is_named(service: Service) -> N
 
 
 def test_a_value_of_the_request_is_no_header(service: Service) -> None:
-    """A routine that asks for the headers has to be able to believe them (issue 12.11)."""
+    """A client cannot set the parameter in which a routine gets the headers."""
     first, headers, last = headers_at(service, '/in-named?all={"mine":1}', headers=AGENT)
     assert (first, headers["User-Agent"], last) == (1, SEEN_AGENT, "z")
     assert "mine" not in headers

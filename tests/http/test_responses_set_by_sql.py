@@ -1,4 +1,4 @@
-"""Status and headers of responses that SQL sets (issue 14, point 13)."""
+"""Status and headers of responses that SQL sets."""
 
 from __future__ import annotations
 

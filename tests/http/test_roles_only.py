@@ -1,5 +1,5 @@
-"""`authorize` names roles: a name or an id that any user may choose opens nothing, unless it is said to be one
-(access-1 to access-4, issue 12.1).
+"""`authorize` names roles. User ids and names match only with `user:` and `name:`, as users may choose their names
+(access-1 to access-4).
 """
 
 from __future__ import annotations

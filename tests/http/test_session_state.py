@@ -1,4 +1,4 @@
-"""Nothing that a routine does to its session reaches the next request, whatever it says of itself (issue 15, 12.8).
+"""Changes of a routine to its session do not reach the next request, whatever its declaration says.
 
 One connection of each kind, so that whatever was left would be met; every endpoint is called until connections are shared.
 """

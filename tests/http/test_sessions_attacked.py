@@ -1,4 +1,4 @@
-"""What must not be taken for a session, and what a session must not be used for (issue 7, "It must be safe")."""
+"""Forged and altered cookies are no session, and a session cannot be used for another purpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slow requests in the log, with the plan of their statement and without their values (issue 22)."""
+"""The log has slow requests with the plan of their statement, and without the values of their parameters."""
 
 from __future__ import annotations
 

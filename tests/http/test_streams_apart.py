@@ -1,4 +1,4 @@
-"""Over HTTP/2 answers share a connection and nothing else: one that is left unread ends alone (issue 12.10)."""
+"""Responses over one HTTP/2 connection are independent: a client that leaves one unread ends that one only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON bodies with `Service:StrictJsonTypes`: the types that OpenAPI documents, and no others (issue 31, point 7)."""
+"""JSON bodies with `Service:StrictJsonTypes`: the types that OpenAPI documents, and no others."""
 
 from __future__ import annotations
 

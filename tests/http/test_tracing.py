@@ -1,4 +1,4 @@
-"""The spans of single requests, sent to a collector of OpenTelemetry (issue 22; W3C Trace Context)."""
+"""The spans of single requests, sent to a collector of OpenTelemetry (W3C Trace Context)."""
 
 from __future__ import annotations
 

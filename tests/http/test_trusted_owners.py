@@ -1,5 +1,4 @@
-"""Which owners may publish endpoints: in a schema that no setting names, objects of other owners are not served
-(issue 12.5)."""
+"""Which owners may publish endpoints: in a schema that no setting names, objects of other owners are not served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that do not fit: everything that is wrong with one, at once, with its place (issue 14, point 11)."""
+"""The response to an invalid request lists all of its mistakes with their places."""
 
 from __future__ import annotations
 

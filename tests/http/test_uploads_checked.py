@@ -1,4 +1,4 @@
-"""Uploads that are held against a digest, and given to a command of the operator (RFC 9530, issue 18)."""
+"""Uploads are checked against a digest (RFC 9530), and by a command that the operator configures."""
 
 from __future__ import annotations
 

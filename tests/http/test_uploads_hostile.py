@@ -1,4 +1,4 @@
-"""Uploads that are broken, hostile, or cut off: a clear answer, and nothing stays (issue 18)."""
+"""Broken, hostile and interrupted uploads get a clear response, and leave nothing behind."""
 
 from __future__ import annotations
 

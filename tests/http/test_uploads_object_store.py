@@ -1,4 +1,4 @@
-"""The handler `s3` against a server that checks signatures (issue 18)."""
+"""The handler `s3` against a server that checks signatures."""
 
 from __future__ import annotations
 

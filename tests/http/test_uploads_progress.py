@@ -1,5 +1,5 @@
 """Subscribers hear of an upload while it runs: its row commands' notices, its routine's, and how much has arrived
-(events-4 to events-6; issue 18)."""
+(events-4 to events-6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that arrive in pieces by the protocol tus 1.0.0 (issue 18): over several requests, workers and accidents."""
+"""Resumable uploads (tus 1.0.0) over several requests and workers, with interruptions."""
 
 from __future__ import annotations
 

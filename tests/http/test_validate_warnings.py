@@ -1,4 +1,4 @@
-"""`rowcall --validate` warns of what the start warns of (issue 31)."""
+"""`rowcall --validate` prints the warnings of the start."""
 
 from __future__ import annotations
 

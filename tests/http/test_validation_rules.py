@@ -1,4 +1,4 @@
-"""Rules of one's own for numbers and arrays, and what a refused caller reads (issue 14, point 16)."""
+"""User-defined validation rules for numbers and arrays, and the response to a value that breaks one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that goes on for ever does: whatever ends it is logged, and it begins again (issue 13, point 3)."""
+"""Endless background work starts again when it ends, and the reason is logged."""
 
 from __future__ import annotations
 

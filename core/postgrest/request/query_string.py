@@ -41,11 +41,12 @@ def parameters(raw: bytes) -> list[tuple[str, str]]:
     for part in raw.decode("latin-1").replace(";", "&").split("&"):
         key, equals, value = part.partition("=")
         if equals:
-            result.append((_decoded(key), _decoded(value)))
+            result.append((decoded(key), decoded(value)))
     return result
 
 
-def _decoded(text: str) -> str:
+def decoded(text: str) -> str:
+    """Decode percent signs and `+`."""
     return unquote_plus(text, errors="replace") if "%" in text or "+" in text else text
 
 
@@ -167,10 +168,11 @@ def _ranges(limits: dict[Path, int], offsets: dict[Path, int]) -> Iterable[tuple
 
 def _canonical(pairs: list[tuple[str, str]]) -> str:
     """Return the parameters sorted by key and encoded again, for `Content-Location`."""
-    return "&".join(f"{_encoded(key)}={_encoded(value)}" for key, value in sorted(pairs, key=_key))
+    return "&".join(f"{encoded(key)}={encoded(value)}" for key, value in sorted(pairs, key=_key))
 
 
-def _encoded(text: str) -> str:
+def encoded(text: str) -> str:
+    """Percent-encode a text, except unreserved characters (RFC 3986, 2.3)."""
     return text if _IS_UNRESERVED(text) else quote(text, _UNRESERVED)
 
 

@@ -9,34 +9,43 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from urllib.parse import quote, unquote_plus
+from urllib.parse import quote
 
+from rowcall.core.postgrest.request.query_string import decoded, encoded, is_operation
 from rowcall.core.postgrest.sql.output import Statement
 
-_SIMPLE = re.compile(
-    rb"(?!(?:[^=]*\.)?(?:select|columns|on_conflict|order|limit|offset|and|or)=)"
-    rb"[^=]*=(?:not\.)?(?:eq|neq|gte|gt|lte|lt)\."
-)
+_NAME = rb"(?!(?:[^=]*\.)?(?:select|columns|on_conflict|order|limit|offset|and|or)=)[^=]*="
+_SIMPLE = re.compile(_NAME + rb"(?:not\.)?(?:eq|neq|gte|gt|lte|lt)\.")
 """The part of a parameter before the value of a simple comparison."""
+_ARGUMENT = re.compile(_NAME)
+"""The part of a parameter before the value of an argument, if the value is not an operation."""
 _MARK = "\0{}\0"
+_IS_MARK = re.compile("\0[0-9]+\0").fullmatch
 LONGEST = 2048
 """Bytes of a query string beyond which no shape is made."""
+_ENCODED_MARK = re.compile("%00([0-9]+)%00")
 _ENCODED_MARKS = [b"%%00%d%%00" % place for place in range(LONGEST)]
 
 
-def shape_of(raw: bytes) -> tuple[bytes, list[str]] | None:
-    """Return the shape of a query string and its values; None: it is planned as it is."""
+def shape_of(raw: bytes, *, arguments: bool = False) -> tuple[bytes, list[str]] | None:
+    """Return the shape of a query string and its values; None: it is planned as it is.
+
+    arguments: parameters whose value is not an operation are arguments of a function.
+    """
     if len(raw) > LONGEST or b";" in raw or b"%00" in raw:
         return None
     values: list[str] = []
     parts = raw.split(b"&")
     for place, part in enumerate(parts):
         match = _SIMPLE.match(part)
+        if match is None and arguments:
+            match = _ARGUMENT.match(part)
+            if match is not None and is_operation(decoded(part[match.end() :].decode("latin-1"))):
+                continue
         if match is not None:
             end = match.end()
             parts[place] = part[:end] + _ENCODED_MARKS[len(values)]
-            value = part[end:].decode("latin-1")
-            values.append(unquote_plus(value, errors="replace") if "%" in value or "+" in value else value)
+            values.append(decoded(part[end:].decode("latin-1")))
     return b"&".join(parts), values
 
 
@@ -44,27 +53,49 @@ PAYLOAD_MARK = "\0payload\0"
 """Stands for the text of a body."""
 
 
-def filled(statement: Statement, values: Sequence[str], payload: str | None = None) -> Statement:
-    """Return the statement with values in the places of the marks. payload: the text of a body."""
-    parameters = [
-        parameter
-        if not parameter or parameter[0] != "\0"
-        else payload
-        if parameter == PAYLOAD_MARK
-        else values[int(parameter[1:-1])]
-        for parameter in statement.parameters
-    ]
-    return Statement(statement.sql, tuple(parameters))
+class Template:
+    """A statement with marks among its parameters."""
+
+    __slots__ = ("_marks", "statement")
+
+    def __init__(self, statement: Statement) -> None:
+        self.statement = statement
+        self._marks = [
+            (index, None if parameter == PAYLOAD_MARK else int(parameter[1:-1]))
+            for index, parameter in enumerate(statement.parameters)
+            if parameter and (parameter == PAYLOAD_MARK or _IS_MARK(parameter))
+        ]
+
+    def filled(self, values: Sequence[str], payload: str | None = None) -> Statement:
+        """Return the statement with values in the places of the marks. payload: the text of a body."""
+        if not self._marks:
+            return self.statement
+        parameters = list(self.statement.parameters)
+        for index, place in self._marks:
+            parameters[index] = payload if place is None else values[place]
+        return Statement(self.statement.sql, tuple(parameters))
 
 
 def uses_each_mark(statement: Statement, count: int) -> bool:
-    """Whether each mark is a whole parameter, so that `filled` replaces all of them."""
+    """Whether each mark is a whole parameter, so that a `Template` replaces all of them."""
     present = {parameter for parameter in statement.parameters if parameter is not None and "\0" in parameter}
     return present - {PAYLOAD_MARK} == {_MARK.format(place) for place in range(count)}
 
 
-def filled_text(canonical: str, values: Sequence[str]) -> str:
-    """Return the encoded parameters with values in the places of the marks."""
-    for place, value in enumerate(values):
-        canonical = canonical.replace(f"%00{place}%00", quote(value, "-_.~"), 1)
-    return canonical
+class Location:
+    """Path and encoded parameters of a read with marks in the places of values, for `Content-Location`."""
+
+    __slots__ = ("_first", "_others")
+
+    def __init__(self, name: str, canonical: str) -> None:
+        """name: of the relation. canonical: its encoded parameters."""
+        first, *others = _ENCODED_MARK.split(canonical)
+        self._first = f"/{quote(name, '')}{'?' if canonical else ''}{first}"
+        self._others = [(int(place), text) for place, text in zip(others[::2], others[1::2], strict=True)]
+
+    def filled(self, values: Sequence[str]) -> str:
+        """Return the location with values in the places of the marks."""
+        result = self._first
+        for place, text in self._others:
+            result += encoded(values[place]) + text
+        return result

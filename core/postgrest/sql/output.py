@@ -102,7 +102,7 @@ def _stripped(text: str, output: Output) -> str:
 
 
 def result_columns(
-    output: Output, *, total: str = "NULL", rows: str = f"count({ROW})", inserted: str = "NULL", keys: str = "NULL"
+    output: Output, *, total: str = "NULL", rows: str = "count(*)", inserted: str = "NULL", keys: str = "NULL"
 ) -> str:
     """Return the output list of a main statement. Arguments are SQL expressions."""
     return ", ".join(

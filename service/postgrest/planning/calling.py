@@ -17,13 +17,13 @@ from rowcall.core.postgrest.plan import Plan, read_plan
 from rowcall.core.postgrest.request import ranges
 from rowcall.core.postgrest.request.payload import Payload, PayloadKind, parse_payload
 from rowcall.core.postgrest.request.query_string import parse_query
-from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, filled
+from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, Template, shape_of, uses_each_mark
 from rowcall.core.postgrest.request.tree import Query
 from rowcall.core.postgrest.schema import Function, Schema
 from rowcall.core.postgrest.sql.calls import call_statement, is_scalar
 from rowcall.core.postgrest.sql.output import NO_BODY, Statement
 from rowcall.service.postgrest.planning.reading import is_plain, with_top_range
-from rowcall.service.postgrest.planning.work import Response, Work, explained
+from rowcall.service.postgrest.planning.work import Headers, Response, Work, explained
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
@@ -42,11 +42,13 @@ class _Call:
     negotiated: Negotiated
     check: partial[None] | None
     settings: tuple[tuple[str, str], ...]
-    statement: Statement
+    template: Template
+    headers: Headers
+    """Of the response, as far as they do not depend on its result."""
 
 
 class CallPlanner:
-    """Plans calls with one schema snapshot. Those by POST with the same names of arguments are planned once."""
+    """Plans calls with one schema snapshot. Calls with the same names of arguments are planned once."""
 
     def __init__(self, schema: Schema, options: PostgRestOptions, responder: Responder) -> None:
         self._schema = schema
@@ -58,21 +60,50 @@ class CallPlanner:
         """Return the work of a call. Raises `ApiError`."""
         raw = request.query
         if request.reads:
-            query = with_top_range(parse_query(raw, function_arguments=True), request)
-            call = self._planned(request, query, None)
-            return self._work(request, call, call.statement)
+            return self._plan_read(request, raw)
         query = _parsed(raw)
         payload = parse_payload(body, request.scope.headers.get("content-type"), query.columns, function=True)
         known = None if payload.kind is PayloadKind.FORM or b"%00" in raw else self._known(request, raw, query, payload)
         if known is None:
             call = self._planned(request, query, payload)
-            return self._work(request, call, call.statement)
-        return self._work(request, known, filled(known.statement, (), payload.text))
+            return self._work(request, call, call.template.statement)
+        return self._work(request, known, known.template.filled((), payload.text))
+
+    def _plan_read(self, request: ApiRequest, raw: bytes) -> Work:
+        shape = shape_of(raw, arguments=True)
+        call = None if shape is None else self._call_of_shape(request, shape[0], len(shape[1]))
+        if shape is None or call is None:
+            query = with_top_range(parse_query(raw, function_arguments=True), request)
+            call = self._planned(request, query, None)
+            return self._work(request, call, call.template.statement)
+        return self._work(request, call, call.template.filled(shape[1]))
+
+    def _call_of_shape(self, request: ApiRequest, shape: bytes, count: int) -> _Call | None:
+        """Return the call of a shape; None if it has to be planned with its values."""
+        header = request.scope.headers.get("range") if request.method == "GET" else None
+        key = (request.schema, request.name, request.method, request.profile, request.negotiation, header, shape)
+        call = self._calls.get(key)
+        if call is not None:
+            return call
+        try:
+            query = with_top_range(parse_query(shape, function_arguments=True), request)
+            call = self._planned(request, query, None)
+        except ApiError:
+            return None
+        if not uses_each_mark(call.template.statement, count):
+            return None
+        self._remember(key, call)
+        return call
+
+    def _remember(self, key: tuple[object, ...], call: _Call) -> None:
+        while len(self._calls) >= MOST_SHAPES:
+            del self._calls[next(iter(self._calls))]
+        self._calls[key] = call
 
     def _known(self, request: ApiRequest, raw: bytes, query: Query, payload: Payload) -> _Call | None:
         """Return the call with a mark in the place of the body; None if it has to be planned with its body."""
         form = (payload.kind.value, payload.keys, payload.is_array, payload.raw_type)
-        key = (request.schema, request.name, request.accept, request.preferences, raw, form)
+        key = (request.schema, request.name, request.profile, request.negotiation, raw, form)
         call = self._calls.get(key)
         if call is not None:
             return call
@@ -80,9 +111,7 @@ class CallPlanner:
             call = self._planned(request, query, replace(payload, text=PAYLOAD_MARK))
         except ApiError:
             return None
-        while len(self._calls) >= MOST_SHAPES:
-            del self._calls[next(iter(self._calls))]
-        self._calls[key] = call
+        self._remember(key, call)
         return call
 
     def _planned(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Call:
@@ -105,13 +134,18 @@ class CallPlanner:
             count=request.preferences.count in ("exact", "estimated"),
         )
         settings = tuple(item for item in function.settings if item[0] in options.hoisted_settings)
-        return _Call(function, plan, negotiated, check, settings, statement)
+        headers = self._responder.planned_headers(
+            request,
+            None if function.returns_void else negotiated,
+            renamed=() if function.returns_void else plan.renamed,
+        )
+        return _Call(function, plan, negotiated, check, settings, Template(statement), headers)
 
     def _work(self, request: ApiRequest, call: _Call, statement: Statement) -> Work:
         function, negotiated = call.function, call.negotiated
         work = Work(
             statement,
-            partial(_respond, request, function, call.plan, negotiated, self._responder),
+            partial(_respond, call, self._responder),
             read_only=request.reads or function.volatility != "v",
             check=call.check,
             hoisted=call.settings,
@@ -166,14 +200,12 @@ def check_rows(singular: bool, most: int | None, result: Result) -> None:
         raise errors.too_many_affected(result.rows)
 
 
-def _respond(
-    request: ApiRequest, function: Function, plan: Plan, negotiated: Negotiated, responder: Responder, result: Result
-) -> Response:
-    offset = plan.root.range.offset
+def _respond(call: _Call, responder: Responder, result: Result) -> Response:
+    offset = call.plan.root.range.offset
     status = ranges.status(offset, result.rows, result.total)
     headers = [("Content-Range", ranges.content_range(offset, result.rows, result.total))]
     if status == 416:
         return responder.error_with_headers(errors.offset_beyond(offset, result.total or 0), headers)
-    if function.returns_void:
-        return responder.success(request, 204, headers, result)
-    return responder.success(request, status, headers, result, negotiated=negotiated, renamed=plan.renamed)
+    if call.function.returns_void:
+        return responder.success(204, headers + call.headers, result, None)
+    return responder.success(status, headers + call.headers, result, call.negotiated)

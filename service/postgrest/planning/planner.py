@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.schema import Schema
 from rowcall.service.postgrest.planning.calling import CallPlanner
@@ -35,7 +33,7 @@ class Planner:
         match request.resource:
             case Resource.ROOT if self._options.root_function is not None:
                 name = self._options.root_function.rpartition(".")[2]
-                called = replace(request, resource=Resource.FUNCTION, name=name)
+                called = request._replace(resource=Resource.FUNCTION, name=name)
                 return self._calls.plan(called, body)
             case Resource.ROOT:
                 return plan_root(self._documents, self._options, request)

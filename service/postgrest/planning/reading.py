@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from urllib.parse import quote
 
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.errors import ApiError
@@ -17,12 +16,12 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.plan import Plan, find_relation, read_plan
 from rowcall.core.postgrest.request import ranges
 from rowcall.core.postgrest.request.query_string import parse_query
-from rowcall.core.postgrest.request.shapes import filled, filled_text, shape_of, uses_each_mark
+from rowcall.core.postgrest.request.shapes import Location, Template, shape_of, uses_each_mark
 from rowcall.core.postgrest.request.tree import Field, Query, SelectColumn
 from rowcall.core.postgrest.schema import Schema
-from rowcall.core.postgrest.sql.output import NO_BODY, Statement
+from rowcall.core.postgrest.sql.output import NO_BODY
 from rowcall.core.postgrest.sql.reads import estimate_statement, read_statement
-from rowcall.service.postgrest.planning.work import Response, Work, explained
+from rowcall.service.postgrest.planning.work import Headers, Response, Work, explained
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
@@ -35,14 +34,14 @@ MOST_SHAPES = 2000
 class _Read:
     """A planned read, without the values of its simple comparisons."""
 
-    query: Query
     plan: Plan
     negotiated: Negotiated
     counting: Counting
-    statement: Statement
-    estimate: Statement | None
-    headers: tuple[object, object]
-    """Accepted types and preferences of the request, which are part of its key."""
+    template: Template
+    estimate: Template | None
+    location: Location
+    headers: Headers
+    """Of the response, as far as they do not depend on its result."""
 
 
 class ReadPlanner:
@@ -66,10 +65,7 @@ class ReadPlanner:
     def _read_of_shape(self, request: ApiRequest, shape: bytes, count: int) -> _Read | None:
         """Return the read of a shape; None if it has to be planned with its values, for example to report an error."""
         header = request.scope.headers.get("range") if request.method == "GET" else None
-        # Equal headers give the same objects, and hashing them takes longer than all the rest. The read refers to them,
-        # so that no others get their ids.
-        headers = id(request.accept), id(request.preferences)
-        key = (request.schema, request.name, request.method, headers, header, shape)
+        key = (request.schema, request.name, request.method, request.profile, request.negotiation, header, shape)
         read = self._shapes.get(key)
         if read is not None:
             return read
@@ -77,7 +73,7 @@ class ReadPlanner:
             read = self._planned(request, shape)
         except ApiError:
             return None
-        if not uses_each_mark(read.statement, count):
+        if not uses_each_mark(read.template.statement, count):
             return None
         while len(self._shapes) >= MOST_SHAPES:
             del self._shapes[next(iter(self._shapes))]
@@ -107,22 +103,25 @@ class ReadPlanner:
             count=counting.exact,
             count_limit=counting.limit,
         )
-        estimate = estimate_statement(schema, plan) if counting.estimated and negotiated.plan is None else None
-        return _Read(query, plan, negotiated, counting, statement, estimate, (request.accept, request.preferences))
+        estimated = counting.estimated and negotiated.plan is None
+        estimate = Template(estimate_statement(schema, plan)) if estimated else None
+        headers = self._responder.planned_headers(request, negotiated, renamed=plan.renamed)
+        location = Location(request.name, query.canonical)
+        return _Read(plan, negotiated, counting, Template(statement), estimate, location, headers)
 
     def _work(self, request: ApiRequest, read: _Read, values: Sequence[str]) -> Work:
-        statement, estimate = read.statement, read.estimate
-        if values:
-            statement = filled(statement, values)
-            estimate = None if estimate is None else filled(estimate, values)
+        """Return the work of a read. values: of the marks; empty if the read was planned with its values."""
+        estimate = None
+        if read.estimate is not None:
+            estimate = read.estimate.filled(values) if values else read.estimate.statement
         work = Work(
-            statement,
-            partial(_respond, request, read, values, self._responder),
+            read.template.filled(values) if values else read.template.statement,
+            partial(_respond, read, values, self._responder),
             read_only=True,
             estimate=estimate,
             repeatable=True,
         )
-        return explained(work, read.negotiated)
+        return work if read.negotiated.plan is None else explained(work, read.negotiated)
 
 
 class Counting:
@@ -165,16 +164,15 @@ def is_plain(query: Query) -> bool:
     return query.select == (SelectColumn(Field("*")),)
 
 
-def _respond(request: ApiRequest, read: _Read, values: Sequence[str], responder: Responder, result: Result) -> Response:
+def _respond(read: _Read, values: Sequence[str], responder: Responder, result: Result) -> Response:
     offset, total = read.plan.root.range.offset, read.counting.total(result)
     status = ranges.status(offset, result.rows, total)
     if read.negotiated.singular and result.rows != 1:
         raise errors.not_singular(result.rows)
-    canonical = filled_text(read.query.canonical, values)
     headers = [
         ("Content-Range", ranges.content_range(offset, result.rows, total)),
-        ("Content-Location", f"/{quote(request.name, '')}{'?' if canonical else ''}{canonical}"),
+        ("Content-Location", read.location.filled(values)),
     ]
     if status == 416:
         return responder.error_with_headers(errors.offset_beyond(offset, total or 0), headers)
-    return responder.success(request, status, headers, result, negotiated=read.negotiated, renamed=read.plan.renamed)
+    return responder.success(status, headers + read.headers, result, read.negotiated)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from rowcall.core.postgrest.negotiation import Negotiated
@@ -14,8 +13,7 @@ from rowcall.service.postgrest.result import Result
 Headers = list[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """A response. body None: it has no body and no Content-Length. reason: reason phrase other than the standard one.
 
     Header names are in the case that PostgREST sends.

@@ -19,7 +19,7 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.plan import Plan, find_relation, read_plan
 from rowcall.core.postgrest.request.payload import Payload, parse_payload
 from rowcall.core.postgrest.request.query_string import parse_query
-from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, filled, shape_of, uses_each_mark
+from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, Template, shape_of, uses_each_mark
 from rowcall.core.postgrest.request.tree import LogicNode, Query
 from rowcall.core.postgrest.schema import Relation, Schema
 from rowcall.core.postgrest.sql.output import NO_BODY, Statement
@@ -51,8 +51,10 @@ class _Write:
     negotiated: Negotiated
     represented: bool
     conflict: Conflict | None
-    statement: Statement
+    template: Template
     check: Callable[[Result], None] | None
+    headers: Headers
+    """Of the response, as far as they do not depend on its result."""
 
 
 class WritePlanner:
@@ -76,8 +78,8 @@ class WritePlanner:
         write = None if b"%00" in raw else self._write(request, shape[0], query, payload, len(shape[1]))
         if write is None:
             write = self._planned(request, _parsed(request.method, raw), payload)
-            return self._work(request, write, write.statement)
-        statement = filled(write.statement, shape[1], None if payload is None else payload.text)
+            return self._work(request, write, write.template.statement)
+        statement = write.template.filled(shape[1], None if payload is None else payload.text)
         return self._work(request, write, statement)
 
     def _write(
@@ -85,7 +87,7 @@ class WritePlanner:
     ) -> _Write | None:
         """Return the write of a shape; None if it has to be planned with its values."""
         form = None if payload is None else replace(payload, text=PAYLOAD_MARK, count=min(payload.count, 1), fields=())
-        key = (request.schema, request.name, request.method, request.accept, request.preferences, shape, form)
+        key = (request.schema, request.name, request.method, request.profile, request.negotiation, shape, form)
         write = self._shapes.get(key)
         if write is not None:
             return write
@@ -93,7 +95,7 @@ class WritePlanner:
             write = self._planned(request, query, form)
         except ApiError:
             return None
-        if not uses_each_mark(write.statement, count):
+        if not uses_each_mark(write.template.statement, count):
             return None
         while len(self._shapes) >= MOST_SHAPES:
             del self._shapes[next(iter(self._shapes))]
@@ -127,7 +129,10 @@ class WritePlanner:
         conflict = _conflict(request, relation, query)
         statement = _statement(schema, request, relation, query, payload, returning, conflict, key)
         check = _check_put if method == "PUT" else _check(request, negotiated)
-        return _Write(relation, plan, negotiated, represented, conflict, statement, check)
+        headers = self._responder.planned_headers(
+            request, negotiated if represented else None, renamed=plan.renamed, resolution=conflict is not None
+        )
+        return _Write(relation, plan, negotiated, represented, conflict, Template(statement), check, headers)
 
     def _work(self, request: ApiRequest, write: _Write, statement: Statement) -> Work:
         respond = partial(_respond, request, write, self._responder)
@@ -211,15 +216,8 @@ def _respond(request: ApiRequest, write: _Write, responder: Responder, result: R
         headers.append(("Location", location(write.relation.name, result.keys)))
     if request.method != "PUT":
         headers.append(("Content-Range", _content_range(request, result)))
-    return responder.success(
-        request,
-        _status(request.method, write.represented, write.conflict, result),
-        headers,
-        result,
-        negotiated=write.negotiated if write.represented else None,
-        renamed=write.plan.renamed,
-        resolution=write.conflict is not None,
-    )
+    status = _status(request.method, write.represented, write.conflict, result)
+    return responder.success(status, headers + write.headers, result, write.negotiated if write.represented else None)
 
 
 def _status(method: str, represented: bool, conflict: Conflict | None, result: Result) -> int:

@@ -1,4 +1,4 @@
-"""Lines that resemble annotations and are none (issue 14, point 2)."""
+"""Lines that resemble annotations and are none."""
 
 from __future__ import annotations
 

@@ -7,15 +7,27 @@ from urllib.parse import quote_plus
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rowcall.core.postgrest.functions import choose_function
 from rowcall.core.postgrest.plan import read_plan
 from rowcall.core.postgrest.request.query_string import parse_query
-from rowcall.core.postgrest.request.shapes import filled, filled_text, shape_of, uses_each_mark
-from rowcall.core.postgrest.schema import Column, Relation, Schema
-from rowcall.core.postgrest.sql.output import Statement
+from rowcall.core.postgrest.request.shapes import Location, Template, shape_of, uses_each_mark
+from rowcall.core.postgrest.schema import Argument, Column, Function, Relation, Schema
+from rowcall.core.postgrest.sql.calls import call_statement
+from rowcall.core.postgrest.sql.output import JSON_ROWS, Statement
 from rowcall.core.postgrest.sql.reads import read_statement
 
 RELATION = Relation("api", "item", (Column("id", "integer", "integer"), Column("name", "text", "text")), ("id",))
 SCHEMA = Schema({("api", "item"): RELATION}, {})
+ARGUMENTS = (Argument("a", "text", False), Argument("b", "integer", False), Argument("many", "text[]", False, True))
+FUNCTIONS = Schema(
+    {("api", "item"): RELATION},
+    {},
+    functions={
+        ("api", "f"): (
+            Function("api", "f", ARGUMENTS, relation=("api", "item"), returns_set=True, returns_composite=True),
+        )
+    },
+)
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12)
 parts = st.one_of(
     st.builds(
@@ -45,8 +57,50 @@ def test_a_shape_with_values_is_the_query_string(items: list[str]) -> None:
     assert shape is not None
     planned = statement(shape[0])
     assert uses_each_mark(planned, len(shape[1]))
-    assert filled(planned, shape[1]) == expected
-    assert filled_text(parse_query(shape[0]).canonical, shape[1]) == parse_query(raw).canonical
+    assert Template(planned).filled(shape[1]) == expected
+    canonical = parse_query(raw).canonical
+    location = Location("an item", parse_query(shape[0]).canonical).filled(shape[1])
+    assert location == f"/an%20item{'?' if canonical else ''}{canonical}"
+
+
+called = st.one_of(
+    st.builds(lambda name, value: f"{name}={quote_plus(value)}", st.sampled_from(["a", "b", "many", "%61"]), texts),
+    st.builds(
+        lambda value: f"a={value}", st.sampled_from(["eq.1", "is.null", "in.(1)", "eq(any).{1}", "not.eq.2", ""])
+    ),
+    parts,
+)
+
+
+def call(raw: bytes) -> Statement:
+    query = parse_query(raw, function_arguments=True)
+    function = choose_function(FUNCTIONS, ("api", "f"), [name for name, _ in query.arguments], None)
+    plan = read_plan(FUNCTIONS, ("api", "item"), query, name="f")
+    return call_statement(FUNCTIONS, function, plan, query.arguments, None, output=JSON_ROWS)
+
+
+@given(st.lists(called, max_size=4))
+def test_a_shape_of_a_call_with_arguments_is_the_query_string(items: list[str]) -> None:
+    raw = "&".join(items).encode()
+    try:
+        expected = call(raw)
+    except Exception:
+        return
+    shape = shape_of(raw, arguments=True)
+    assert shape is not None
+    try:
+        planned = call(shape[0])
+    except Exception:
+        return  # planned as it is
+    if uses_each_mark(planned, len(shape[1])):
+        assert Template(planned).filled(shape[1]) == expected
+
+
+def test_arguments_and_filters_of_a_call_have_marks() -> None:
+    assert shape_of(b"a=1&name=eq.x&b=is.null&order=id", arguments=True) == (
+        b"a=%000%00&name=eq.%001%00&b=is.null&order=id",
+        ["1", "x"],
+    )
 
 
 def test_values_do_not_change_the_shape() -> None:

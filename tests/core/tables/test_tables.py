@@ -260,7 +260,7 @@ def test_a_tag_stands_for_these_operations(tag: str, names: set[str]) -> None:
 
 
 def test_a_method_outside_a_block_keeps_its_operations() -> None:
-    """`HTTP GET /items` for all of them would let a GET delete (issue 12)."""
+    """`HTTP GET /items` for all of them would let a GET delete."""
     assert set(endpoints(ITEM, "HTTP GET /items")) == {"Select"}
     assert set(endpoints(ITEM, "HTTP POST")) == {"Update", "UpdateReturning"}
     assert set(endpoints(ITEM, "HTTP DELETE")) == {"Delete", "DeleteReturning"}

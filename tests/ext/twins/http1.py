@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httptools
+import orjson
 
 from rowcall.ext.http1.connection import Connection, Http1Server
 
@@ -74,6 +75,16 @@ class _Closed(Exception):
     pass
 
 
+def check_headers_as_json(headers: Any) -> None:
+    """The JSON of the headers is what orjson makes of them, or there is a reason for none."""
+    text, items = headers.as_json(), headers.decoded_items()
+    names = [name for name, _ in items]
+    if text is None:
+        assert "cookie" in names or len(set(names)) < len(names) or not all(value.isascii() for _, value in items)
+    else:
+        assert text == orjson.dumps(dict(items))
+
+
 def outcome_of(parts: Sequence[bytes], *, head_limit: int = 40_960) -> Outcome:
     """What the server makes of bytes that come in these parts; every request is answered once its body is there."""
     loop = asyncio.new_event_loop()
@@ -90,6 +101,7 @@ async def _outcome(loop: asyncio.AbstractEventLoop, parts: Sequence[bytes], head
         query = f"?{scope.query_string}" if scope.query_string else ""
         request = Request(scope.method, scope.path + query, scope.headers.items())
         outcome.requests.append(request)
+        check_headers_as_json(scope.headers)
         future = protocol()
 
         def answer(done: asyncio.Future[bytes]) -> None:

@@ -1,5 +1,4 @@
-"""The driver under random interleavings, against a model of what each request may answer (docs/internals/driver.md;
-issue 2).
+"""The driver under random interleavings, against a model of what each request may answer (docs/internals/driver.md).
 
 Each request carries a number of its own. Whatever is killed, cancelled, abandoned, timed out or replaced meanwhile, it
 gets one answer, which is its own or a defined problem; a write happened exactly when its answer says so, and only a

@@ -1,4 +1,4 @@
-"""VOLATILE routines on shared connections: who waits, which requests fail, and what stays of it (issue 15, 2)."""
+"""VOLATILE routines on pipelined connections: which requests wait or fail, and what is committed."""
 
 from __future__ import annotations
 

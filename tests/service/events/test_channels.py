@@ -1,4 +1,4 @@
-"""The connection that listens to the channels of streams (issue 19)."""
+"""The connection that listens to the channels of streams."""
 
 from __future__ import annotations
 

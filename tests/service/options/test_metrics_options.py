@@ -1,4 +1,4 @@
-"""Where operators may be reported, and who may ask (issue 22)."""
+"""Options of the metrics listener: its address, and who may read it."""
 
 from __future__ import annotations
 

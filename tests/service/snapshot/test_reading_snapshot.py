@@ -1,4 +1,4 @@
-"""The catalogue is read in one snapshot: what is replaced meanwhile is found all the same (issue 31, point 31)."""
+"""The catalogue is read in one snapshot of PostgreSQL: objects that are replaced meanwhile are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command that looks at files ends with the request that it is for, and so does what it has started (issue 18)."""
+"""A command that checks uploads ends with its request, with all processes that it has started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A worker holds nothing that it does not need: there are as many of them as processors (issue 2, memory)."""
+"""A worker imports no module that its configuration does not need: each processor has a worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who runs, who waits and who is refused: depth, queues, time, and connections that are never lost (issue 2)."""
+"""Connection pools: which executions run, wait and are refused, by depth, queue and time; no connection is lost."""
 
 from __future__ import annotations
 
