@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rowcall.core.annotations.rows.tenancy import tenant_from
 from rowcall.core.catalogue.source import Transport
+from rowcall.core.endpoint.before_routine import tenant_from
 from rowcall.core.endpoint.capabilities import CommentsMode, NoticeLevel, Tenant, comments_mode_of
 from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
 from rowcall.core.errors.refusals import ABSENT_STATUSES

@@ -119,6 +119,22 @@ def _no_profiles(_value: object) -> tuple[Profile, ...]:
     return ()
 
 
+@section("CacheOptions")
+class RedisKeys:
+    address: str | None = text(
+        "RedisConfiguration",
+        "localhost:6379,abortConnect=false,ssl=false,connectTimeout=10000,syncTimeout=5000,connectRetry=3",
+        "Address of Redis and its options, separated by commas.",
+        secret=True,
+        empty=True,
+    )
+
+    @property
+    def usable(self) -> str:
+        """The address; the default if it is blank."""
+        return self.address if self.address and self.address.strip() else str(RedisKeys().address)
+
+
 @section("CacheOptions", "Cached responses.")
 class CacheOptions:
     enabled: bool = flag("Enabled", False, "Cache responses of endpoints with a cache annotation.")
@@ -137,12 +153,7 @@ class CacheOptions:
         minimum=1,
         convert=float,
     )
-    redis: str = text(
-        "RedisConfiguration",
-        "localhost:6379,abortConnect=false,ssl=false,connectTimeout=10000,syncTimeout=5000,connectRetry=3",
-        "Address of Redis and its options, separated by commas.",
-        secret=True,
-    )
+    redis_keys = part(RedisKeys)
     max_rows: int | None = integer(
         "MaxCacheableRows",
         1000,
@@ -183,6 +194,8 @@ class CacheOptions:
         convert=_no_profiles,
         elements=ProfileKeys,
     )
+    redis: str = ""
+    """Address of Redis."""
     operator_tags: bool = False
     """Whether responses have tags by which operators invalidate those of an endpoint or of a profile."""
 

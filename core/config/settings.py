@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from rowcall.core.config.placeholders import MissingVariable, has_placeholder, resolve
-from rowcall.core.config.table import key_at
+from rowcall.core.config.table import is_named_by_user, key_at
 from rowcall.core.config.tree import Node, Origin, Scalar, Section, find, place
 from rowcall.core.sections.declaration import converted, declared_section
 from rowcall.core.sections.errors import ConfigError
@@ -82,6 +82,10 @@ class Settings:
         """Return whether the user has written a section."""
         return find(self.root, _named(declared_section(kind).path, names)) is not None
 
+    def is_set(self, kind: type[Any], field: str, *names: str) -> bool:
+        """Return whether the user has written the key of a field."""
+        return find(self.root, _named(declared_section(kind).fields[field].key.path, names)) is not None
+
     def names_of(self, kind: type[Any], *names: str) -> tuple[str, ...]:
         """Return the names that the user has given to sections of this kind, or the indexes of a list.
 
@@ -89,7 +93,22 @@ class Settings:
         """
         above = re.split(r":(?:<|\[\])", _named(declared_section(kind).path, names))[0]
         node = find(self.root, above)
-        return tuple(child.name for child in node) if isinstance(node, Section) else ()
+        children = node if isinstance(node, Section) else ()
+        return tuple(child.name for child in children if is_named_by_user(f"{above}:{child.name}"))
+
+    def at(self, path: str) -> Any:
+        """Return the value of a key by its path: for tables of keys whose paths are in messages."""
+        match key_at(path).type:
+            case KeyType.BOOL:
+                return self.flag_or_none(path)
+            case KeyType.INT:
+                return self.integer_or_none(path)
+            case KeyType.CHOICE:
+                return self.choice_or_none(path)
+            case KeyType.TEXT:
+                return self.text_or_none(path)
+            case _:
+                return self.value(path)
 
     def text(self, path: str) -> str:
         """Return a text; null and blank text give the default (configuration-10, configuration-11).

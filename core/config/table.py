@@ -35,7 +35,7 @@ from rowcall.core.config.sections.ssl import Ssl
 from rowcall.core.config.sections.tables import CrudSource
 from rowcall.core.config.sections.thread_pool import ThreadPool
 from rowcall.core.config.sections.validation import ValidationOptions
-from rowcall.core.config.sections.watch import Watch
+from rowcall.core.config.sections.watch import WatchOptions
 from rowcall.core.documents.http_files import HttpFileOptions
 from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApiOptions
@@ -93,7 +93,7 @@ SECTIONS: tuple[type, ...] = (
     ConsoleOptions,
     TracingOptions,
     TestOptions,
-    Watch,
+    WatchOptions,
     CacheOptions,
     ValidationOptions,
     RateLimiter,

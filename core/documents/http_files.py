@@ -28,7 +28,9 @@ class HttpFileOptions:
     """Base URL without a trailing slash."""
 
     enabled: bool = flag("Enabled", False, "Create the files.")
-    option = choice("Option", "Disabled File Endpoint Both", "File", "Write files, serve them, or both.")
+    option: str = choice(
+        "Option", "Disabled File Endpoint Both", "File", "Write files, serve them, or both.", convert=str.lower
+    )
     name: str = text("Name", None, "Name of the files. null: name of the database.", convert=or_empty)
     pattern: str = text("NamePattern", "{0}_{1}", "Pattern of file names: {0} the name, {1} the schema.")
     comment: str = choice(
@@ -44,9 +46,15 @@ class HttpFileOptions:
         True,
         "Leave out parameters that the service sets itself: claims, address, hashes, SQL.",
     )
-    write: bool = True
-    serve: bool = False
     claims: LoginOptions = field(default_factory=LoginOptions)
+
+    @property
+    def write(self) -> bool:
+        return self.option in ("file", "both")
+
+    @property
+    def serve(self) -> bool:
+        return self.option in ("endpoint", "both")
 
 
 def http_files(

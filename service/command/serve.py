@@ -15,7 +15,7 @@ from pathlib import Path
 from rowcall.core.cache.options import CacheOptions
 from rowcall.core.config import ConfigError, Settings
 from rowcall.core.config.checks import configuration_warnings, invalid_settings
-from rowcall.core.config.sections.watch import Watch
+from rowcall.core.config.sections.watch import WatchOptions
 from rowcall.service.command.about import version
 from rowcall.service.command.configuration_files import Configuration, configuration_files, load
 from rowcall.service.command.configuration_watch import ConfigurationWatch
@@ -113,10 +113,10 @@ def libraries(settings: Settings) -> Iterator[str]:
     The template process imports them once, for all workers and their replacements.
     """
     if settings.enabled(CacheOptions):
-        place = settings.choice("CacheOptions:Type")
-        if place == "Redis" or (place == "Hybrid" and settings.flag("CacheOptions:HybridCacheUseRedisBackend")):
+        place = settings.at("CacheOptions:Type")
+        if place == "Redis" or (place == "Hybrid" and settings.at("CacheOptions:HybridCacheUseRedisBackend")):
             yield _REDIS
-    yield from (module for key, module in _BY_KEY.items() if settings.value(key))
+    yield from (module for key, module in _BY_KEY.items() if settings.at(key))
 
 
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
@@ -146,7 +146,7 @@ def _serve_with(
     from rowcall.service.supervisor import run as server
 
     with connections(settings, demo=demo) as opened:
-        until = watch.changed if settings.enabled(Watch) else None
+        until = watch.changed if settings.enabled(WatchOptions) else None
         # As in PostgREST, signals and notifications make the service read that file again.
         reread = (lambda: load(arguments).settings) if arguments.has("--postgrest") else None
         return server.run(settings, opened, log, _listening(demo=demo), until, template, reread)

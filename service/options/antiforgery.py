@@ -8,18 +8,14 @@ from dataclasses import replace
 
 from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.config import Settings
+from rowcall.core.operations.static_files import AntiforgeryTags
 from rowcall.service.options.application_name import application_name
-
-_PARSE = "StaticFiles:ParseContentOptions:"
 
 
 def antiforgery_options(settings: Settings) -> AntiforgeryOptions | None:
     """Return the options, or None if antiforgery tokens are neither issued nor required. Raises ConfigError."""
-    options = settings.read_enabled(
-        AntiforgeryOptions,
-        field_tag=settings.text_or_none(_PARSE + "AntiforgeryFieldName") or None,
-        token_tag=settings.text_or_none(_PARSE + "AntiforgeryToken") or None,
-    )
+    tags = settings.read(AntiforgeryTags)
+    options = settings.read_enabled(AntiforgeryOptions, field_tag=tags.field, token_tag=tags.token)
     if options is None or options.cookie:
         return options
     return replace(options, cookie=f".AspNetCore.Antiforgery.{_suffix(settings)}")

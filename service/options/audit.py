@@ -38,7 +38,7 @@ _OPENED = (
 def settings_findings(settings: Settings, options: WorkerOptions) -> Iterator[Finding]:
     """Yield a finding for each setting that weakens security."""
     for key, opens, consequence in _OPENED:
-        if settings.flag(key) is opens:
+        if settings.at(key) is opens:
             yield _key(Severity.MEDIUM, "opened", key, consequence, f"leave {key} at its default")
     if options.auth.schemes.cookies:
         yield from _cookie_findings(settings, options)

@@ -24,6 +24,9 @@ _MASK = "******"
 _SECRET_WORDS = ("password", "key", "cert")
 
 
+_STRINGS = "ConnectionStrings"
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionInfo:
     """A parsed connection string: one database server (or several hosts of one cluster) and options of its use."""
@@ -59,12 +62,17 @@ class EmbeddedServerPath:
     path: Path
 
 
+def connection_names(settings: Settings) -> tuple[str, ...]:
+    """Return the names of all connection strings without reading these, as their placeholders may be unset."""
+    return settings.names(_STRINGS)
+
+
 def main_connection_name(settings: Settings) -> str:
     """Return the name of the main connection: `Service:ConnectionName`, else `Default`, else the first in sorted order.
 
     Raises StartupError if `Service:ConnectionName` does not exist.
     """
-    names = settings.names("ConnectionStrings")
+    names = connection_names(settings)
     requested = settings.read(ServiceOptions).connection_name
     for name in names:
         if name.casefold() == (requested or "Default").casefold():
@@ -76,7 +84,7 @@ def main_connection_name(settings: Settings) -> str:
 
 def connection_for(settings: Settings, name: str, default_application_name: str) -> ConnectionInfo | EmbeddedServerPath:
     """Parse the connection string `name`, with placeholders resolved and the application name set."""
-    text = settings.map_text("ConnectionStrings", name)
+    text = settings.map_text(_STRINGS, name)
     if not text or not text.strip():
         raise StartupError(f"ConnectionStrings:{name} is empty: say where the database is")
     try:

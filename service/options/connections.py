@@ -8,9 +8,14 @@ from dataclasses import dataclass, replace
 
 from rowcall.core.building.service import RoutineOptions, ServiceOptions
 from rowcall.core.config import Settings
-from rowcall.core.config.sections.connections import ConnectionSettings, MultiHostTargets, ReplicaKeys
+from rowcall.core.config.sections.connections import (
+    ConnectionOfSection,
+    ConnectionSettings,
+    MultiHostTargets,
+    ReplicaKeys,
+)
 from rowcall.core.text.globs import matches
-from rowcall.service.options.connection_string import ConnectionInfo, main_connection_name
+from rowcall.service.options.connection_string import ConnectionInfo, connection_names, main_connection_name
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall.client")
@@ -18,8 +23,6 @@ log = logging.getLogger("rowcall.client")
 MAIN_ALIAS = "_default"
 """Name under which annotations can select the main connection, in addition to its own name."""
 
-STATISTICS = "Stats:ConnectionName"
-PASSKEYS = "Auth:PasskeyAuth:ConnectionName"
 _TARGETS = "ConnectionSettings:MultiHostConnectionTargets"
 _ROLES = {
     "Primary": "primary",
@@ -65,7 +68,7 @@ class Connections:
 def connection_plan(settings: Settings) -> ConnectionPlan:
     """Return the plan. Raises `StartupError` if a connection from which routines are to be read does not exist."""
     main = main_connection_name(settings)
-    names = settings.names("ConnectionStrings")
+    names = connection_names(settings)
     service_connections = tuple(_configured(settings, names))
     folded_names = {name.casefold() for name in names}
     for name in settings.read(MultiHostTargets).by_connection:
@@ -88,10 +91,10 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
 
 def _configured(settings: Settings, names: Iterable[str]) -> Iterator[str]:
     """Yield the connections that statistics and passkeys are configured to use."""
-    for enabled, key in (("Stats:Enabled", STATISTICS), ("Auth:PasskeyAuth:Enabled", PASSKEYS)):
-        name = settings.text_or_none(key) if settings.flag(enabled) else None
-        if name:
-            yield _known(names, name, key)
+    for section in ("Stats", "Auth:PasskeyAuth"):
+        connection = settings.read_enabled(ConnectionOfSection, section)
+        if connection is not None and connection.name is not None:
+            yield _known(names, connection.name, f"{section}:ConnectionName")
 
 
 def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from rowcall.core.operations.options import HealthOptions
 from rowcall.core.operations.slow_requests import SlowRequestOptions
 from rowcall.core.operations.tracing import QueryTags
 from rowcall.core.uploads.options import Folder
+from rowcall.core.webhooks.options import ReceivedWebhooks
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
 from rowcall.service.database.options import DatabaseOptions
@@ -53,7 +54,7 @@ from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.capabilities.static_files import static_file_options
 from rowcall.service.options.capabilities.uploads import FolderCheck, download_options, upload_options
-from rowcall.service.options.connection_string import ConnectionInfo
+from rowcall.service.options.connection_string import ConnectionInfo, connection_names
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
 from rowcall.service.options.queues.mail import mail_options
@@ -99,7 +100,7 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
             disabled_rate_limiters=options.limits.disabled,
             cache_profiles=options.cache.names if options.cache.enabled else None,
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
-            unroutable=() if plan.routable else settings.names("ConnectionStrings"),
+            unroutable=() if plan.routable else connection_names(settings),
         ),
         around=CallSurroundings.of(
             options.before, others=options.application_name is not None, pooled=options.target.pooler
@@ -162,6 +163,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
     """Return the options of workers, and log warnings about settings. Raises StartupError or ConfigError."""
     plan = connections.plan
     service, errors = settings.read(ServiceOptions), settings.read(ErrorHandlingOptions)
+    webhooks = settings.read(ReceivedWebhooks)
     target, database = _access(settings, plan.main, connections.main)
     # Read only after the start, when a missing variable in its placeholders would stop the running service.
     settings.read(Application)
@@ -240,9 +242,9 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         deadlines=settings.read(DeadlineOptions),
         batch=settings.read_enabled(BatchOptions),
         jobs=settings.read_enabled(JobOptions),
-        webhook_secrets={name.lower(): secret or "" for name, secret in settings.text_map("Webhooks:Secrets").items()},
+        webhook_secrets={name.lower(): secret or "" for name, secret in webhooks.secrets.items()},
         deliveries=delivery_options(settings),
-        webhook_lifetime=settings.seconds("Webhooks:Lifetime"),
+        webhook_lifetime=webhooks.lifetime,
     )
 
 

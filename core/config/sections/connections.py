@@ -20,6 +20,13 @@ from rowcall.core.sections.declaration import (
 from rowcall.core.sections.values import at_least
 
 
+@section("<section>")
+class ConnectionOfSection:
+    """The connection that a section may name. The section declares these keys itself."""
+
+    name: str | None = text("ConnectionName", None, "Connection that is used. null: the main one.")
+
+
 @section("")
 class ConnectionStrings:
     connection_strings = text_map(

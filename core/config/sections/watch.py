@@ -6,7 +6,7 @@ from rowcall.core.sections.declaration import flag, interval, section
 
 
 @section("Watch", "Applying changes while serving, for development.")
-class Watch:
+class WatchOptions:
     enabled = flag("Enabled", False, "Apply changes of files and of the database; the same as the switch `--watch`.")
     polling: float = interval(
         "DatabasePollingInterval",

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rowcall.core.cache.options import CacheOptions, Place, Profile, ProfileKeys, Rule
+from rowcall.core.cache.options import CacheOptions, Place, Profile, ProfileKeys, RedisKeys, Rule
 from rowcall.core.config import Settings
 from rowcall.core.operations.console import ConsoleOptions
 from rowcall.core.sections.keys import JsonValue
@@ -28,16 +28,19 @@ class _UnusableError(Exception):
 
 def cache_options(settings: Settings) -> CacheOptions:
     if not settings.enabled(CacheOptions):
-        return CacheOptions(redis="")
+        return CacheOptions()
     profiles = tuple(_profiles(settings))
     if profiles:
         log.info("%d cache profiles are registered: %s", len(profiles), ", ".join(profile.name for profile in profiles))
-    console = settings.read_enabled(ConsoleOptions)
+    console, redis = settings.read_enabled(ConsoleOptions), settings.read(RedisKeys)
     options = settings.read(
-        CacheOptions, profiles=profiles, operator_tags=console is not None and console.allow_actions
+        CacheOptions,
+        profiles=profiles,
+        operator_tags=console is not None and console.allow_actions,
+        redis=redis.usable,
     )
     # An empty RedisConfiguration disables Redis (caching-3).
-    uses_redis = options.hybrid.uses_redis and bool((settings.text_or_none(_P + "RedisConfiguration") or "").strip())
+    uses_redis = options.hybrid.uses_redis and bool((redis.address or "").strip())
     return replace(options, hybrid=replace(options.hybrid, uses_redis=uses_redis))
 
 

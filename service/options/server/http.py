@@ -87,7 +87,7 @@ def _is_given(settings: Settings, path: str) -> bool:
 
 def _is_default(settings: Settings, path: str) -> bool:
     """Return whether the value is the default, as in the output of `rowcall --config`; then no warning is due."""
-    return str(settings.value(path)).casefold() == str(key_at(path).default).casefold()
+    return str(settings.at(path)).casefold() == str(key_at(path).default).casefold()
 
 
 def _read_at_once(settings: Settings, chosen: int | None) -> int:

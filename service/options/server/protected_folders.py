@@ -11,6 +11,7 @@ from pathlib import Path
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.application import Loading
 from rowcall.core.config.sections.data_protection import DataProtection
+from rowcall.core.config.sections.sql_files import SqlFileOptions
 from rowcall.core.config.tree import Scalar, Section
 from rowcall.core.text.globs import base_folder, has_wildcard, is_recursive
 from rowcall.core.uploads.protected import ProtectedFolder, ProtectedFolders
@@ -46,7 +47,7 @@ def _of_settings(settings: Settings) -> Iterator[ProtectedFolder]:
     keys = settings.read(DataProtection).folder
     if keys:
         yield ProtectedFolder(keys, "the folder with the keys of the service", tree=True)
-    pattern = (settings.text_or_none(_FILES) or "").strip().replace("\\", "/")
+    pattern = settings.read(SqlFileOptions).pattern
     if pattern:
         tree = is_recursive(pattern) or has_wildcard(os.path.dirname(pattern))
         yield ProtectedFolder(base_folder(pattern), "the folder with SQL files of the service", tree=tree)

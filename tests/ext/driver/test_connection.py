@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import resource
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, Loss, Part, Script, Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
-from tests.ext.wire import answer, connected, execution, outcome, rows_of, run, statement, until
+from tests.ext.wire import answer, connected, execution, outcome, run, statement, until
 from tests.harness.database import Database
 
 SQL = """
@@ -105,7 +106,7 @@ def test_any_number_of_parameters(server: Database, count: int) -> None:
         values = [None if n % 7 == 3 else f"v{n}" for n in range(count)]
         columns = ", ".join(f"${n + 1}::text as c{n}" for n in range(count)) or "1 as c"
         async with connected(server) as connection:
-            expected: dict[str, object] = {f"c{n}": value for n, value in enumerate(values)} or {"c": 1}
+            expected = {f"c{n}": value for n, value in enumerate(values)} or {"c": 1}
             assert await answer(connection, f"select {columns}", *values) == [expected]
 
     run(work())
@@ -129,7 +130,7 @@ def test_a_megabyte_as_parameter_among_small_ones(server: Database) -> None:
     [[b"a\0b"], [], [b"1", b"2"], ["text"]],
     ids=["NUL", "too few", "too many", "not bytes"],
 )
-def test_values_that_cannot_be_sent_are_refused_alone(server: Database, values: list[Any]) -> None:
+def test_values_that_cannot_be_sent_are_refused_alone(server: Database, values: list[bytes]) -> None:
     async def work() -> None:
         echo = statement("select $1::text as v", 1)
         local = Statement(-1, SETTINGS, 2)
@@ -277,9 +278,7 @@ def test_a_script_with_missing_statements_ends_the_connection_too(server: Databa
     """Missing are its own statements, or with new names those of the execution ahead of it."""
 
     async def work() -> None:
-        values: list[bytes | None] = []
-        setting = statement("select set_config('a.b', '1', true)", rows=False)
-        ahead = ((setting, values),) if named_anew else None
+        ahead = ((statement("select set_config('a.b', '1', true)", rows=False), []),) if named_anew else None
         both = script()
         async with connected(server) as connection:
             item = execution(both, ahead=ahead)

@@ -14,7 +14,7 @@ import pytest
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, ExecutionState, Loss, Statement
-from tests.ext.wire import answer, connected, execution, outcome, rows_of, run, statement, until
+from tests.ext.wire import answer, connected, execution, outcome, run, statement, until
 from tests.harness.database import Database
 from tests.harness.waiting import wait_until
 
@@ -222,7 +222,7 @@ def test_a_large_result_pauses_until_it_is_taken(server: Database) -> None:
                 large.waiter = asyncio.get_running_loop().create_future()
                 connection.resume()
                 await outcome(large)
-            parts.append(large.body or b"")
+            parts.append(large.body)
             assert max(len(part) for part in parts) < 65536 + 64 * 100  # a chunk of 64 rows is rendered whole
             assert [row["n"] for row in json.loads(b"".join(parts))] == list(range(1, 20001))
             assert json.loads((await outcome(behind)).body) == [{"n": 1}]
@@ -346,11 +346,6 @@ def test_a_cancel_for_a_finished_execution_does_not_hit_the_next(server: Databas
     run(work())
 
 
-def state_of(connection: Connection) -> ConnectionState:
-    """Return the state. mypy would take that of an attribute as unchanged by the calls between two comparisons."""
-    return connection.state
-
-
 def test_a_pause_does_not_end_a_cancel(server: Database) -> None:
     """A late cancel would hit the next execution, so a pause must not make the connection READY."""
 
@@ -360,15 +355,15 @@ def test_a_pause_does_not_end_a_cancel(server: Database) -> None:
             connection.submit(large)
             assert connection.begin_cancel(large)
             await outcome(large)
-            assert state_of(connection) == ConnectionState.PAUSED
+            assert connection.state == ConnectionState.PAUSED
             connection.take()
             connection.resume()
-            assert state_of(connection) != ConnectionState.READY
+            assert connection.state != ConnectionState.READY
             connection.abandon()
             await until(lambda: large.finished)
-            assert state_of(connection) == ConnectionState.CANCELLING
+            assert connection.state == ConnectionState.CANCELLING
             connection.end_cancel()
-            assert state_of(connection) == ConnectionState.READY
+            assert connection.state == ConnectionState.READY
 
     run(work())
 

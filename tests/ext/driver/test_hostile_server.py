@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import pytest
 
 from rowcall.ext.driver.connection import ConnectionState
 from rowcall.ext.driver.execution import Execution, Loss
-from tests.ext.wire import connected, execution, outcome, rows_of, run, statement, until
+from tests.ext.wire import connected, execution, outcome, run, statement, until
 from tests.harness.database import Database
 from tests.harness.hostile_postgres import ADDED, READY, HostilePostgres, Rule, message
 

@@ -104,10 +104,10 @@ class Calls:
 
 
 @asynccontextmanager
-async def opened(server: harness.Database, write_connections: int = 1) -> AsyncIterator[Calls]:
+async def opened(server: harness.Database, **pools: int) -> AsyncIterator[Calls]:
     server.execute(SQL)
     parameters = {key: str(value) for key, value in conninfo_to_dict(server.conninfo).items() if value is not None}
-    options = PoolOptions(pipelined_connections=1, write_connections=write_connections)
+    options = PoolOptions(pipelined_connections=1, **{"write_connections": 1, **pools})
     database = Database(ConnectionTarget(parameters), DatabaseOptions(options))
     await database.start()
     try:

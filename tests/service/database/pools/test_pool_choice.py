@@ -22,15 +22,6 @@ def feed(pace: PoolAssignment, seconds: float, calls: int) -> list[bool]:
     return [pace.record(seconds) for _ in range(calls)]
 
 
-def feed_until(pace: PoolAssignment, seconds: float, fast: bool) -> int:
-    """Return the number of calls after which `pace` is fast, or is not."""
-    calls = 0
-    while pace.fast is not fast:
-        pace.record(seconds)
-        calls += 1
-    return calls
-
-
 def promoted() -> PoolAssignment:
     pace = PoolAssignment(THRESHOLD)
     feed(pace, FAST, FIRST_LOOK)
@@ -83,8 +74,13 @@ def test_the_way_back_becomes_longer_each_time() -> None:
     pace = promoted()
     needed = []
     for _ in range(9):
-        feed_until(pace, VERY_SLOW, False)
-        needed.append(feed_until(pace, FAST, True) // WINDOW)
+        while pace.fast:
+            pace.record(VERY_SLOW)
+        calls = 0
+        while not pace.fast:
+            pace.record(FAST)
+            calls += 1
+        needed.append(calls // WINDOW)
     # The first returns take longer than the windows that are asked for: the expected wait has to fall, too.
     assert all(windows >= least for windows, least in zip(needed, (2, 4, 8, 16, 32, 64, 64, 64, 64), strict=True))
     assert max(needed) < 128

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -23,7 +24,7 @@ from rowcall.service.database.pools.pipelined import PipelinedPool
 from rowcall.service.database.session.resets import FULL_RESET
 from rowcall.service.database.watchdog import Watchdog
 from rowcall.service.request_context.request_context import RequestContext
-from tests.ext.wire import execution, outcome, rows_of, run, until
+from tests.ext.wire import execution, outcome, run, until
 from tests.harness.database import Database
 
 OPTIONS = PoolOptions(
