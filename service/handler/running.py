@@ -182,7 +182,7 @@ def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
     writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
-    timed = services.options.http.server_timing
+    timed = services.options.http.server.server_timing
     measured = timed or _is_measured(services.options)
     call = call_of(endpoint, services, TimedWriter(writer) if measured and writer is not None else writer)
     if chooses(endpoint, services):

@@ -104,9 +104,9 @@ class _Server:
         self._inside = send_subrequest
         self._refuse_foreign = refuse_foreign
         self._host = services.host
-        self._limit = services.options.http.body_limit
+        self._limit = services.options.http.limits.body_size
         self._client = client_reader(services.options.forwarding)
-        self._knows_hosts = bool(services.options.http.allowed_hosts)
+        self._knows_hosts = bool(services.options.http.server.allowed_hosts)
         self._matching = services.options.auth.login.roles_match_users
 
     def refuse_strange_origins(self, context: RequestContext) -> None:

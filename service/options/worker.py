@@ -15,6 +15,9 @@ from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.batch.options import BatchOptions
 from rowcall.core.binding.strict_types import StrictTypes
 from rowcall.core.cache.options import CacheOptions
+from rowcall.core.config.sections.connections import PoolOptions
+from rowcall.core.config.sections.http_server import HttpServer
+from rowcall.core.config.sections.ssl import Ssl
 from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApi
 from rowcall.core.documents.reference_page import ReferencePage
@@ -31,7 +34,7 @@ from rowcall.core.http.compression import Compression
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.http.forwarded_headers import Forwarding
-from rowcall.core.http.limits import BodyLimits, Http2Options
+from rowcall.core.http.limits import HttpLimits
 from rowcall.core.jobs.options import JobOptions
 from rowcall.core.limits.policy import LimitOptions
 from rowcall.core.operations.audit_trail import AuditTrailOptions
@@ -58,42 +61,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """Options of a worker's HTTP server; times in seconds, sizes in bytes.
+    """Options of a worker's HTTP server; times in seconds, sizes in bytes."""
 
-    A limit of None is the default of granian.
-    """
-
-    body_limit: int = 30_000_000
-    sign_in_body_limit: int = 65_536
-    form_body_limit: int = 2_097_152
-    """Limit for urlencoded forms, which the service itself decodes."""
-    bodies: BodyLimits = field(default_factory=BodyLimits)
-    allowed_hosts: tuple[str, ...] = ()
-    """Patterns of accepted hosts of requests; empty: any host."""
-    header_timeout: float = 30.0
-    """Timeout for the head of a request to arrive, and for an idle connection."""
-    keep_alive: bool = True
-    line_limit: int | None = None
-    headers_limit: int | None = None
-    read_at_once: int = 0
-    """Size of one read of an HTTP/1 connection; at least the limit of a request head."""
-    header_count_limit: int | None = None
-    engine: str = "Granian"
-    """`HttpServer:Engine`."""
-    connections: int | None = None
-    """Maximum of open connections of each listener of this worker; further ones wait to be accepted."""
-    response_buffer: int | None = None
-    http2: Http2Options = field(default_factory=Http2Options)
-    threads: int = 1
+    server: HttpServer = field(default_factory=HttpServer)
+    limits: HttpLimits = field(default_factory=HttpLimits)
+    """connections: of each listener of this worker. A limit of None is the default of granian."""
+    ssl: Ssl = field(default_factory=Ssl)
     blocking_threads: int | None = None
-    slow_client: float = 60.0
+    slow_client: float = PoolOptions().slow_client
     """Time for which a client may stop reading a streamed response."""
-    server_timing: bool = False
-    server_header: bool = True
-    redirect_to_https: bool = False
-    https_port: int | None = None
-    """Port of the redirect to https; None: the port of the first https address."""
-    hsts: bool = False
     compression: Compression | None = None
     """Compression of responses; None: responses are not compressed."""
     security_headers: tuple[tuple[str, str], ...] = ()
@@ -102,9 +78,23 @@ class HttpOptions:
     """None: responses carry no CORS headers."""
 
     @property
+    def header_timeout(self) -> float:
+        """Timeout for the head of a request to arrive, and for an idle connection."""
+        return self.limits.header_timeout or self.limits.keep_alive or 30.0
+
+    @property
+    def keep_alive(self) -> bool:
+        return self.limits.keep_alive != 0
+
+    @property
+    def read_at_once(self) -> int:
+        """Size of one read of an HTTP/1 connection; 0: the limit of a request head."""
+        return self.limits.read_at_once or 0
+
+    @property
     def head_limit(self) -> int:
         """The limit of the request line and all headers together, in bytes."""
-        return (self.line_limit or 8192) + (self.headers_limit or 32_768)
+        return (self.limits.line_size or 8192) + (self.limits.headers_size or 32_768)
 
     @property
     def unguarded_head(self) -> bool:

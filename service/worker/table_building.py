@@ -158,7 +158,7 @@ class TableBuilder:
         options = snapshot.postgrest.options
         ahead = _steps_ahead(options.path, self._for_all)
         limit = limit_named(self._for_all, options.rate_limiter)
-        body_limit = self._options.http.body_limit
+        body_limit = self._options.http.limits.body_size
         cache = _anonymous_cache(snapshot.number, options, self._for_all)
         return PostgRestInterface(snapshot.postgrest, database.plain_runs(), body_limit, ahead, limit, cache)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rowcall.core.config import Settings
@@ -90,44 +91,29 @@ def _is_default(settings: Settings, path: str) -> bool:
     return str(settings.at(path)).casefold() == str(key_at(path).default).casefold()
 
 
-def _read_at_once(settings: Settings, chosen: int | None) -> int:
-    """Return the size of one read of an HTTP/1 connection in bytes; 0 means the size of a request head.
+def _read_at_once(settings: Settings, chosen: int | None) -> int | None:
+    """Return the size of one read of an HTTP/1 connection in bytes; None means the size of a request head.
 
     Each chunk of a body changes threads three times. With the small buffer of a request head, this is most of the time
     of an upload; so 256 KiB are read at once if uploads are enabled.
     """
     if chosen is not None:
         return min(chosen, 1_048_576)
-    return 262_144 if settings.enabled(UploadOptions) else 0
+    return 262_144 if settings.enabled(UploadOptions) else None
 
 
 def http_options(settings: Settings) -> HttpOptions:
-    server, limits, ssl = settings.read(HttpServer), settings.read(HttpLimits), settings.read(Ssl)
-    threads = settings.read(ThreadPool)
+    server, limits, threads = settings.read(HttpServer), settings.read(HttpLimits), settings.read(ThreadPool)
     return HttpOptions(
-        body_limit=limits.body_size,
-        sign_in_body_limit=limits.sign_in_body_size,
-        form_body_limit=limits.form_body_size,
-        bodies=limits.bodies,
-        allowed_hosts=server.allowed_hosts,
-        header_timeout=limits.header_timeout or limits.keep_alive or 30.0,
-        keep_alive=limits.keep_alive != 0,
-        line_limit=limits.line_size,
-        headers_limit=limits.headers_size,
-        header_count_limit=limits.header_count,
-        read_at_once=_read_at_once(settings, limits.read_at_once),
-        engine=server.engine,
-        connections=None if limits.connections is None else max(1, limits.connections // worker_count(settings)),
-        response_buffer=limits.response_buffer,
-        http2=limits.http2,
-        threads=server.threads or threads.threads or 1,
+        server=replace(server, threads=server.threads or threads.threads),
+        limits=replace(
+            limits,
+            read_at_once=_read_at_once(settings, limits.read_at_once),
+            connections=None if limits.connections is None else max(1, limits.connections // worker_count(settings)),
+        ),
+        ssl=settings.read(Ssl),
         blocking_threads=threads.blocking,
-        server_timing=server.server_timing,
-        server_header=server.server_header,
         slow_client=settings.read(PoolOptions).slow_client,
-        redirect_to_https=ssl.enabled and ssl.redirects,
-        https_port=ssl.port,
-        hsts=ssl.enabled and ssl.hsts,
         compression=compression(settings),
         security_headers=security_headers(settings),
         cors=cors(settings),
