@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 Read = Callable[[int, int], bytes]
 """Returns bytes of the file: offset and size → bytes, fewer at the end of the file."""
 
-HASH = 40
-"""Characters of a hash."""
 LINE = 64
 """Most bytes of a line, with its end."""
 WHOLE = 1_000_000

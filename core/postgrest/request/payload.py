@@ -34,7 +34,7 @@ class Payload:
 
     text: the JSON as it arrived or as made of CSV; of a raw body its text, or `\\x…` for bytes. keys: in the order of
     their first appearance. is_array: the JSON is an array. count: of its elements. fields: names and values of a form.
-    raw_type: PostgreSQL's type of a raw body. unchecked: `columns` gives the keys, and the JSON was not read.
+    raw_type: PostgreSQL's type of a raw body.
     """
 
     kind: PayloadKind
@@ -44,7 +44,6 @@ class Payload:
     count: int = 1
     fields: tuple[tuple[str, str], ...] = ()
     raw_type: str = ""
-    unchecked: bool = False
 
 
 def media_type_of(content_type: str | None) -> str:
@@ -75,7 +74,7 @@ def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload
         body = b"{}"
     if columns is not None:
         text = _text(body)
-        return Payload(PayloadKind.JSON, text, tuple(dict.fromkeys(columns)), text.lstrip()[:1] == "[", unchecked=True)
+        return Payload(PayloadKind.JSON, text, tuple(dict.fromkeys(columns)), text.lstrip()[:1] == "[")
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
