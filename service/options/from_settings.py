@@ -40,7 +40,6 @@ from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.log.template import has_message
-from rowcall.service.options.antiforgery import antiforgery_options
 from rowcall.service.options.application_name import application_name, json_application_name
 from rowcall.service.options.auth import auth_options, warn_if_on
 from rowcall.service.options.before_routine import before_commands
@@ -57,8 +56,8 @@ from rowcall.service.options.capabilities.uploads import FolderCheck, download_o
 from rowcall.service.options.connection_string import ConnectionInfo, connection_names
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
-from rowcall.service.options.queues.mail import mail_options
-from rowcall.service.options.queues.webhooks import delivery_options
+from rowcall.service.options.queues import delivery_options, mail_options
+from rowcall.service.options.server.browsers import antiforgery_options
 from rowcall.service.options.server.forwarded_headers import forwarding
 from rowcall.service.options.server.http import http_options
 from rowcall.service.options.server.metrics import metrics_options

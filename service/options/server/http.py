@@ -1,7 +1,9 @@
-"""Read `HttpServer` and its neighbours: options of the listeners and of granian (browsers-12, server-1 to server-5)."""
+"""Read `HttpServer` and its neighbours: options of the listeners and of granian, and compression of responses
+(browsers-12, server-1 to server-5, server-11 to server-13)."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,16 +16,18 @@ from rowcall.core.config.sections.ssl import Ssl
 from rowcall.core.config.sections.thread_pool import ThreadPool
 from rowcall.core.config.table import key_at
 from rowcall.core.config.tree import find
+from rowcall.core.http.compression import Compression, ResponseCompression
 from rowcall.core.http.limits import HttpLimits
 from rowcall.core.sections.keys import JsonValue
 from rowcall.core.uploads.options import UploadOptions
 from rowcall.service.options.server.affinity import worker_count
 from rowcall.service.options.server.browsers import cors, security_headers
-from rowcall.service.options.server.compression import compression
 from rowcall.service.options.worker import HttpOptions
 from rowcall.service.sockets.certificates import CertificateFiles
 from rowcall.service.sockets.listeners import Address, ListenerPlan
 from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
 
 _LIMITS = "HttpServer:Limits:"
 _HTTP2 = _LIMITS + "Http2:"
@@ -193,3 +197,29 @@ def _named(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if isinstance(section, Mapping):
             label = "Default" if name.casefold() == "default" else name
             yield label, {key.casefold(): inner for key, inner in section.items()}
+
+
+_LEVELS = {"Optimal": (4, 6), "Fastest": (1, 1), "NoCompression": (0, 0), "SmallestSize": (11, 9)}
+"""Levels of brotli and gzip for each value of `CompressionLevel`."""
+
+
+def compression(settings: Settings) -> Compression | None:
+    """Return the compression options, or None if no response is compressed."""
+    keys = settings.read_enabled(ResponseCompression)
+    if keys is None:
+        return None
+    brotli_level, gzip_level = _LEVELS[keys.level]
+    offers = (("br", brotli_level, keys.brotli), ("gzip", gzip_level, keys.gzip))
+    chosen = [(coding, level) for coding, level, offered in offers if offered]
+    if not chosen:
+        log.warning(
+            "ResponseCompression:Enabled is true, but UseBrotli and UseGzipFallback are false: nothing is compressed"
+        )
+        return None
+    return Compression(
+        codings=tuple(coding for coding, _ in chosen),
+        effort=tuple(level for _, level in chosen),
+        include=keys.include,
+        exclude=keys.exclude,
+        https=keys.https,
+    )
