@@ -367,7 +367,7 @@ MUTATIONS = {
     # PostgREST's interface.
     "anonymous callers of PostgREST's interface": Mutation(
         "service/postgrest/authentication.py",
-        "if role is None:\n            raise",
+        "if caller is None:\n            raise",
         "if False:\n            raise",
         "GET /rest/mount, anonymous: 500",
     ),
@@ -385,14 +385,14 @@ MUTATIONS = {
     ),
     "claims of tokens for PostgREST's interface": Mutation(
         "service/postgrest/authentication.py",
-        "        self._check(claims)\n",
+        "        self._check(known[0])\n",
         "",
         "GET /rest/mount, expired JWT: 200",
     ),
     "roles in PostgREST's interface": Mutation(
         "service/postgrest/settings.py",
-        '            b"role",\n            user.role.encode(),\n            b"request.jwt',
-        '            b"request.jwt',
+        'return [*result, b"role", role.encode()]',
+        "return result",
         "GET /rest/mount, plain: 200",
     ),
     # Credentials.
