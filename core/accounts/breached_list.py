@@ -14,8 +14,6 @@ Read = Callable[[int, int], bytes]
 """Function that returns bytes of the file. Arguments: offset and size. At the end of the file, the result is
 shorter."""
 
-HASH = 40
-"""Characters of a hash."""
 LINE = 64
 """Bytes of the longest valid line, with its end."""
 WHOLE = 1_000_000

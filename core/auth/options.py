@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rowcall.core.auth.argon2_hash import LEAST_MEMORY, Argon2
 from rowcall.core.auth.claims import IdentityClaims
@@ -12,29 +12,7 @@ from rowcall.core.auth.external.options import ExternalOptions
 from rowcall.core.auth.password_hash import ITERATIONS
 from rowcall.core.auth.schemes import Schemes
 from rowcall.core.sections.declaration import choice, flag, integer, interval, part, section, text, text_map, texts
-from rowcall.core.sections.values import filled, or_empty, path_like
-
-
-@dataclass(frozen=True, slots=True)
-class ClaimMapping:
-    """Parameters and session variables that receive claims. Names of parameters are those of the database."""
-
-    parameters: tuple[tuple[str, str], ...] = (
-        ("_user_id", "user_id"),
-        ("_user_name", "user_name"),
-        ("_user_roles", "user_roles"),
-    )
-    """Parameter → claim."""
-    json_parameter: str | None = "_user_claims"
-    address_parameter: str | None = "_ip_address"
-    context: tuple[tuple[str, str], ...] = (
-        ("request.user_id", "user_id"),
-        ("request.user_name", "user_name"),
-        ("request.user_roles", "user_roles"),
-    )
-    """Session variable → claim."""
-    json_key: str | None = None
-    address_key: str | None = "request.ip_address"
+from rowcall.core.sections.values import as_set, filled, or_empty, path_like
 
 
 @section("Service:AuthenticationOptions:BasicAuth", "User name and password with each request.")
@@ -58,21 +36,49 @@ class BasicOptions:
     command: str | None = text("ChallengeCommand", None, "Query that checks name and password and returns claims.")
 
 
-@dataclass(frozen=True, slots=True)
+@section("Auth", switch="RefuseCrossSite")
 class CrossSite:
     """Options against cross-site requests. origins: those that may use sessions by cookie, besides the service's
     own origin; in lower case."""
 
-    origins: frozenset[str] = frozenset()
+    refuse_cross_site = flag(
+        "RefuseCrossSite",
+        True,
+        "For requests with a session cookie or HTTP Basic from pages of other origins: refuse sign-in and all "
+        "methods but GET, HEAD, OPTIONS and QUERY. With a cookie, refuse also JSON that is sent as text/plain.",
+    )
+    origins: frozenset[str] = texts(
+        "TrustedOrigins",
+        (),
+        "Origins that RefuseCrossSite does not refuse, such as `https://app.example`; those of "
+        "Cors:AllowedOrigins are added, except `*`.",
+        convert=as_set,
+    )
+
+
+@section("Auth")
+class RefreshTokens:
+    single_use: bool = flag(
+        "RefreshTokenSingleUse",
+        True,
+        "Accept each refresh token once. A second use ends all tokens that derive from the same sign-in.",
+    )
+    use_command: str | None = text(
+        "RefreshTokenUseCommand",
+        None,
+        "SQL that records a use of a refresh token and returns whether it is the first: $1 family, $2 "
+        "generation, $3 end of its lifetime. null: uses are stored in memory, or beside the keys with "
+        "`DataProtection:Storage` FileSystem.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseRoles:
     """PostgreSQL roles as which routines run. claim: names one of `allowed`."""
 
-    claim: str = "database_role"
-    allowed: frozenset[str] = frozenset()
-    anonymous: str | None = None
+    claim: str
+    allowed: frozenset[str]
+    anonymous: str | None
     """Role of anonymous callers; None: they are refused."""
 
 
@@ -202,7 +208,7 @@ class LoginOptions:
         "DefaultDisplayNameClaimType", "display_name", "Accepted; no effect here: nothing shows the name."
     )
     serialize: bool = flag("SerializeAuthEndpointsResponse", False, "Include the login row in the response.")
-    obfuscate_auth_parameter_log_values = flag(
+    obfuscate_auth_parameter_log_values: bool = flag(
         "ObfuscateAuthParameterLogValues", True, "Hide values of login, logout and sensitive endpoints in logs."
     )
     failed_command: str | None = text(
@@ -221,10 +227,10 @@ class LoginOptions:
         False,
         "Respond to a wrong password with 404 and to an unknown user with 401. false: failed sign-ins look alike.",
     )
-    roles_match_users = flag(
+    roles_match_users: bool = flag(
         "RolesMatchUsers", False, "Compare the roles of `authorize` also with the user's id and name."
     )
-    note_sign_in_time = flag(
+    note_sign_in_time: bool = flag(
         "NoteSignInTime",
         False,
         "Add the claim `auth_time`, the time of the sign-in, to sessions; `authorize … within` requires it.",
@@ -248,7 +254,7 @@ class LoginOptions:
     iterations: int = integer(
         "PasswordHashIterations", ITERATIONS, "Rounds of PBKDF2 in new hashes.", minimum=ITERATIONS
     )
-    use_user_context = flag("UseUserContext", False, "Set session variables from claims for every endpoint.")
+    use_user_context: bool = flag("UseUserContext", False, "Set session variables from claims for every endpoint.")
     context: tuple[tuple[str, str], ...] = text_map(
         "ContextKeyClaimsMapping",
         {"request.user_id": "user_id", "request.user_name": "user_name", "request.user_roles": "user_roles"},
@@ -262,7 +268,7 @@ class LoginOptions:
         "Session variable that receives the client's address.",
         nullable=True,
     )
-    use_role_from_claim = flag(
+    use_role_from_claim: bool = flag(
         "UseRoleFromClaim", False, "Run every endpoint as the role that a claim names (`role_from_claim`)."
     )
     database_role_claim: str = text(
@@ -277,8 +283,8 @@ class LoginOptions:
     anonymous_role: str | None = text(
         "AnonymousDatabaseRole", None, "Role of anonymous callers. null: they are refused."
     )
-    use_user_parameters = flag("UseUserParameters", False, "Inject claims into parameters of every endpoint.")
-    claims_from_anonymous = flag(
+    use_user_parameters: bool = flag("UseUserParameters", False, "Inject claims into parameters of every endpoint.")
+    claims_from_anonymous: bool = flag(
         "ClaimsFromAnonymous",
         False,
         "Let anonymous callers supply parameters that receive claims. false: these are NULL, or have their default.",
@@ -295,8 +301,8 @@ class LoginOptions:
     address_parameter: str | None = text(
         "IpAddressParameterName", "_ip_address", "Parameter that receives the client's address.", nullable=True
     )
-    login_path = text("LoginPath", None, "The endpoint with this path is a login.")
-    logout_path = text("LogoutPath", None, "The endpoint with this path is a logout.")
+    login_path: str | None = text("LoginPath", None, "The endpoint with this path is a login.")
+    logout_path: str | None = text("LogoutPath", None, "The endpoint with this path is a logout.")
     basic_auth = part(BasicOptions)
     second_factor: str | None = None
     """Column with further second factors of the user; None: there is no such column."""
@@ -306,29 +312,27 @@ class LoginOptions:
 
 @dataclass(frozen=True, slots=True)
 class AuthOptions:
-    schemes: Schemes = field(default_factory=Schemes)
-    identity: IdentityClaims = field(default_factory=IdentityClaims)
-    login: LoginOptions = field(default_factory=LoginOptions)
-    mapping: ClaimMapping = ClaimMapping()
-    basic: BasicOptions = field(default_factory=BasicOptions)
-    records_sign_in_time: bool = False
-    """Whether a session records when its user signed in."""
-    impersonation_valid: float | None = 1800.0
-    """Lifetime of an impersonation in seconds; None: until the session ends."""
+    schemes: Schemes
+    login: LoginOptions
+    basic: BasicOptions
+    refresh_tokens: RefreshTokens
+    database_roles: DatabaseRoles
+    api_keys: ApiKeys | None
+    session_check: SessionCheck | None
+    cross_site: CrossSite | None
+    """Protection of sessions by cookie against other sites. None: off."""
+    second_factor: SecondFactorOptions | None
+    """Second factor of logins. None: off."""
+    external: ExternalOptions | None
+    """Sign-in through external providers. None: off."""
     longest_session: int = LONGEST_SESSION
     """A longer session is not issued, because no request could send it."""
-    single_use: bool = True
-    """Whether refresh tokens can be used once only."""
-    roles_match_users: bool = False
-    """Values of `authorize` are compared with ids and names too."""
-    claims_from_anonymous: bool = False
-    """Anonymous callers may supply parameters that are injected from claims."""
-    database_roles: DatabaseRoles = DatabaseRoles()
-    api_keys: ApiKeys | None = None
-    session_check: SessionCheck | None = None
-    cross_site: CrossSite | None = None
-    """Protection of sessions by cookie against other sites. None: off."""
-    second_factor: SecondFactorOptions | None = None
-    """Second factor of logins. None: off."""
-    external: ExternalOptions | None = None
-    """Sign-in through external providers. None: off."""
+
+    @property
+    def identity(self) -> IdentityClaims:
+        return IdentityClaims(self.login.user_id, self.login.user_name, self.login.user_roles)
+
+    @property
+    def records_sign_in_time(self) -> bool:
+        """Whether a session records when its user signed in. A proved second factor counts as a sign-in."""
+        return self.login.note_sign_in_time or self.second_factor is not None

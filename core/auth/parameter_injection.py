@@ -10,7 +10,7 @@ import enum
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, HeadersMode, ResultPath, ValueKind
 from rowcall.core.errors.diagnostics import Diagnostic
 
@@ -35,7 +35,7 @@ class InjectedParameter:
     claim: str = ""
 
 
-def injected_parameters(endpoint: Endpoint, mapping: ClaimMapping) -> tuple[InjectedParameter, ...]:
+def injected_parameters(endpoint: Endpoint, mapping: LoginOptions) -> tuple[InjectedParameter, ...]:
     """Return the parameters of the endpoint that are set from claims or the client address."""
     if not endpoint.options.user_parameters:
         return ()
@@ -46,7 +46,7 @@ def injected_parameters(endpoint: Endpoint, mapping: ClaimMapping) -> tuple[Inje
     )
 
 
-def _filled(index: int, parameter: EndpointParameter, mapping: ClaimMapping) -> InjectedParameter | None:
+def _filled(index: int, parameter: EndpointParameter, mapping: LoginOptions) -> InjectedParameter | None:
     """Return how the parameter is injected, or None."""
     name = parameter.db_name
     if mapping.address_parameter is not None and name.lower() == mapping.address_parameter.lower():
@@ -106,7 +106,7 @@ def with_injected(endpoint: Endpoint, indexes: Collection[int], sources: Collect
     return replace(endpoint, parameters=tuple(parameters))
 
 
-def identity_diagnostics(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[Diagnostic]:
+def identity_diagnostics(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[Diagnostic]:
     """Yield diagnostics for parameters that cannot be injected (sign-in-5, passkeys-3), for logins without named
     columns, and for hashes of unknown parameters. Such endpoints are left out."""
     identity = endpoint.routine.identity
@@ -132,7 +132,7 @@ def identity_diagnostics(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[
         yield Diagnostic(identity, None, f"{message}, so a plain password could reach SQL; it is left out", left_out=1)
 
 
-def _composites(endpoint: Endpoint, mapping: ClaimMapping) -> Iterator[InjectedParameter]:
+def _composites(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[InjectedParameter]:
     """Yield composite parameters with the name of an injected one. Otherwise, clients could supply the injected
     value."""
     if endpoint.options.user_parameters:

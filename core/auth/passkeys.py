@@ -60,9 +60,9 @@ class PasskeyColumns:
     sign_count: str = text("SignCountColumnName", "sign_count", "Result column that holds the counter of signatures.")
 
 
-@section("Auth:PasskeyAuth")
+@section("Auth:PasskeyAuth", switch="EnableRegister")
 class PasskeyPaths:
-    """Paths of the endpoints; None: there is no such endpoint."""
+    """Paths of the endpoints; None: there is no such endpoint. The switch is that of the paths of registration."""
 
     add_options: str | None = text(
         "AddPasskeyOptionsPath",

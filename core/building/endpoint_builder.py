@@ -13,11 +13,18 @@ from functools import lru_cache
 from rowcall.core.accounts.checks import account_diagnostics
 from rowcall.core.accounts.password_rules import password_rule_diagnostics
 from rowcall.core.annotations.declaration import Draft, Line, changed_options
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.auth.parameter_injection import identity_diagnostics
 from rowcall.core.building.access import access_of
 from rowcall.core.building.comments import read_comment
-from rowcall.core.building.disabled_features import DisabledFeatures, disabled_features, unsent_requests
+from rowcall.core.building.configuration_checks import (
+    NO_NAMES_CHECKED,
+    DisabledFeatures,
+    KnownNames,
+    disabled_features,
+    unknown_names,
+    unsent_requests,
+)
 from rowcall.core.building.endpoint_checks import check_endpoint
 from rowcall.core.building.identity_loss import CallSurroundings, identity_loss
 from rowcall.core.building.installation import (
@@ -28,7 +35,6 @@ from rowcall.core.building.installation import (
     unmet_installation,
     unverified_webhooks,
 )
-from rowcall.core.building.known_names import NO_NAMES_CHECKED, KnownNames, unknown_names
 from rowcall.core.building.outgoing import (
     disabled_proxies,
     outgoing_diagnostics,
@@ -36,6 +42,7 @@ from rowcall.core.building.outgoing import (
     without_proxies,
 )
 from rowcall.core.building.protective_lines import unknown_names_in_lines
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.building.uploads import UploadEndpoint, UploadNames
 from rowcall.core.cache.diagnostics import cache_diagnostics
 from rowcall.core.cache.options import NO_CACHE, CacheOptions
@@ -43,14 +50,12 @@ from rowcall.core.catalogue.catalog import Catalog, Parameter, Routine, RoutineK
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.data.interning import REMEMBERED, Same
 from rowcall.core.downloads.row import download_diagnostics, with_source
-from rowcall.core.endpoint.capabilities import CommentsMode, Queryable, Tenant, Tool
+from rowcall.core.endpoint.capabilities import CommentsMode, Queryable, Tool
 from rowcall.core.endpoint.endpoint import (
     Endpoint,
     EndpointParameter,
-    HeadersMode,
     NullText,
     Options,
-    QueryNull,
     ResultPath,
     ResultShape,
 )
@@ -60,10 +65,9 @@ from rowcall.core.endpoint.response_set_by_sql import response_set_diagnostics, 
 from rowcall.core.endpoint.result_shape import VOID, result_shape
 from rowcall.core.endpoint.template import placeholder_names, with_variables
 from rowcall.core.errors.diagnostics import Diagnostic
-from rowcall.core.errors.refusals import FIELD, Refusals
 from rowcall.core.formats.table_formats import NO_FORMATS, TableFormats, table_diagnostics
 from rowcall.core.outgoing.options import ProxyOptions, TypeOptions
-from rowcall.core.queryable.language import MOST_ROWS, obstacle
+from rowcall.core.queryable.language import obstacle
 from rowcall.core.sqlfile.shapes import file_shape
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.core.tables.routines import TableOperation
@@ -85,64 +89,25 @@ _NO_TOOL = Tool()
 class EndpointDefaults:
     """The settings of the configuration for endpoints, before their comments are read."""
 
-    comments_mode: CommentsMode = CommentsMode.ONLY_ANNOTATED
-    url_path_prefix: str | None = None
-    """Prefix of generated paths. None: `/api`; empty: no prefix."""
-    kebab_case_urls: bool = True
-    camel_case_names: bool = True
-    requires_authorization: bool = True
+    service: ServiceOptions = field(default_factory=ServiceOptions)
+    login: LoginOptions = field(default_factory=LoginOptions)
     basic_everywhere: bool = False
     """All callers have to sign in with HTTP Basic, whatever comments contain."""
     anonymous_database_role: bool = False
     """Anonymous callers have a role of PostgreSQL at endpoints with `role_from_claim`."""
-    query_null: QueryNull = QueryNull.IGNORE
-    refusals: Refusals = FIELD
-    request_headers: HeadersMode = HeadersMode.PARAMETER
-    headers_parameter: str | None = "_headers"
-    null_text: NullText = NullText.EMPTY_STRING
     jobs: bool = False
     """Jobs are accepted."""
     second_factor: bool = False
     """Logins ask users who have a second factor for it."""
     webhook_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Secrets of `verify_webhook` by name in lower case."""
-    idempotency_seconds: float = 86_400.0
-    """Seconds for which results of requests with an `Idempotency-Key` are stored, unless the comment sets them."""
-    queryable_rows: int = MOST_ROWS
-    """Most rows of a page of a `queryable` endpoint whose comment sets no number."""
-    neutralize_formulas: bool = False
-    """Change texts of raw rows so that spreadsheets do not read them as formulas."""
-    empty_without_row: bool = False
-    """`single` without a row is an empty body, also if the response is JSON."""
-    not_found_without_row: bool = False
-    """`single` without a row is 404, unless the comment sets the meaning of NULL."""
-    custom_type_parameter_separator: str | None = None
-    """Between parameter and attribute name of a composite parameter; None: `_`."""
-    nested: bool = False
-    """`nested_json` applies to all endpoints."""
-    resolve_nested: bool = True
     table_formats: TableFormats = NO_FORMATS
-    method: str | None = None
-    """Method of functions and procedures whose comments set none. None: by volatility and name."""
-    transport: Transport | None = None
-    """Transport of functions and procedures whose comments set none. None: by method."""
     connection: str | None = None
     """Connection of routines of this source unless their comments set another one. None: the main connection."""
     known: KnownNames = NO_NAMES_CHECKED
     cache: CacheOptions = NO_CACHE
     variables: tuple[tuple[str, str | None], ...] = ()
     """Variables of the environment that annotation values may contain: names in lower case, values."""
-    user_parameters: bool = False
-    user_context: bool = False
-    role_from_claim: bool = False
-    tenant: Tenant | None = None
-    claims: ClaimMapping = field(default_factory=ClaimMapping)
-    login_path: str | None = None
-    """An endpoint at this path signs in, also without an annotation."""
-    logout_path: str | None = None
-    """An endpoint at this path signs out, also without an annotation."""
-    hide_signing: bool = True
-    """Keep values of logins and logouts out of logs and errors."""
     uploads: UploadNames | None = None
     """None: the names are not checked."""
     http_types: TypeOptions | None = None
@@ -155,6 +120,14 @@ class EndpointDefaults:
     """Facts about the settings that are made before every call."""
     off: tuple[DisabledFeatures, ...] = ()
     """Annotations whose capability is switched off in the configuration."""
+
+    def of_source(self, comments_mode: CommentsMode, *, nested: bool | None = None) -> EndpointDefaults:
+        """Return the defaults of tables or files, which have a comments mode of their own. nested: None as for
+        routines."""
+        routines = self.service.routines
+        if nested is not None:
+            routines = replace(routines, nested=nested)
+        return replace(self, service=replace(self.service, comments_mode=comments_mode, routines=routines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +142,14 @@ class Built:
 
 def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:
     """Build the endpoint of a routine. Mistakes in its comment become diagnostics; no error is raised for them."""
-    if defaults.comments_mode is CommentsMode.ONLY_ANNOTATED and not routine.comment:
+    if defaults.service.comments_mode is CommentsMode.ONLY_ANNOTATED and not routine.comment:
         return Built(None)
     draft = _draft(routine, defaults)
-    if defaults.comments_mode is not CommentsMode.IGNORE:
+    if defaults.service.comments_mode is not CommentsMode.IGNORE:
         read_comment(routine.comment or "", draft)
     if draft.misses_method:
         return Built(None, tuple(draft.diagnostics))
-    if defaults.tools and not draft.exposed and defaults.comments_mode is CommentsMode.ONLY_ANNOTATED:
+    if defaults.tools and not draft.exposed and defaults.service.comments_mode is CommentsMode.ONLY_ANNOTATED:
         draft.exposed = draft.get("tool", _NO_TOOL).enabled
         if draft.exposed:
             draft.set(internal=True)
@@ -184,7 +157,7 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         # Only a schedule calls it.
         draft.exposed = True
         draft.set(internal=True)
-    if not (draft.exposed or defaults.comments_mode is not CommentsMode.ONLY_ANNOTATED):
+    if not (draft.exposed or defaults.service.comments_mode is not CommentsMode.ONLY_ANNOTATED):
         if routine.of_extension:
             return Built(None)
         noticed = tuple(map(_left_out_schedule, draft.diagnostics))
@@ -212,8 +185,8 @@ def build_endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefault
         *(() if defaults.http_types is not None else unsent_requests(endpoint, catalog.types)),
         *unknown_names_in_lines(endpoint, draft.named, defaults.known),
         *table_diagnostics(endpoint, defaults.table_formats),
-        *identity_diagnostics(endpoint, defaults.claims),
-        *cache_diagnostics(endpoint, defaults.cache, defaults.claims),
+        *identity_diagnostics(endpoint, defaults.login),
+        *cache_diagnostics(endpoint, defaults.cache, defaults.login),
         *outgoing_diagnostics(endpoint),
         *(() if defaults.proxies is not None else disabled_proxies(endpoint.name, draft.name, draft.used)),
     )
@@ -266,23 +239,24 @@ def _shared(options: Options) -> Options:
 @lru_cache(maxsize=64)
 def _default_options(shared: Same[EndpointDefaults]) -> Options:
     defaults = shared.value
+    service, login = defaults.service, defaults.login
     return Options(
-        requires_authorization=defaults.requires_authorization,
-        query_null=defaults.query_null,
-        absent_status=defaults.refusals.absent,
-        ignores_unknown_parameters=defaults.refusals.ignores_unknown_parameters,
-        lenient=defaults.refusals.lenient,
-        request_headers=defaults.request_headers,
-        headers_parameter=defaults.headers_parameter,
-        null_text=defaults.null_text,
-        empty_without_row=defaults.empty_without_row,
-        neutralize_formulas=defaults.neutralize_formulas,
-        nested=defaults.nested,
+        requires_authorization=service.requires_authorization,
+        query_null=service.query_null,
+        absent_status=service.absent_status,
+        ignores_unknown_parameters=service.ignores_unknown_parameters,
+        lenient=service.lenient,
+        request_headers=service.request_headers,
+        headers_parameter=service.headers_parameter,
+        null_text=service.null_text,
+        empty_without_row=service.empty_without_row,
+        neutralize_formulas=service.neutralize_formulas,
+        nested=service.routines.nested,
         connection=defaults.connection,
-        user_parameters=defaults.user_parameters,
-        user_context=defaults.user_context,
-        role_from_claim=defaults.role_from_claim,
-        tenant=defaults.tenant,
+        user_parameters=login.use_user_parameters,
+        user_context=login.use_user_context,
+        role_from_claim=login.use_role_from_claim,
+        tenant=service.tenant,
     )
 
 
@@ -312,8 +286,8 @@ def _annotated_options(draft: Draft, defaults: EndpointDefaults) -> Options:
 
 def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
     source = routine.source
-    method = (defaults.method or default_method(routine)) if source is None else source.method
-    reads = defaults.transport or (Transport.QUERY if method == "GET" else Transport.BODY)
+    method = (defaults.service.method or default_method(routine)) if source is None else source.method
+    reads = defaults.service.transport or (Transport.QUERY if method == "GET" else Transport.BODY)
     return Draft(
         name=routine.identity,
         method=method,
@@ -335,11 +309,16 @@ def _names(parameters: Same[tuple[Parameter, ...]]) -> frozenset[str]:
 def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options:
     """Return the options, with those of a login or logout also if the path of the endpoint makes it one. Both are
     sensitive."""
-    login = options.login or _is_path(path, defaults.login_path)
-    logout = options.logout or _is_path(path, defaults.logout_path)
+    login = options.login or _is_path(path, defaults.login.login_path)
+    logout = options.logout or _is_path(path, defaults.login.logout_path)
     if not login and not logout:
         return options
-    return replace(options, login=login, logout=logout, sensitive=options.sensitive or defaults.hide_signing)
+    return replace(
+        options,
+        login=login,
+        logout=logout,
+        sensitive=options.sensitive or defaults.login.obfuscate_auth_parameter_log_values,
+    )
 
 
 def _signing_routine(routine: Routine, draft: Draft) -> Routine:
@@ -357,17 +336,17 @@ def _is_path(path: str, configured: str | None) -> bool:
 
 
 def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, draft: Draft) -> Endpoint:
-    camel = defaults.camel_case_names
-    naming = Naming(defaults.custom_type_parameter_separator or "_", camel)
+    camel = defaults.service.camel_case_names
+    naming = Naming(defaults.service.routines.parameter_separator or "_", camel)
     path = draft.path or _default_path(routine, defaults)
     annotated_options = _annotated_options(draft, defaults)
     options = _signing(annotated_options, path, defaults)
-    if defaults.not_found_without_row and options.single and "null_text" not in draft.changes:
+    if defaults.service.not_found_without_row and options.single and "null_text" not in draft.changes:
         options = replace(options, null_text=NullText.NOT_FOUND)
     if draft.changes.get("null_text") is NullText.EMPTY_STRING:
         options = replace(options, empty_without_row=True)
     if options.idempotency is not None and options.idempotency.seconds is None:
-        idempotency = replace(options.idempotency, seconds=defaults.idempotency_seconds)
+        idempotency = replace(options.idempotency, seconds=defaults.service.idempotency_seconds)
         options = replace(options, idempotency=idempotency)
     if options.login or options.logout:
         routine = _signing_routine(routine, draft)
@@ -435,7 +414,7 @@ def _queryable(endpoint: Endpoint, queryable: Queryable, defaults: EndpointDefau
     """
     if not queryable.enabled or obstacle(endpoint) is not None:
         return replace(endpoint, options=_shared(replace(endpoint.options, queryable=None)))
-    queryable = replace(queryable, most=queryable.most or defaults.queryable_rows)
+    queryable = replace(queryable, most=queryable.most or defaults.service.queryable_rows)
     parameters = endpoint.parameters
     if queryable.filter and isinstance(endpoint.routine.source, TableOperation):
         parameters = tuple(parameter for parameter in parameters if parameter.path)
@@ -473,13 +452,17 @@ def _with_variables(
 
 
 def _shape(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, *, nested: bool) -> ResultShape:
-    camel = defaults.camel_case_names
+    camel = defaults.service.camel_case_names
     if isinstance(routine.source, FileSource):
         return file_shape(routine.source, catalog.types, camel, nested=nested)
-    return result_shape(routine, catalog.types, camel, nested=nested, resolve_nested=defaults.resolve_nested)
+    return result_shape(
+        routine, catalog.types, camel, nested=nested, resolve_nested=defaults.service.routines.resolve_nested
+    )
 
 
 def _default_path(routine: Routine, defaults: EndpointDefaults) -> str:
     if routine.source is not None:
         return routine.source.path
-    return default_path(routine.schema, routine.name, defaults.url_path_prefix, defaults.kebab_case_urls)
+    return default_path(
+        routine.schema, routine.name, defaults.service.url_path_prefix, defaults.service.kebab_case_urls
+    )

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from rowcall.core.annotations.declaration import NamedLine
 from rowcall.core.annotations.sentences import reads_as_sentence, unknown_words
-from rowcall.core.building.known_names import KnownNames
+from rowcall.core.building.configuration_checks import KnownNames
 from rowcall.core.endpoint.endpoint import Endpoint, ResultPath
 from rowcall.core.endpoint.validation import validated_parameter
 from rowcall.core.errors.diagnostics import Diagnostic

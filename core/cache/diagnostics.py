@@ -1,14 +1,14 @@
 """Diagnostics of cached endpoints: settings without effect, and parts of a request on which its response may depend but
 the cache key does not.
 
-Errors about unknown profiles are in `core.building.known_names`.
+Errors about unknown profiles are in `core.building.configuration_checks`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.auth.parameter_injection import injected_parameters
 from rowcall.core.cache.options import CacheOptions
 from rowcall.core.cache.plan import cache_plan, key_parameters, rule_problems
@@ -17,7 +17,7 @@ from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.tables.routines import TableOperation
 
 
-def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[Diagnostic]:
+def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: LoginOptions) -> Iterator[Diagnostic]:
     """Yield the diagnostics of a cached endpoint. mapping: of claims, to find parameters that depend on the caller."""
     if endpoint.options.caching is None:
         return
@@ -25,7 +25,7 @@ def cache_diagnostics(endpoint: Endpoint, options: CacheOptions, mapping: ClaimM
         yield Diagnostic(endpoint.routine.identity, None, message)
 
 
-def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: ClaimMapping) -> Iterator[str]:
+def _warnings(endpoint: Endpoint, options: CacheOptions, mapping: LoginOptions) -> Iterator[str]:
     caching = endpoint.options.caching
     if options.enabled and caching is not None and not caching.requested:
         settings = {"cache_expires": caching.expires, "cache_tags": caching.tags or None, "cache_stale": caching.stale}

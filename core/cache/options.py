@@ -10,8 +10,10 @@ from rowcall.core.sections.declaration import (
     anything,
     choice,
     flag,
+    if_set,
     integer,
     interval,
+    lenient,
     object_map,
     objects,
     part,
@@ -19,6 +21,7 @@ from rowcall.core.sections.declaration import (
     text,
     texts,
 )
+from rowcall.core.sections.keys import JsonValue
 from rowcall.core.sections.values import as_set, bytes_of_megabytes, header_name, stripped
 
 
@@ -74,10 +77,12 @@ class ProfileKeys:
     """The keys of one profile in the configuration."""
 
     enabled = flag("Enabled", False, "Offer the profile.")
-    type = choice("Type", "Memory Redis Hybrid", None, "Storage of cached responses. Required if enabled.")
-    expiration = interval("Expiration", None, "Lifetime, if the endpoint sets none.")
-    parameters = texts("Parameters", None, "Parameters in the cache key. null: all; an empty list: none.")
-    when = objects("When", None, "Rules by parameter value; the first match decides.", elements=RuleKeys)
+    type: str | None = lenient(choice("Type", Place, None, "Storage of cached responses. Required if enabled."))
+    expiration: str | None = lenient(interval("Expiration", None, "Lifetime, if the endpoint sets none."))
+    parameters: tuple[str, ...] | None = if_set(
+        texts("Parameters", None, "Parameters in the cache key. null: all; an empty list: none.")
+    )
+    when: JsonValue = objects("When", None, "Rules by parameter value; the first match decides.", elements=RuleKeys)
 
 
 @section("CacheOptions")
@@ -121,6 +126,22 @@ def _no_profiles(_value: object) -> tuple[Profile, ...]:
     return ()
 
 
+@section("CacheOptions")
+class RedisKeys:
+    address: str | None = text(
+        "RedisConfiguration",
+        "localhost:6379,abortConnect=false,ssl=false,connectTimeout=10000,syncTimeout=5000,connectRetry=3",
+        "Address of Redis and its options, separated by commas.",
+        secret=True,
+        empty=True,
+    )
+
+    @property
+    def usable(self) -> str:
+        """The address; the default if it is blank."""
+        return self.address if self.address and self.address.strip() else str(RedisKeys().address)
+
+
 @section("CacheOptions", "Cached responses.")
 class CacheOptions:
     """Options of the cache. Times in seconds, `memory` in bytes."""
@@ -141,20 +162,15 @@ class CacheOptions:
         minimum=1,
         convert=float,
     )
-    redis: str = text(
-        "RedisConfiguration",
-        "localhost:6379,abortConnect=false,ssl=false,connectTimeout=10000,syncTimeout=5000,connectRetry=3",
-        "Address of Redis and its options, separated by commas.",
-        secret=True,
-    )
+    redis_keys = part(RedisKeys)
     max_rows: int | None = integer(
         "MaxCacheableRows",
         1000,
         "Maximum number of rows of a cached set. 0: sets are not cached, null: no limit.",
         nullable=True,
     )
-    use_hashed_cache_keys = flag("UseHashedCacheKeys", False, "Replace long keys by their SHA-256.")
-    hash_key_threshold = integer("HashKeyThreshold", 256, "Length in characters from which a key is hashed.")
+    hashed: bool = flag("UseHashedCacheKeys", False, "Replace long keys by their SHA-256.")
+    hash_threshold: int = integer("HashKeyThreshold", 256, "Length in characters from which a key is hashed.")
     suffix: str | None = text(
         "InvalidateCacheSuffix",
         None,
@@ -187,10 +203,15 @@ class CacheOptions:
         convert=_no_profiles,
         elements=ProfileKeys,
     )
-    hash_from: int | None = None
-    """Keys with more characters are replaced by their hash. None: no key is."""
+    redis: str = ""
+    """Address of Redis."""
     operator_tags: bool = False
     """Whether responses have tags by which operators invalidate those of an endpoint or of a profile."""
+
+    @property
+    def hash_from(self) -> int | None:
+        """The number of characters from which a key is replaced by its hash. None: no key is."""
+        return self.hash_threshold if self.hashed else None
 
     def profile(self, name: str | None) -> Profile:
         """Return the profile of this name; None: that of endpoints without a profile. An unknown name gives an empty

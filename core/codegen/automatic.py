@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.auth.parameter_injection import hashed_parameters, headers_parameter, injected_parameters
 from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter
 from rowcall.core.endpoint.resolved_parameters import unsupplied_parameters
@@ -13,7 +13,7 @@ def is_optional(parameter: EndpointParameter) -> bool:
     return parameter.has_default or parameter.defaulted or parameter.attribute is not None
 
 
-def automatic_parameters(endpoint: Endpoint, claims: ClaimMapping) -> frozenset[int]:
+def automatic_parameters(endpoint: Endpoint, claims: LoginOptions) -> frozenset[int]:
     """Return the indexes of parameters that a request need not send and whose values it cannot choose.
 
     These are filled from claims, the client's address, request headers, SQL of the comment, hashes, metadata of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from operator import not_
 
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.sections.declaration import choice, flag, lines, part, section, text, text_map, texts
 from rowcall.core.sections.values import as_set, or_empty, stripped
 
@@ -35,6 +35,8 @@ class ClientOptions:
     """Name of a request header → expression in the language of the client."""
     schema_names: bool
     omit_automatic: bool
+    include_host: bool
+    custom_host: str | None
     base_url: str = ""
     status_code: bool = True
     base_url_from: str | None = None
@@ -48,7 +50,7 @@ class ClientOptions:
     prefix: str = "/api"
     execution_header: str = "X-NpgsqlRest-ID"
     camel: bool = True
-    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    claims: LoginOptions = field(default_factory=LoginOptions)
     """Names the parameters that are injected from claims and the client's address."""
     event_level: str = "info"
 
@@ -75,11 +77,12 @@ class ClientCodeOptions(ClientOptions):
     enabled: bool = flag("Enabled", False, "Write client code at the start.")
     path: str = text("FilePath", None, "File to write; {0} is the schema. null: no file.", convert=or_empty)
     overwrite: bool = flag("FileOverwrite", True, "Write over files that exist.")
-    include_host = flag("IncludeHost", True, "Put the host into addresses.")
-    custom_host = text(
+    include_host: bool = flag("IncludeHost", True, "Put the host into addresses.")
+    custom_host: str | None = text(
         "CustomHost",
         None,
         "Host in addresses. null: that of the first listener; an empty text makes addresses relative.",
+        empty=True,
     )
     comment: str = choice(
         "CommentHeader", "None Simple Full", "Simple", "Comment above a function.", convert=str.capitalize
@@ -139,11 +142,12 @@ class DartOptions(ClientOptions):
     enabled: bool = flag("Enabled", False, "Write client code at the start.")
     path: str = text("FilePath", None, "File to write; {0} is the schema. null: no file.", convert=or_empty)
     overwrite: bool = flag("FileOverwrite", True, "Write over files that exist.")
-    include_host = flag("IncludeHost", True, "Put the host into the base address.")
-    custom_host = text(
+    include_host: bool = flag("IncludeHost", True, "Put the host into the base address.")
+    custom_host: str | None = text(
         "CustomHost",
         None,
         "Host in addresses. null: that of the first listener; an empty text makes addresses relative.",
+        empty=True,
     )
     comment: str = choice(
         "CommentHeader", "None Simple Full", "Simple", "Comment above a function.", convert=str.capitalize
@@ -196,8 +200,10 @@ class PythonOptions(ClientOptions):
     enabled: bool = flag("Enabled", False, "Write client code at the start.")
     path: str = text("FilePath", None, "File to write; {0} is the schema. null: no file.", convert=or_empty)
     overwrite: bool = flag("FileOverwrite", True, "Write over files that exist.")
-    include_host = flag("IncludeHost", True, "Put the host into the base address.")
-    custom_host = text("CustomHost", None, "Host in addresses. null: that of the first listener.")
+    include_host: bool = flag("IncludeHost", True, "Put the host into the base address.")
+    custom_host: str | None = text(
+        "CustomHost", None, "Host in addresses. null: that of the first listener.", empty=True
+    )
     comment: str = choice(
         "CommentHeader", "None Simple Full", "Simple", "Docstring of a function.", convert=str.capitalize
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme
 from rowcall.core.config.placeholders import has_placeholder, resolve_what_is_set
 from rowcall.core.config.settings import BOOLEANS, Settings, is_amount, outside, whole_number
 from rowcall.core.config.table import KEY_TREE, KeyNode
@@ -17,20 +18,6 @@ from rowcall.core.config.validation import RENAMED
 from rowcall.core.sections.errors import ConfigError
 from rowcall.core.sections.keys import Key, KeyType
 from rowcall.core.text.interval import parse_interval
-
-_LENIENT = {
-    "CacheOptions:Profiles:<name>:Expiration",
-    "CacheOptions:Profiles:<name>:Type",
-    "RateLimiterOptions:Policies:<name>:Partition:Sources:[]:Type",
-    "RateLimiterOptions:Policies:<name>:Type",
-    "Config:ValidateConfigKeys",
-    "ConnectionSettings:MultiHostConnectionTargets:Default",
-    "Service:BeforeRoutineCommands:[]:Parameters:[]:Source",
-    "TestRunner:PerTestTimeout",
-    "ValidationOptions:Rules:<name>:Type",
-}
-"""Keys that accept any word: an unknown word means the default (configuration-16), or the entry that contains it is
-skipped (execution-7, execution-20)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,25 +55,16 @@ def invalid_settings(settings: Settings) -> tuple[InvalidSetting, ...]:
 
 
 def _mistakes_of(setting: DeclaredSetting, variables: Mapping[str, str]) -> Iterator[InvalidSetting]:
-    if not _is_lenient(setting.node_of_key) and (message := _wrong(setting.node, setting.node_of_key.key, variables)):
+    key = setting.node_of_key.key
+    if not (key is not None and key.lenient) and (message := _wrong(setting.node, key, variables)):
         yield InvalidSetting(setting.path, setting.origin, message, setting.in_use)
-    elif setting.node_of_key.key is not None and isinstance(setting.node, Section):
+    elif key is not None and isinstance(setting.node, Section):
         for element in setting.node:
-            if message := _wrong_element(element.node, setting.node_of_key.key.type, variables):
+            if message := _wrong_element(element.node, key.type, variables):
                 origin = element.node.origin if isinstance(element.node, Scalar) else element.origin
                 yield InvalidSetting(f"{setting.path}:{element.name}", origin, message, setting.in_use)
 
 
-def _is_lenient(node_of_key: KeyNode) -> bool:
-    return node_of_key.key is not None and node_of_key.key.path in _LENIENT
-
-
-_REPORTED_ELSEWHERE = _LENIENT - {
-    "Config:ValidateConfigKeys",
-    "ConnectionSettings:MultiHostConnectionTargets:Default",
-    "TestRunner:PerTestTimeout",
-}
-"""Lenient keys whose readers report an unknown word themselves."""
 _MERGED = {"ConnectionStrings", "Log:MinimalLevels"}
 """Maps that drop no default entries: they are merged with their defaults, or the default is only a starting point."""
 
@@ -106,11 +84,8 @@ def _warnings(setting: DeclaredSetting, variables: Mapping[str, str]) -> Iterato
     if key is None:
         return
     place = f"{setting.path} at {setting.origin}"
-    if (
-        _is_lenient(setting.node_of_key)
-        and key.path not in _REPORTED_ELSEWHERE
-        and (message := _wrong(setting.node, setting.node_of_key.key, variables))
-    ):
+    # Readers report unknown words of keys without a default, and leave out the section.
+    if key.lenient and key.default is not None and (message := _wrong(setting.node, key, variables)):
         yield f"{place}: {message}; the default {key.default} is used"
     if key.type is KeyType.NAMES and isinstance(setting.node, Section) and not setting.node.is_array:
         for child in setting.node:
@@ -260,7 +235,7 @@ def _renamed(settings: Settings) -> Iterator[InvalidSetting]:
     if not isinstance(section, Section):
         return
     try:
-        on = any(settings.flag(f"Auth:{name}") for name in ("CookieAuth", "BearerTokenAuth", "JwtAuth"))
+        on = any(settings.enabled(scheme) for scheme in (CookieScheme, BearerScheme, JwtScheme))
     except ConfigError:
         return
     for child in section:

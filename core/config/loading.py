@@ -13,6 +13,7 @@ from functools import cache
 
 from rowcall.core.config import relaxed_json
 from rowcall.core.config.placeholders import NoSubstitution
+from rowcall.core.config.sections.application import Loading
 from rowcall.core.config.settings import Settings
 from rowcall.core.config.table import ALIASES, FORMER_KEYS, KEY_TREE, SECOND_NAMES, KeyNode, canonical, knows
 from rowcall.core.config.tree import MAX_DEPTH, Child, Origin, Section, find, is_index, merge, merge_all, single
@@ -51,13 +52,13 @@ def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: 
     `environment` includes the variables of the `.env` file. `Config:AddEnvironmentVariables` and
     `Config:ParseEnvironmentVariables` are read from the files only (configuration-2).
     """
-    from_files = Settings(files, environment)
+    from_files = Settings(files, environment).read(Loading)
     arguments = _canonical(merge_all(_override(path, text) for path, text in overrides))
     root = files
-    if from_files.flag("Config:AddEnvironmentVariables"):
+    if from_files.add_environment_variables:
         root = merge(root, environment_keys(environment))
     root = with_lists(merge(root, arguments), KEY_TREE)
-    is_parsed = from_files.flag("Config:ParseEnvironmentVariables")
+    is_parsed = from_files.parse_environment_variables
     variables = {**_random_tokens(), **environment} if is_parsed else NoSubstitution(environment)
     return Loaded(Settings(root, variables), unknown_keys(merge(files, arguments)))
 

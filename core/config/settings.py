@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from rowcall.core.config.placeholders import MissingVariable, has_placeholder, resolve
-from rowcall.core.config.table import key_at
+from rowcall.core.config.table import is_named_by_user, key_at
 from rowcall.core.config.tree import Node, Origin, Scalar, Section, find, place
 from rowcall.core.sections.declaration import converted, declared_section
 from rowcall.core.sections.errors import ConfigError
@@ -56,7 +56,8 @@ class Settings:
     def read(self, kind: type[T], *names: str, **others: Any) -> T:
         """Return the object of a section, which has a value for each of its fields.
 
-        names: of the user, for each `<name>` in the path of the section. others: values of fields that are not read.
+        names: of the user, for each `<name>` in the path of the section, and indexes, for each `[]`. others: values of
+        fields that are not read.
         """
         declared = declared_section(kind)
         values = {
@@ -69,9 +70,45 @@ class Settings:
         return kind(**values, **parts, **others)
 
     def read_enabled(self, kind: type[T], *names: str, **others: Any) -> T | None:
-        """Return the object of a section, or None if its key `Enabled` is off; then no other value is read."""
-        path = _named(declared_section(kind).path, names)
-        return self.read(kind, *names, **others) if self.flag(f"{path}:Enabled") else None
+        """Return the object of a section, or None if its switch is off; then no other value is read."""
+        return self.read(kind, *names, **others) if self.enabled(kind, *names) else None
+
+    def enabled(self, kind: type[Any], *names: str) -> bool:
+        """Return the switch of a section, which is its key `Enabled` unless it declares another one."""
+        declared = declared_section(kind)
+        return self.flag(f"{_named(declared.path, names)}:{declared.switch}")
+
+    def contains(self, kind: type[Any], *names: str) -> bool:
+        """Return whether the user has written a section."""
+        return find(self.root, _named(declared_section(kind).path, names)) is not None
+
+    def is_set(self, kind: type[Any], field: str, *names: str) -> bool:
+        """Return whether the user has written the key of a field."""
+        return find(self.root, _named(declared_section(kind).fields[field].key.path, names)) is not None
+
+    def names_of(self, kind: type[Any], *names: str) -> tuple[str, ...]:
+        """Return the names that the user has given to sections of this kind, or the indexes of a list.
+
+        names: of the sections above, for each `<name>` and `[]` in the path but the last one.
+        """
+        above = re.split(r":(?:<|\[\])", _named(declared_section(kind).path, names))[0]
+        node = find(self.root, above)
+        children = node if isinstance(node, Section) else ()
+        return tuple(child.name for child in children if is_named_by_user(f"{above}:{child.name}"))
+
+    def at(self, path: str) -> Any:
+        """Return the value of a key by its path: for tables of keys whose paths are in messages."""
+        match key_at(path).type:
+            case KeyType.BOOL:
+                return self.flag_or_none(path)
+            case KeyType.INT:
+                return self.integer_or_none(path)
+            case KeyType.CHOICE:
+                return self.choice_or_none(path)
+            case KeyType.TEXT:
+                return self.text_or_none(path)
+            case _:
+                return self.value(path)
 
     def text(self, path: str) -> str:
         """Return a text; null and blank text give the default (configuration-10, configuration-11).
@@ -93,6 +130,18 @@ class Settings:
         if node is None:
             return None if key.default is None else self._resolved(key.path, Scalar(str(key.default), _DEFAULT))
         return self._scalar(path, node)
+
+    def written(self, path: str) -> str | None:
+        """Return the text of a lenient key as it is written, or one of the key's choices in its canonical spelling.
+
+        Null and blank text give the default. None: there is no default.
+        """
+        key = key_at(path)
+        node = find(self.root, path)
+        text = (self._resolved(path, node) or "").strip() if isinstance(node, Scalar) else ""
+        if not text:
+            return None if key.default is None else str(key.default)
+        return next((choice for choice in key.choices if choice.casefold() == text.casefold()), text)
 
     def flag(self, path: str) -> bool:
         """Return a boolean (true/yes/1, false/no/0 in any case); empty text, null or an unset `{NAME}` give the
@@ -133,6 +182,18 @@ class Settings:
         if message := outside(number, key):
             raise self._error(path, message)
         return number
+
+    def text_if_set(self, path: str) -> str | None:
+        """Return a text, or None if the user has written none or an empty one."""
+        return None if find(self.root, path) is None else self.text_or_none(path) or None
+
+    def integer_if_set(self, path: str) -> int | None:
+        """Return a whole number, or None if the user has written none."""
+        return self.integer(path) if self._text_at(path) else None
+
+    def flag_if_set(self, path: str) -> bool | None:
+        """Return a boolean, or None if the user has not written the key."""
+        return None if find(self.root, path) is None else self.flag(path)
 
     def seconds(self, path: str) -> float:
         """Return a duration in seconds (comments-29). Raises ConfigError if neither a value nor a default is set."""
@@ -191,12 +252,26 @@ class Settings:
             return tuple(_items(key.default))
         return tuple(self._scalar(f"{path}:{child.name}", child.node) or "" for child in node)
 
+    def texts_if_set(self, path: str) -> tuple[str, ...] | None:
+        """Return the non-empty elements of an array, also none of an empty one; None if the user has written none."""
+        node = find(self.root, path)
+        elements = self._elements(path)
+        is_empty = isinstance(node, Section) and node.is_array and not node.children
+        return tuple(elements) if elements or is_empty else None
+
+    def numbers_if_set(self, path: str) -> tuple[float, ...] | None:
+        """Return the elements of an array as numbers; None if the user has written none."""
+        elements = self.texts_if_set(path)
+        return None if elements is None else self._as_numbers(path, elements)
+
     def numbers(self, path: str) -> tuple[float, ...]:
         """Return the elements of an array as numbers; the default if the array is absent or empty."""
         key = _declared(path, KeyType.NUMBERS)
-        elements = self._elements(path) or _items(key.default)
+        return self._as_numbers(path, self._elements(path) or _items(key.default))
+
+    def _as_numbers(self, path: str, elements: Sequence[str]) -> tuple[float, ...]:
         if not all(map(is_amount, elements)):
-            raise self._error(path, f"{', '.join(map(repr, elements))}: these are not all {key.allowed}")
+            raise self._error(path, f"{', '.join(map(repr, elements))}: these are not all {key_at(path).allowed}")
         return tuple(map(float, elements))
 
     def text_map(self, path: str) -> dict[str, str | None]:
@@ -292,11 +367,9 @@ class Settings:
 
 
 def _named(path: str, names: tuple[str, ...]) -> str:
-    """Return the path with the names of the user instead of `<name>`."""
-    for name in names:
-        before, _, rest = path.partition("<")
-        path = f"{before}{name}{rest.partition('>')[2]}"
-    return path
+    """Return the path with the names of the user instead of `<name>` and `[]`."""
+    remaining = iter(names)
+    return ":".join(next(remaining, part) if part == "[]" or part.startswith("<") else part for part in path.split(":"))
 
 
 def is_amount(text: str) -> bool:

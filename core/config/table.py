@@ -16,6 +16,7 @@ from rowcall.core.auth.external.options import ExternalOptions
 from rowcall.core.auth.options import LoginOptions, SecondFactorOptions
 from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.batch.options import BatchOptions
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.cache.options import CacheOptions
 from rowcall.core.codegen.options import ClientCodeOptions, DartOptions, PythonOptions
 from rowcall.core.config.sections.application import Application, Loading
@@ -29,13 +30,12 @@ from rowcall.core.config.sections.migrations import Migrations
 from rowcall.core.config.sections.postgrest import PostgRest
 from rowcall.core.config.sections.rate_limiter import RateLimiter
 from rowcall.core.config.sections.security_headers import SecurityHeaders
-from rowcall.core.config.sections.service import Service
 from rowcall.core.config.sections.sql_files import SqlFileOptions
 from rowcall.core.config.sections.ssl import Ssl
 from rowcall.core.config.sections.tables import CrudSource
 from rowcall.core.config.sections.thread_pool import ThreadPool
 from rowcall.core.config.sections.validation import ValidationOptions
-from rowcall.core.config.sections.watch import Watch
+from rowcall.core.config.sections.watch import WatchOptions
 from rowcall.core.documents.http_files import HttpFileOptions
 from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApiOptions
@@ -93,13 +93,13 @@ SECTIONS: tuple[type, ...] = (
     ConsoleOptions,
     TracingOptions,
     TestOptions,
-    Watch,
+    WatchOptions,
     CacheOptions,
     ValidationOptions,
     RateLimiter,
     CommandRetryOptions,
     ErrorHandlingOptions,
-    Service,
+    ServiceOptions,
     BatchOptions,
     JobOptions,
     DeliveryOptions,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from urllib.parse import quote
 
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters
 from rowcall.core.codegen.comments import Definitions, definition_lines
@@ -30,7 +30,9 @@ class HttpFileOptions:
     """Base URL without a trailing slash."""
 
     enabled: bool = flag("Enabled", False, "Create the files.")
-    option = choice("Option", "Disabled File Endpoint Both", "File", "Write files, serve them, or both.")
+    option: str = choice(
+        "Option", "Disabled File Endpoint Both", "File", "Write files, serve them, or both.", convert=str.lower
+    )
     name: str = text("Name", None, "Name of the files. null: name of the database.", convert=or_empty)
     pattern: str = text("NamePattern", "{0}_{1}", "Pattern of file names: {0} the name, {1} the schema.")
     comment: str = choice(
@@ -46,9 +48,15 @@ class HttpFileOptions:
         True,
         "Leave out parameters that the service sets itself: claims, address, hashes, SQL.",
     )
-    write: bool = True
-    serve: bool = False
-    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    claims: LoginOptions = field(default_factory=LoginOptions)
+
+    @property
+    def write(self) -> bool:
+        return self.option in ("file", "both")
+
+    @property
+    def serve(self) -> bool:
+        return self.option in ("endpoint", "both")
 
 
 def http_files(

@@ -35,12 +35,12 @@ def _action(text: str) -> str:
 class McpOptions:
     """Options of the MCP server."""
 
-    enabled = flag("Enabled", False, "Offer the MCP server.")
+    enabled: bool = flag("Enabled", False, "Offer the MCP server.")
     path: str = text("UrlPath", "/mcp", "Path of the JSON-RPC endpoint.", convert=_required_path)
     name: str = text("ServerName", None, "Announced name of the server. null: name of the database.", convert=or_empty)
     version: str = text("ServerVersion", "1.0.0", "Announced version of the server.", convert=str.strip)
     instructions: str | None = text("Instructions", None, "Announced instructions.")
-    tool_description_suffix = text("ToolDescriptionSuffix", None, "Text that is appended to each tool's description.")
+    suffix: str | None = text("ToolDescriptionSuffix", None, "Text that is appended to each tool's description.")
     tables: tuple[str, ...] = texts(
         "PostgRestTables", (), "Tables of PostgREST's interface that are tools: patterns of `schema.table`."
     )
@@ -49,9 +49,9 @@ class McpOptions:
     )
     rate_limiter: str | None = text("RateLimiterPolicy", None, "Rate limit of the path.")
     origins: frozenset[str] = texts("AllowedOrigins", (), "Origins whose pages may call.", convert=as_set)
-    resources = flag("Resources", False, "Offer resources: the list of endpoints, and their OpenAPI document.")
+    resources: bool = flag("Resources", False, "Offer resources: the list of endpoints, and their OpenAPI document.")
     authorization = subsection("Authorization", "Access to tools.")
-    authorization_require_authorization = flag("Authorization:RequireAuthorization", False, "Only signed-in callers.")
+    closed: bool = flag("Authorization:RequireAuthorization", False, "Only signed-in callers.")
     servers: tuple[str, ...] = texts(
         "Authorization:AuthorizationServers", (), "Authorization servers that are announced."
     )
@@ -66,9 +66,12 @@ class McpOptions:
     by_role: bool = flag("Authorization:FilterToolsByRole", False, "Hide tools that the caller may not use.")
     tool_schemas = part(ToolSchemaKeys)
     tools: ToolOptions = field(default_factory=ToolOptions)
-    access: Access = ANYONE
     catalogue: OpenApiOptions | None = None
     """Options of the OpenAPI document that is offered as a resource; None: no resources are offered."""
+
+    @property
+    def access(self) -> Access:
+        return Access() if self.closed else ANYONE
 
     @property
     def metadata(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.codegen.automatic import automatic_parameters, is_optional
@@ -36,7 +36,7 @@ from rowcall.core.events.stream_path import stream_path
 from rowcall.core.formats.table_formats import EXCEL, TableFormats, has_fixed_format, media_types
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.queryable.description import query_parameters
-from rowcall.core.sections.declaration import choice, flag, objects, section, text, texts
+from rowcall.core.sections.declaration import choice, flag, objects, part, section, text, texts
 from rowcall.core.sections.values import as_set, or_empty
 
 VERSIONS = {"3.0": "3.0.3", "3.1": "3.1.1"}
@@ -67,34 +67,41 @@ def _pattern(text: str | None) -> str | None:
 
 @section("Service:OpenApiOptions:Servers:[]")
 class ServerKeys:
-    url = text("Url", None, "Address. An entry without one is left out.")
-    description = text("Description", None, "Description of the server.")
+    url: str | None = text("Url", None, "Address. An entry without one is left out.")
+    description: str | None = text("Description", None, "Description of the server.")
 
 
 @section("Service:OpenApiOptions:SecuritySchemes:[]")
 class SecuritySchemeKeys:
-    name = text("Name", None, "Name of the scheme.")
-    type = choice("Type", "Http ApiKey", None, "Kind of the scheme.")
-    description = text("Description", None, "Description of the scheme.")
-    scheme = choice("Scheme", "Basic Bearer", None, "HTTP scheme, for Http.")
-    bearer_format = text("BearerFormat", None, "Format of bearer tokens.")
-    in_ = text("In", None, "Name of the header, query key or cookie, for ApiKey.")
-    api_key_location = choice("ApiKeyLocation", "Header Query Cookie", None, "Place of the API key.")
+    name: str | None = text("Name", None, "Name of the scheme.")
+    type: str | None = choice("Type", "Http ApiKey", None, "Kind of the scheme.")
+    description: str | None = text("Description", None, "Description of the scheme.")
+    scheme: str | None = choice("Scheme", "Basic Bearer", None, "HTTP scheme, for Http.")
+    bearer_format: str | None = text("BearerFormat", None, "Format of bearer tokens.")
+    in_: str | None = text("In", None, "Name of the header, query key or cookie, for ApiKey.")
+    place: str | None = choice("ApiKeyLocation", "Header Query Cookie", None, "Place of the API key.")
+
+
+@section("Service:OpenApiOptions")
+class OpenApiTargets:
+    """Destinations of the document. file: None, it is not written. path: None, it is not served."""
+
+    file: str | None = text("FileName", "rowcall_openapi.json", "File of the document. null: none.", nullable=True)
+    path: str | None = text("UrlPath", "/openapi.json", "Path of the document. null: not served.", nullable=True)
+    overwrite: bool = flag("FileOverwrite", True, "Write over a file that exists.")
 
 
 @section("Service:OpenApiOptions", "The OpenAPI document.")
 class OpenApiOptions:
     """Options of the OpenAPI document. similar, not_similar: regular expressions for the names of routines."""
 
-    enabled = flag("Enabled", False, "Create the document.")
-    file_name = text("FileName", "rowcall_openapi.json", "File of the document. null: none.", nullable=True)
-    url_path = text("UrlPath", "/openapi.json", "Path of the document. null: not served.", nullable=True)
-    file_overwrite = flag("FileOverwrite", True, "Write over a file that exists.")
+    enabled: bool = flag("Enabled", False, "Create the document.")
+    targets = part(OpenApiTargets)
     title: str = text("DocumentTitle", None, "Title. null: name of the database.", convert=or_empty)
     version: str = text("DocumentVersion", "1.0.0", "Version of the document.")
     description: str | None = text("DocumentDescription", None, "Description.")
     spec: str = text("SpecVersion", "3.0", "OpenAPI version: 3.0 or 3.1.", convert=_version)
-    add_current_server = flag("AddCurrentServer", True, "Include the address of this service in the servers.")
+    add_current_server: bool = flag("AddCurrentServer", True, "Include the address of this service in the servers.")
     servers: tuple[tuple[str, str | None], ...] = objects("Servers", (), "Additional servers.", elements=ServerKeys)
     schemes: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = objects(
         "SecuritySchemes", (), "Security schemes. An empty list describes those in use.", elements=SecuritySchemeKeys
@@ -111,7 +118,7 @@ class OpenApiOptions:
         "Leave out parameters that the service sets itself: claims, address, hashes, SQL.",
     )
     camel: bool = True
-    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    claims: LoginOptions = field(default_factory=LoginOptions)
     """Names the parameters that are injected from claims and the client's address."""
     prefix: str = ""
     tables: TableFormats = field(default_factory=TableFormats)
@@ -132,7 +139,7 @@ class OpenApi:
     options: OpenApiOptions
     file: str | None
     path: str | None
-    overwrite: bool = True
+    overwrite: bool
 
 
 TypesOf = Callable[[Endpoint], Types]

@@ -35,23 +35,25 @@ class Place:
 
 @section("Service:McpOptions:ToolSchemas", "Descriptions of tools as files; they do not need McpOptions:Enabled.")
 class ToolSchemaKeys:
-    enabled = flag("Enabled", False, "Create the descriptions.")
-    file_overwrite = flag("FileOverwrite", True, "Write over files that exist.")
-    open_ai_file_name = text(
+    enabled: bool = flag("Enabled", False, "Create the descriptions.")
+    overwrite: bool = flag("FileOverwrite", True, "Write over files that exist.")
+    openai_file: str | None = text(
         "OpenAiFileName", "rowcall_tools_openai.json", "File in the format of OpenAI; null: none.", nullable=True
     )
-    open_ai_url_path = text("OpenAiUrlPath", "/tools/openai.json", "Path of the same; null: none.", nullable=True)
-    anthropic_file_name = text(
+    openai_path: str | None = text(
+        "OpenAiUrlPath", "/tools/openai.json", "Path of the same; null: none.", nullable=True
+    )
+    anthropic_file: str | None = text(
         "AnthropicFileName",
         "rowcall_tools_anthropic.json",
         "File in the format of Anthropic; null: none.",
         nullable=True,
     )
-    anthropic_url_path = text(
+    anthropic_path: str | None = text(
         "AnthropicUrlPath", "/tools/anthropic.json", "Path of the same; null: none.", nullable=True
     )
-    llms_txt_file_name = text("LlmsTxtFileName", "llms.txt", "File llms.txt; null: none.", nullable=True)
-    llms_txt_url_path = text("LlmsTxtUrlPath", "/llms.txt", "Path of the same; null: none.", nullable=True)
+    llms_file: str | None = text("LlmsTxtFileName", "llms.txt", "File llms.txt; null: none.", nullable=True)
+    llms_path: str | None = text("LlmsTxtUrlPath", "/llms.txt", "Path of the same; null: none.", nullable=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import orjson
 
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.catalogue.casting import base_of
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.catalogue.value_constraints import NO_CONSTRAINTS, ValueConstraints
@@ -53,7 +53,7 @@ class ToolOptions:
 
     suffix: str | None = None
     """Text that is appended to each description."""
-    claims: ClaimMapping = field(default_factory=ClaimMapping)
+    claims: LoginOptions = field(default_factory=LoginOptions)
     camel: bool = True
     """Fields of composites are in camelCase."""
 

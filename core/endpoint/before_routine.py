@@ -1,4 +1,4 @@
-"""Commands that run before every routine, in its transaction (execution-20, execution-21)."""
+"""What happens in the transaction of a routine before it: commands (execution-20, execution-21), and its tenant."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from rowcall.core.data.record import Record
+from rowcall.core.endpoint.capabilities import Tenant, ValuePlace
 
 
 class ValueSource(enum.Enum):
@@ -66,3 +67,43 @@ def for_the_session(sql: str) -> str | None:
     if _SET_ANY_CONFIG.fullmatch(sql):
         return _ONE_CALL.sub(r"\1false\3", sql)
     return None
+
+
+_TENANT = re.compile(
+    r"from\s+(?:(?P<place>claim|header)\s+(?P<name>\S+)|host(?:\s+(?P<host>(?!as\s)\S+))?)"
+    r"(?:\s+as\s+(?:setting\s+(?P<setting>\S+)|search_path(?:\s+(?P<schemas>.+))?"
+    r"|connection(?:\s+(?P<connection>\S+))?))?",
+    re.IGNORECASE,
+)
+_TENANT_SETTING = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
+_SCHEMA = re.compile(r"[A-Za-z_0-9$-]*(?:\{0\}[A-Za-z_0-9$-]*)?")
+_CONNECTION = re.compile(r"\sas\s+connection\b", re.IGNORECASE)
+_SEARCH_PATH = re.compile(r"\sas\s+search_path\b", re.IGNORECASE)
+
+
+def tenant_from(text: str) -> Tenant:
+    """Return the tenant that a text describes. Raises `ValueError`."""
+    match = _TENANT.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(
+            f"'{text}' is none of: from claim <claim>, from header <header>, from host [<pattern>]; then as setting "
+            "<name>, as search_path <schema>, ... or as connection <name>"
+        )
+    place = ValuePlace((match["place"] or "host").lower())
+    name = match["name"] or (match["host"] or "*").lower()
+    if place is ValuePlace.HOST and name.count("*") != 1:
+        raise ValueError(f"'{name}' is no pattern of host names with one *, such as *.example.com")
+    if _CONNECTION.search(text):
+        connection = match["connection"] or "{0}"
+        if connection.count("{0}") != 1:
+            raise ValueError(f"'{connection}' is no name of a connection with one {{0}}, such as shop_{{0}}")
+        return Tenant(place, name, "", connection=connection)
+    if not _SEARCH_PATH.search(text):
+        setting = match["setting"] or "request.tenant"
+        if not _TENANT_SETTING.fullmatch(setting):
+            raise ValueError(f"'{setting}' is no setting with a dot in its name, such as app.tenant")
+        return Tenant(place, name, setting)
+    schemas = tuple(part.strip() for part in (match["schemas"] or "{0}, public").split(","))
+    if not all(part and _SCHEMA.fullmatch(part) for part in schemas) or "{0}" not in schemas[0]:
+        raise ValueError("search_path takes names of schemas, of which the first one contains {0}: tenant_{0}, public")
+    return Tenant(place, name, "", schemas)

@@ -21,6 +21,11 @@ class CommentsMode(enum.Enum):
     IGNORE = "Ignore"
 
 
+def comments_mode_of(word: str) -> CommentsMode:
+    """Return the mode of a word of the configuration, in which `OnlyWithHttpTag` is a second name."""
+    return CommentsMode("OnlyAnnotated" if word == "OnlyWithHttpTag" else word)
+
+
 @dataclass(frozen=True, slots=True)
 class Stale(Record):
     """`cache_stale`: seconds for which a cached response is used after its lifetime (RFC 5861)."""

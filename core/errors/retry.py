@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 
 from rowcall.core.data.record import Record
 
-RETRYABLE = frozenset({
-    "40001", "40P01",
-    "08000", "08003", "08006", "08001", "08004", "08007", "08P01",
-    "53000", "53100", "53200", "53300", "53400",
-    "57P01", "57P02", "57P03",
-    "58000", "58030",
-    "55P03", "55006", "55000",
-})  # fmt: skip
+DELAYS = (0, 1, 2, 5, 10)
+"""Seconds before each retry."""
+RETRYABLE = (
+    *("40001", "40P01"),
+    *("08000", "08003", "08006", "08001", "08004", "08007", "08P01"),
+    *("53000", "53100", "53200", "53300", "53400"),
+    *("57P01", "57P02", "57P03"),
+    *("58000", "58030"),
+    *("55P03", "55006", "55000"),
+)
 """SQLSTATEs of temporary errors: conflicts, lost connections, exhausted resources, a restart of the server."""
 
 
@@ -25,8 +27,8 @@ RETRYABLE = frozenset({
 class RetryStrategy(Record):
     """A retry strategy. delays: seconds before each retry; their number is the number of retries."""
 
-    delays: tuple[float, ...] = (0, 1, 2, 5, 10)
-    codes: frozenset[str] = RETRYABLE
+    delays: tuple[float, ...] = DELAYS
+    codes: frozenset[str] = frozenset(RETRYABLE)
 
     @property
     def attempts(self) -> int:

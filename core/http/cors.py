@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from rowcall.core.http.origins import serialized_origin
 from rowcall.core.sections.declaration import flag, integer, section, texts
 from rowcall.core.sections.errors import ConfigError
@@ -14,11 +16,6 @@ ANY = "*"
 
 def _words(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(text.strip() for text in texts if text.strip())
-
-
-def _origins(texts: tuple[str, ...]) -> frozenset[str] | None:
-    words = _words(texts)
-    return None if ANY in words else frozenset(map(serialized_origin, words))
 
 
 def _tokens(texts: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -39,7 +36,7 @@ class Cors:
     """The policy of the service for pages of other origins. If a list is None, all values are allowed."""
 
     enabled: bool = flag("Enabled", False, "Allow calls from other origins, and answer their preflights.")
-    origins: frozenset[str] | None = texts("AllowedOrigins", (), "Origins that may call; `*` is any.", convert=_origins)
+    allowed: tuple[str, ...] = texts("AllowedOrigins", (), "Origins that may call; `*` is any.", convert=_words)
     methods: tuple[str, ...] | None = texts(
         "AllowedMethods", ("*",), "Methods that pages may use; `*` is any.", convert=_tokens
     )
@@ -57,7 +54,15 @@ class Cors:
         "PreflightMaxAgeSeconds", 600, "Seconds for which a browser may cache a preflight. 0 or less: not sent."
     )
 
+    origins: frozenset[str] | None = field(init=False, default=None)
+    """The allowed origins as browsers write them."""
+
     def __post_init__(self) -> None:
+        try:
+            origins = None if ANY in self.allowed else frozenset(map(serialized_origin, self.allowed))
+        except ValueError as error:
+            raise ConfigError(f"Cors:AllowedOrigins: {error}") from None
+        object.__setattr__(self, "origins", origins)
         if self.enabled and self.origins is None and self.credentials:
             raise ConfigError(
                 "Cors:AllowCredentials: with `*` in Cors:AllowedOrigins any page could send requests as a signed-in "

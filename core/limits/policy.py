@@ -89,6 +89,3 @@ class LimitOptions:
     @property
     def names(self) -> frozenset[str]:
         return frozenset(policy.name for policy in self.policies)
-
-
-NO_LIMITS = LimitOptions()

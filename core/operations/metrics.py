@@ -11,16 +11,16 @@ def _is_auto(word: str) -> bool:
 
 @section("Admin", "A listener for operators, separate from the public ones. It reports on all workers together.")
 class Admin:
-    url = text(
+    url: str | None = text(
         "Url",
         None,
         "Address, such as http://127.0.0.1:9464, or http://unix:/run/rowcall-admin.sock, which only the owner "
         "may open. null: no admin listener.",
     )
-    bearer_token = text(
+    bearer_token: str | None = text(
         "BearerToken", None, "Token that requests have to send in `Authorization: Bearer`.", secret=True
     )
-    allow_anonymous = flag(
+    allow_anonymous: bool = flag(
         "AllowAnonymous", False, "Allow an address that other machines can reach without a token, with a warning."
     )
 
@@ -29,8 +29,8 @@ class Admin:
 class MetricsOptions:
     """Options of the metrics that workers record."""
 
-    enabled = flag("Enabled", False, "Record metrics, and serve them on the admin listener.")
-    path = text("Path", "/metrics", "Path on the admin listener.")
+    enabled: bool = flag("Enabled", False, "Record metrics, and serve them on the admin listener.")
+    path: str = text("Path", "/metrics", "Path on the admin listener.")
     most: int = integer(
         "MaxEndpoints",
         2000,

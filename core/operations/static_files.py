@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 
 from rowcall.core.endpoint.access import ANYONE, SIGNED_IN, Access
 from rowcall.core.sections.declaration import flag, names, part, section, text, texts
 from rowcall.core.text.globs import matches
-
-
-def _fields(lines: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return name and value of lines `Name: value`; other lines are left out."""
-    parts = (line.split(":") for line in lines)
-    return tuple((part[0].strip().lower(), part[1].strip()) for part in parts if len(part) == 2 and part[0].strip())
 
 
 def _patterns(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -22,6 +15,21 @@ def _patterns(texts: tuple[str, ...]) -> tuple[str, ...]:
         if not pattern.startswith(("/", "*", "?")):
             raise ValueError(f"{pattern!r} matches no path: paths of files begin with a slash, such as /{pattern}")
     return patterns
+
+
+@section("StaticFiles:ParseContentOptions")
+class AntiforgeryTags:
+    """Placeholders of antiforgery."""
+
+    field: str | None = text(
+        "AntiforgeryFieldName",
+        "antiForgeryFieldName",
+        "Placeholder of the name of the antiforgery form field.",
+        nullable=True,
+    )
+    token: str | None = text(
+        "AntiforgeryToken", "antiForgeryToken", "Placeholder of the antiforgery token.", nullable=True
+    )
 
 
 @section("StaticFiles:ParseContentOptions", "Placeholders in files, which are replaced for each request.")
@@ -40,22 +48,19 @@ class PageOptions:
         "configured text.",
     )
     keep: bool = flag("CacheParsedFile", True, "Cache the content of such files in memory.")
-    headers: tuple[tuple[str, str], ...] = texts(
+    header_lines: tuple[str, ...] = texts(
         "Headers",
         ("Cache-Control: no-store, no-cache, must-revalidate", "Pragma: no-cache", "Expires: 0"),
         "`Name: value` headers of such files.",
-        convert=_fields,
     )
     patterns: tuple[str, ...] = texts("FilePaths", ("*.html",), "Patterns of files with placeholders.")
-    antiforgery_field_name = text(
-        "AntiforgeryFieldName",
-        "antiForgeryFieldName",
-        "Placeholder of the name of the antiforgery form field.",
-        nullable=True,
-    )
-    antiforgery_token = text(
-        "AntiforgeryToken", "antiForgeryToken", "Placeholder of the antiforgery token.", nullable=True
-    )
+    antiforgery = part(AntiforgeryTags)
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """Names in lower case and values of the headers; lines of another form are left out."""
+        parts = (line.split(":") for line in self.header_lines)
+        return tuple((part[0].strip().lower(), part[1].strip()) for part in parts if len(part) == 2 and part[0].strip())
 
 
 @section("StaticFiles", "Files served beside the endpoints.")
@@ -88,7 +93,7 @@ class StaticFileOptions:
     )
     page_keys = part(PageOptions)
     pages: PageOptions | None = None
-    names: tuple[str, str, str] = field(default=("user_id", "user_name", "user_roles"))
+    names: tuple[str, str, str] = ("user_id", "user_name", "user_roles")
     """Claim types of user id, user name and roles."""
 
     def access(self, path: str) -> Access:

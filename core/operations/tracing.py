@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rowcall.core.sections.declaration import flag, interval, section, text, text_map
+from rowcall.core.sections.declaration import flag, interval, part, section, text, text_map
 from rowcall.core.sections.values import at_least, filled
 
 
@@ -22,6 +22,13 @@ def _ratio(text: str) -> float:
     if not 0.0 <= ratio <= 1.0:
         raise ValueError(f"{text!r} is no share between 0 and 1, such as 0.05")
     return ratio
+
+
+@section("Tracing", switch="QueryTags")
+class QueryTags:
+    query_tags = flag(
+        "QueryTags", False, "Prefix each endpoint's statement with a comment that contains method and route."
+    )
 
 
 @section("Tracing", "Tracing of requests with OpenTelemetry spans. Needs the extra `rowcall[tracing]`.")
@@ -59,6 +66,4 @@ class TracingOptions:
     names: bool = flag("ApplicationName", False, "Set application_name to the trace of a sampled request.")
     stored: int = 0
     """Number of spans that a worker stores for the console; 0 without it."""
-    query_tags = flag(
-        "QueryTags", False, "Prefix each endpoint's statement with a comment that contains method and route."
-    )
+    query_tags = part(QueryTags)

@@ -97,11 +97,6 @@ FALLBACK_TIMEOUT = 30.0
 """Seconds that are used instead of an invalid timeout of proxying (proxies-1)."""
 
 
-def _timeout(text: str | None) -> float:
-    seconds = parse_interval(text) if text else None
-    return FALLBACK_TIMEOUT if seconds is None else seconds
-
-
 def _host(text: str | None) -> str | None:
     if text is None or not text.strip():
         return None
@@ -120,12 +115,11 @@ class ProxyOptions(Record):
 
     enabled: bool = flag("Enabled", False, "Enable the annotations of proxying.")
     host: str | None = text("Host", None, "Server for annotations that name none.", convert=_host)
-    timeout: float = text(
+    default_timeout: str | None = text(
         "DefaultTimeout",
         "00:00:30",
         "Timeout of the other server: an interval. null or an invalid interval: 30 seconds.",
         nullable=True,
-        convert=_timeout,
     )
     forward_headers: bool = flag("ForwardHeaders", True, "Forward the headers of the request.")
     forward_credentials: bool = flag(
@@ -180,6 +174,13 @@ class ProxyOptions(Record):
         "Maximum length of an injected value in the other server's query string. 0 or less: no limit.",
         minimum=-(2**31),
     )
+
+    timeout: float = field(init=False, default=FALLBACK_TIMEOUT)
+    """Seconds."""
+
+    def __post_init__(self) -> None:
+        seconds = parse_interval(self.default_timeout or "")
+        object.__setattr__(self, "timeout", FALLBACK_TIMEOUT if seconds is None else seconds)
 
     @property
     def parameters(self) -> dict[str, str]:

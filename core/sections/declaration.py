@@ -53,6 +53,8 @@ class DeclaredSection:
     """Name of a field of the object → its key."""
     parts: Mapping[str, type[Any]]
     """Name of a field of the object → the class of its part."""
+    switch: str
+    """Name of the key that enables the section."""
 
 
 _SECTIONS: dict[type[Any], DeclaredSection] = {}
@@ -69,12 +71,14 @@ def keys_of(kind: type[Any]) -> tuple[Key, ...]:
 
 
 @dataclass_transform(frozen_default=True)
-def section(path: str, meaning: str = "", *, nullable: bool = False) -> Callable[[type[T]], type[T]]:
+def section(
+    path: str, meaning: str = "", *, nullable: bool = False, switch: str = "Enabled"
+) -> Callable[[type[T]], type[T]]:
     """Return a decorator that makes a class a section, and a frozen dataclass if it has type annotations.
 
     path: names separated by colons; `<name>` is a user-defined name, `[]` an array element. meaning: for the manual;
     empty: the section itself is declared elsewhere, because it is an element, or because several classes share it.
-    nullable: null is a value.
+    nullable: null is a value. switch: name of the key that enables what the section is about.
     """
 
     def declare(kind: type[T]) -> type[T]:
@@ -100,6 +104,7 @@ def section(path: str, meaning: str = "", *, nullable: bool = False) -> Callable
             tuple(keys),
             {name: value for name, value in objects.items() if isinstance(value, Declaration)},
             {name: value.kind for name, value in objects.items() if isinstance(value, Part)},
+            switch,
         )
         return result
 
@@ -130,6 +135,10 @@ def _field(value: Declaration | Part) -> Any:
 
 def _default(key: Key, reader: str) -> Any:
     """Return the default as `Settings` reads it."""
+    if reader.endswith("_if_set"):
+        return None
+    if reader == "written":
+        return None if key.default is None else str(key.default)
     match key.type:
         case KeyType.INTERVAL:
             return None if key.default is None else parse_interval(str(key.default))
@@ -181,6 +190,17 @@ def part(kind: type[Any]) -> Any:
 def only_for(types: str, declaration: Any) -> Any:
     """Restrict a key to some values of its sibling key `Type`. types: values separated by spaces."""
     return replace(declaration, key=replace(declaration.key, only_for=tuple(types.split())))
+
+
+def lenient(declaration: Any, convert: Convert | None = None) -> Any:
+    """Accept any text for a key. The field has the text, a choice in its canonical spelling, or None; the reader of the
+    object decides what an unknown word means."""
+    return replace(declaration, key=replace(declaration.key, lenient=True), reader="written", convert=convert)
+
+
+def if_set(declaration: Any) -> Any:
+    """Make the field None unless the user has set the key, because its default depends on other keys."""
+    return replace(declaration, reader=f"{declaration.reader}_if_set")
 
 
 def text(

@@ -51,6 +51,9 @@ class Key:
     """The value must not appear in output or logs."""
     open: bool = False
     """Keys below are user-defined and not checked."""
+    lenient: bool = False
+    """Any text is accepted: an unknown word means the default (configuration-16), or the entry that contains it is
+    skipped (execution-7, execution-20)."""
     only_for: tuple[str, ...] = ()
     """Values of the sibling key `Type` for which this key is valid; empty: all."""
 

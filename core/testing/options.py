@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rowcall.core.sections.declaration import (
     choice,
     flag,
     integer,
     interval,
+    lenient,
     object_map,
     part,
     section,
@@ -17,7 +18,9 @@ from rowcall.core.sections.declaration import (
     text,
 )
 from rowcall.core.sections.declaration import steps as step_list
-from rowcall.core.sections.values import words
+from rowcall.core.sections.keys import JsonValue
+from rowcall.core.sections.values import none_for_zero, words
+from rowcall.core.text.interval import parse_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,17 @@ class ResponseTable:
         "DebugTable", None, "Permanent table that receives all responses too; it is created again in each run."
     )
     column_names = subsection("Columns", "Names of the columns of the table.")
-    columns_status = text("Columns:Status", "status", "Status, int. An empty name: no column.", nullable=True)
-    columns_body = text("Columns:Body", "body", "Body, text. An empty name: no column.", nullable=True)
-    columns_content_type = text(
+    columns_status: str | None = text(
+        "Columns:Status", "status", "Status, int. An empty name: no column.", nullable=True
+    )
+    columns_body: str | None = text("Columns:Body", "body", "Body, text. An empty name: no column.", nullable=True)
+    columns_content_type: str | None = text(
         "Columns:ContentType", "content_type", "Content type, text. An empty name: no column.", nullable=True
     )
-    columns_headers = text("Columns:Headers", "headers", "Headers, jsonb. An empty name: no column.", nullable=True)
-    columns_is_success = text(
+    columns_headers: str | None = text(
+        "Columns:Headers", "headers", "Headers, jsonb. An empty name: no column.", nullable=True
+    )
+    columns_is_success: str | None = text(
         "Columns:IsSuccess",
         "is_success",
         "Whether the status is a success, boolean. An empty name: no column.",
@@ -79,6 +86,17 @@ def _pattern(text: str) -> str:
     return text.strip().replace("\\", "/")
 
 
+_TIMEOUT = "30s"
+
+
+def _timeout(text: str) -> float:
+    """Return seconds. Invalid text means the default, zero and negative durations no limit (testing-2, testing-3)."""
+    if text.startswith("-"):
+        return 0.0
+    seconds = parse_interval(text)
+    return parse_interval(_TIMEOUT) or 0.0 if seconds is None else seconds
+
+
 def _tags(text: str) -> frozenset[str]:
     return frozenset(word.lower() for word in words(text))
 
@@ -89,12 +107,15 @@ def _percentage(number: int | None) -> int | None:
     return number
 
 
-def _at_least_one(number: int) -> int:
-    return number or 1
+@section("TestRunner")
+class TestSteps:
+    """Steps as they are written."""
 
-
-def _no_steps(_value: object) -> dict[str, PreparationStep | None]:
-    return {}
+    steps: JsonValue = object_map("Steps", {}, "Named steps for Setup and Teardown.", elements=TestStep)
+    setup: JsonValue = step_list(
+        "Setup", "Steps before the endpoints are discovered: names, or sections like those of Steps."
+    )
+    teardown: JsonValue = step_list("Teardown", "Steps at the end, also after failures.")
 
 
 @section("TestRunner", "Tests written in SQL.")
@@ -111,12 +132,12 @@ class TestOptions:
         "Tag", "", "Only files with one of these tags, separated by commas or spaces.", convert=_tags
     )
     unwanted_tags: frozenset[str] = text("ExcludeTag", "", "No file with one of these tags.", convert=_tags)
-    connection_name = text("ConnectionName", "", "Connection that tests use as the main one; opened after Setup.")
-    parallel: int = integer(
-        "MaxParallelism", 0, "Files that run at the same time. 0 is one for each processor.", convert=_at_least_one
+    connection: str = text("ConnectionName", "", "Connection that tests use as the main one; opened after Setup.")
+    most_parallel: int | None = integer(
+        "MaxParallelism", 0, "Files that run at the same time. 0 is one for each processor.", convert=none_for_zero
     )
     fail_fast: bool = flag("FailFast", False, "Start no further file after a failure.")
-    timeout: float = interval("PerTestTimeout", "30s", "Timeout of a file. 0: no limit.")
+    timeout: float = lenient(interval("PerTestTimeout", _TIMEOUT, "Timeout of a file. 0: no limit."), _timeout)
     junit: str | None = text("JUnitOutput", None, "File for a JUnit report.")
     keep: bool = flag("Keep", False, "Leave out Teardown.")
     detailed: bool = flag("DetailedReport", False, "Show passed assertions, whole statements and notices.")
@@ -149,13 +170,11 @@ class TestOptions:
         convert=str.lower,
     )
     table: ResponseTable = part(ResponseTable)
-    steps: Mapping[str, PreparationStep | None] = object_map(
-        "Steps", {}, "Named steps for Setup and Teardown.", convert=_no_steps, elements=TestStep
-    )
-    setup: tuple[PreparationStep, ...] = step_list(
-        "Setup", "Steps before the endpoints are discovered: names, or sections like those of Steps."
-    )
-    teardown: tuple[PreparationStep, ...] = step_list("Teardown", "Steps at the end, also after failures.")
+    step_keys = part(TestSteps)
+    steps: Mapping[str, PreparationStep | None] = field(default_factory=dict)
+    setup: tuple[PreparationStep, ...] = ()
+    teardown: tuple[PreparationStep, ...] = ()
+    parallel: int = 1
     warnings: tuple[str, ...] = ()
     """Messages about settings without effect."""
 

@@ -68,7 +68,7 @@ class Common(Record):
     )
 
 
-@section("Service:UploadOptions:UploadHandlers")
+@section("Service:UploadOptions:UploadHandlers", switch="LargeObjectEnabled")
 class LargeObjects(Record):
     """Options of the handler `large_object`."""
 
@@ -78,7 +78,7 @@ class LargeObjects(Record):
     check_image: bool = flag("LargeObjectCheckImage", False, "Accept images only.")
 
 
-@section("Service:UploadOptions:UploadHandlers")
+@section("Service:UploadOptions:UploadHandlers", switch="FileSystemEnabled")
 class Folder(Record):
     """Options of the handler `file_system`."""
 
@@ -91,7 +91,7 @@ class Folder(Record):
     check_image: bool = flag("FileSystemCheckImage", False, "Accept images only.")
 
 
-@section("Service:UploadOptions:UploadHandlers")
+@section("Service:UploadOptions:UploadHandlers", switch="CsvUploadEnabled")
 class Csv(Record):
     """Options of the handler `csv`."""
 
@@ -110,7 +110,7 @@ class Csv(Record):
     row_command: str = text("CsvUploadRowCommand", "call process_csv_row($1,$2,$3,$4)", "Command for each row.")
 
 
-@section("Service:UploadOptions:UploadHandlers")
+@section("Service:UploadOptions:UploadHandlers", switch="ExcelUploadEnabled")
 class Excel(Record):
     """Options of the handler `excel`."""
 
@@ -136,7 +136,7 @@ class Excel(Record):
     row_command: str = text("ExcelUploadRowCommand", "call process_excel_row($1,$2,$3,$4)", "Command for each row.")
 
 
-@section("Service:UploadOptions:UploadHandlers")
+@section("Service:UploadOptions:UploadHandlers", switch="JsonLinesEnabled")
 class JsonLines(Record):
     """Options of the handler `jsonl`."""
 
@@ -189,6 +189,17 @@ class Resumable(Record):
 
 
 @section("Service:UploadOptions:UploadHandlers")
+class StoreCredentials:
+    key_id: str | None = text("S3AccessKeyId", None, "Access key id. null: AWS_ACCESS_KEY_ID of the environment.")
+    secret: str | None = text(
+        "S3SecretAccessKey", None, "Secret access key. null: AWS_SECRET_ACCESS_KEY of the environment.", secret=True
+    )
+    token: str | None = text(
+        "S3SessionToken", None, "Session token. null: AWS_SESSION_TOKEN of the environment.", secret=True
+    )
+
+
+@section("Service:UploadOptions:UploadHandlers", switch="S3UploadEnabled")
 class ObjectStore(Record):
     """Options of the handler `s3`."""
 
@@ -204,18 +215,11 @@ class ObjectStore(Record):
     region: str = text("S3Region", "us-east-1", "Region for which requests are signed.")
     bucket: str = text("S3Bucket", None, "Bucket of endpoints that name none.", convert=or_empty)
     path: str = text("S3Path", None, "Prefix of object names, followed by a /.", convert=or_empty)
-    s3_access_key_id = text("S3AccessKeyId", None, "Access key id. null: AWS_ACCESS_KEY_ID of the environment.")
-    s3_secret_access_key = text(
-        "S3SecretAccessKey", None, "Secret access key. null: AWS_SECRET_ACCESS_KEY of the environment.", secret=True
-    )
-    s3_session_token = text(
-        "S3SessionToken", None, "Session token. null: AWS_SESSION_TOKEN of the environment.", secret=True
-    )
-    path_style: bool = flag(
+    credential_keys = part(StoreCredentials)
+    path_style: bool | None = flag(
         "S3ForcePathStyle",
         None,
         "Put the bucket into the path of URLs instead of the host name. null: true if S3Endpoint is set.",
-        convert=bool,
     )
     part_size: int = integer(
         "S3PartSize",
@@ -251,24 +255,24 @@ class UploadHandlers:
 class UploadOptions(Record):
     """Options of uploads."""
 
-    enabled = flag("Enabled", False, "Enable uploads.")
+    enabled: bool = flag("Enabled", False, "Enable uploads.")
     log_event: bool = flag("LogUploadEvent", True, "Log each upload.")
     log_parameters: bool = flag("LogUploadParameters", False, "Log its parameters too.")
     default_handler: str = text("DefaultUploadHandler", "large_object", "Handler of endpoints that name none.")
-    use_default_upload_metadata_parameter = flag(
+    uses_parameter: bool = flag(
         "UseDefaultUploadMetadataParameter",
         False,
         "Pass the metadata of every upload to the parameter DefaultUploadMetadataParameterName.",
     )
-    default_upload_metadata_parameter_name = text(
+    parameter_name: str = text(
         "DefaultUploadMetadataParameterName", "_upload_metadata", "Name of the metadata parameter."
     )
-    use_default_upload_metadata_context_key = flag(
+    uses_context_key: bool = flag(
         "UseDefaultUploadMetadataContextKey",
         False,
         "Pass the metadata to the session variable DefaultUploadMetadataContextKey.",
     )
-    default_upload_metadata_context_key = text(
+    context_key_name: str = text(
         "DefaultUploadMetadataContextKey", "request.upload_metadata", "Name of the session variable for metadata."
     )
     checks: Mapping[str, tuple[str, ...]] = text_map(
@@ -280,13 +284,19 @@ class UploadOptions(Record):
     )
     resumable: Resumable = part(Resumable)
     handler_keys = part(UploadHandlers)
-    metadata_parameter: str | None = None
-    """Parameter that receives the metadata in every routine with such a parameter. None: only parameters that comments
-    name."""
-    context_key: str | None = None
-    """Session variable that receives the metadata. None: no variable does."""
     common: Common = Common()
     handlers: Mapping[str, HandlerOptions] = field(default_factory=dict)
     """Handlers by key, in the order of the configuration. Empty: no endpoint accepts files."""
     protected: ProtectedFolders = field(default_factory=ProtectedFolders)
     """Folders into which uploaded files are never written."""
+
+    @property
+    def metadata_parameter(self) -> str | None:
+        """Parameter that receives the metadata in every routine that has it. None: only parameters that comments
+        name."""
+        return self.parameter_name if self.uses_parameter else None
+
+    @property
+    def context_key(self) -> str | None:
+        """Session variable that receives the metadata. None: none does."""
+        return self.context_key_name if self.uses_context_key else None

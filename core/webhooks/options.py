@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rowcall.core.endpoint.capabilities import WebhookScheme
 from rowcall.core.outgoing.address import BadUrlError, read_address
 from rowcall.core.sections.declaration import flag, integer, interval, part, section, text, text_map, texts
@@ -55,17 +57,24 @@ class Subscribers:
     subscriber = part(Subscriber)
 
 
-@section("Webhooks", "Webhooks of other services, and those that this service sends.")
-class DeliveryOptions:
-    """Options of the delivery of webhooks. Times in seconds."""
-
-    secrets = text_map(
+@section("Webhooks")
+class ReceivedWebhooks:
+    secrets: Mapping[str, str | None] = text_map(
         "Secrets",
         {},
         "Secrets of `verify_webhook` by name. Several ones, of which one has to match, are separated by spaces.",
         secret=True,
     )
-    lifetime = interval("Lifetime", "7 days", "Time for which received webhooks are recorded, so that none runs twice.")
+    lifetime: float = interval(
+        "Lifetime", "7 days", "Time for which received webhooks are recorded, so that none runs twice."
+    )
+
+
+@section("Webhooks", "Webhooks of other services, and those that this service sends.")
+class DeliveryOptions:
+    """Options of the delivery of webhooks. Times in seconds."""
+
+    received = part(ReceivedWebhooks)
     enabled: bool = flag("Enabled", False, "Deliver the messages of `rowcall.publish` and `publishes` in this service.")
     concurrency: int = integer("Concurrency", 16, "Deliveries of a worker at the same time.", minimum=1)
     timeout: float = interval("Timeout", "20 seconds", "Time within which a subscriber has to respond.")

@@ -6,12 +6,10 @@ takes the mail after a time. `Background.keep` (`service.background`) calls `run
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -22,7 +20,7 @@ from rowcall.core.accounts.options import MailOptions
 from rowcall.core.catalogue.installation import RESTRICTED
 from rowcall.service.accounts.transports import FinalError, MailTransport, TransientError, transport_of
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.queue_connection import QueueConnection
+from rowcall.service.database.queues import LONGEST_WAIT, Attempt, DeliveryLoop
 from rowcall.service.discovery.installation import wait_for_installation
 
 log = logging.getLogger("rowcall.mail")
@@ -30,10 +28,7 @@ log = logging.getLogger("rowcall.mail")
 CHANNEL = "rowcall_mail"
 NEEDED = 12
 """Least version of the schema `rowcall`."""
-LONGEST_WAIT = 5.0
-"""Seconds after which a worker looks for mail without a notification."""
 LONGEST_PAUSE = 3600.0
-TIDY = 5.0
 MOST_REMOVED = 1000
 MARGIN = 30.0
 """Seconds after the time limit of an attempt from which its worker counts as lost."""
@@ -68,75 +63,45 @@ class MailDelivery:
         self.gauges: list[tuple[str, Mapping[str, str], float]] = []
         """Mail of all services in the database, by state."""
         self._options = options
-        self._queue = QueueConnection(connector)
+        self._loop = DeliveryLoop(connector, self, "select rowcall.next_mail()")
+        self._queue = self._loop.queue
         self._transport: MailTransport = transport_of(options)
-        self._wake = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
         self._sent: list[float] = []
         """Times of the mails of the last minute."""
-        self._stopping = False
 
     async def run(self) -> None:
         """Send mail until the connection is lost. Raises `psycopg.Error`."""
-        async with self._queue.open(CHANNEL, lambda _payload: self._wake.set()) as connection:
+        async with self._loop.open(CHANNEL) as connection:
             try:
                 await wait_for_installation(connection, NEEDED, "Mail:Enabled", RESTRICTED["Mail:Enabled"])
-                await self._work()
+                await self._loop.work()
             finally:
                 await self._transport.close()
 
     def stop(self) -> None:
         """Take no further mail. Attempts that run are given up; other workers repeat them."""
-        self._stopping = True
-        for task in list(self._tasks):
-            task.cancel()
+        self._loop.stop()
 
-    async def _work(self) -> None:
-        tidied = -TIDY
-        lease = STEPS * self._options.timeout + MARGIN
-        while not self._stopping:
-            self._wake.clear()
-            self._queue.check()
-            if time.monotonic() - tidied > TIDY:
-                tidied = time.monotonic()
-                await self._queue.query(
-                    "select rowcall.remove_mail(%s::float8, %s)", self._options.retention, MOST_REMOVED
-                )
-                if self._counts:
-                    rows = await self._queue.query("select state, mails from rowcall.count_mail()")
-                    self.gauges = [("rowcall_mail", {"state": state}, count) for state, count in rows]
-            free, pause = self._room()
-            rows = await self._queue.query(_TAKE, free, lease) if free > 0 else []
-            for row in rows:
-                task = asyncio.get_running_loop().create_task(self._deliver(_QueuedMail(*row)))
-                self._tasks.add(task)
-                task.add_done_callback(self._ended)
-            if not rows or len(rows) >= free:
-                await self._wait(pause if free <= 0 or rows else await self._next())
+    async def tidy(self) -> None:
+        await self._queue.query("select rowcall.remove_mail(%s::float8, %s)", self._options.retention, MOST_REMOVED)
+        if self._counts:
+            rows = await self._queue.query("select state, mails from rowcall.count_mail()")
+            self.gauges = [("rowcall_mail", {"state": state}, count) for state, count in rows]
 
-    async def _wait(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
+    async def take(self, most: int) -> Sequence[Attempt]:
+        rows = await self._queue.query(_TAKE, most, STEPS * self._options.timeout + MARGIN)
+        return [self._deliver(_QueuedMail(*row)) for row in rows]
 
-    def _room(self) -> tuple[int, float]:
+    def room(self, running: int) -> tuple[int, float]:
         """Return how many mails may be sent now (0 or less: none), and the seconds until there may be more."""
-        free = self._options.concurrency - len(self._tasks)
+        free = self._options.concurrency - running
         most, now = self._options.per_minute, time.monotonic()
         self._sent = [moment for moment in self._sent if now - moment < 60]
         if most is None:
             return free, LONGEST_WAIT
-        left = most - len(self._sent) - len(self._tasks)
+        left = most - len(self._sent) - running
         pause = LONGEST_WAIT if left > 0 or not self._sent else max(0.05, 60 - (now - self._sent[0]))
         return min(free, left), min(pause, LONGEST_WAIT)
-
-    async def _next(self) -> float:
-        ((seconds,),) = await self._queue.query("select rowcall.next_mail()")
-        return LONGEST_WAIT if seconds is None else min(LONGEST_WAIT, max(0.01, float(seconds)))
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._wake.set()
 
     async def _deliver(self, waiting: _QueuedMail) -> None:
         try:

@@ -57,7 +57,7 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
         return _refusing_impersonation(endpoint)
     detail = _what_opens(endpoint, by_default=services.options.requires_authorization)
     auth = services.options.auth
-    matching = services.options.auth.roles_match_users
+    matching = services.options.auth.login.roles_match_users
     required = endpoint.access.required
     roles = RequiredRoles(required, roles_match_users=matching) if required else None
     refusal = _who_may(endpoint, roles)

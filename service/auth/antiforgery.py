@@ -90,7 +90,7 @@ class _AntiforgeryCheck:
         self._reads_forms = reads_forms
         self._strips = strips
         self._limit = limit
-        self._form_limit = services.options.http.form_body_limit
+        self._form_limit = services.options.http.limits.form_body_size
 
     def ask(self, context: RequestContext) -> Waiting:
         scope = context.scope

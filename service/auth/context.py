@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.claims import User
-from rowcall.core.auth.options import ClaimMapping
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.preamble import Preamble
 from rowcall.service.request_context.request_context import RequestContext
@@ -22,7 +22,7 @@ def user_context(endpoint: Endpoint, services: Services) -> Preamble | None:
     """
     if not endpoint.options.user_context:
         return None
-    mapping = services.options.auth.mapping
+    mapping = services.options.auth.login
     address_of = services.auth.address
     address_key = None if mapping.address_key is None else mapping.address_key.encode()
 
@@ -36,7 +36,7 @@ def user_context(endpoint: Endpoint, services: Services) -> Preamble | None:
     return Preamble(settings=(settings,))
 
 
-def _keep_claims(user: User, mapping: ClaimMapping) -> list[bytes | None]:
+def _keep_claims(user: User, mapping: LoginOptions) -> list[bytes | None]:
     """Return the settings of a user's claims as names and values in turn, and cache them on the user."""
     json = [] if mapping.json_key is None else [mapping.json_key.encode(), user.json]
     pairs = ((key.encode(), user.texts.get(claim)) for key, claim in mapping.context)

@@ -28,7 +28,7 @@ class CredentialIssuer:
 
     def __init__(self, options: AuthOptions, sessions: Sessions) -> None:
         self._schemes = options.schemes
-        self._single_use = options.single_use
+        self._single_use = options.refresh_tokens.single_use
         self._records_sign_in_time = options.records_sign_in_time
         self._longest = options.longest_session
         self._sessions = sessions

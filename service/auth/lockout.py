@@ -51,6 +51,6 @@ def _account(endpoint: Endpoint, services: Services, parts: tuple[str, ...]) -> 
     """
     auth = services.options.auth
     password = auth.login.password.lower()
-    excluded = {item.index for item in injected_parameters(endpoint, auth.mapping)}
+    excluded = {item.index for item in injected_parameters(endpoint, auth.login)}
     excluded |= {index for index, item in enumerate(endpoint.parameters) if password in item.db_name.lower()}
     return account_parameter(endpoint.parameters, excluded, parts)

@@ -55,7 +55,7 @@ class _Login:
         self._issuer = CredentialIssuer(options, services.auth.sessions)
         self._impersonation = endpoint.options.impersonation
         self._demand = self._second_factor(endpoint, services)
-        self._impersonation_valid = options.impersonation_valid
+        self._impersonation_valid = options.login.impersonation_valid
         columns = {column.column.name.lower() for column in endpoint.shape.columns}
         self._has_hash = options.login.hash.lower() in columns
         password_name = options.login.password.lower()

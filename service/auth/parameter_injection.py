@@ -34,7 +34,7 @@ log = logging.getLogger("rowcall")
 def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Return the steps that set the arguments of the call from request values and injected values."""
     endpoint = with_headers_filled(endpoint, services)
-    injected = injected_parameters(endpoint, services.options.auth.mapping)
+    injected = injected_parameters(endpoint, services.options.auth.login)
     hashed = hashed_parameters(endpoint)
     if not injected and not hashed:
         return (binding.bind(endpoint, services),)
@@ -48,7 +48,7 @@ def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
 
     if not injected:
         return (binder(()),)
-    if not services.options.auth.claims_from_anonymous:
+    if not services.options.auth.login.claims_from_anonymous:
         return (binder(injected), _fill(endpoint, injected, injected, services))
     addresses = tuple(parameter for parameter in injected if parameter.source is Source.ADDRESS)
     anonymous, signed_in = binder(addresses), binder(injected)

@@ -44,7 +44,7 @@ def refresh_routes(
 ) -> Iterator[FixedRoute]:
     """Yield the route of each refresh endpoint. Anonymous callers reach it: the request carries the credentials."""
     issuer = CredentialIssuer(options, sessions)
-    once = single_use if options.single_use else None
+    once = single_use if options.refresh_tokens.single_use else None
     for bearer in options.schemes.bearers:
         if bearer.refresh_path:
             step = _opaque(bearer, sessions, issuer, keys, once)

@@ -56,7 +56,7 @@ class _Batches:
     def __init__(self, options: BatchOptions, services: Services, joint: Subrequests, independent: Subrequests) -> None:
         self._options = options
         self._database = services.main_database
-        self._limit = services.options.http.body_limit
+        self._limit = services.options.http.limits.body_size
         self._joint = joint
         self._independent = independent
 

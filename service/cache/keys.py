@@ -177,7 +177,7 @@ def claims_of(services: Services) -> Callable[[RequestContext], bytes]:
     The client address is written beside them and is not included, because it would separate all clients from each
     other.
     """
-    mapping = services.options.auth.mapping
+    mapping = services.options.auth.login
     role = services.options.auth.database_roles.claim
     digests: WeakKeyDictionary[User, bytes] = WeakKeyDictionary()
 

@@ -49,7 +49,7 @@ def around_answer(
     key_for = key_of(endpoint, plan, services)
     seconds_of = lifetime_of(plan)
     skips = skips_of(endpoint, plan)
-    limit = services.options.http.body_limit
+    limit = services.options.http.limits.body_size
     largest = services.caches.largest(plan.place)
     needs_body = reads_body(endpoint, plan)
     report = status_reporter(services.options.cache.status_header, count)

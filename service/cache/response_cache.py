@@ -301,7 +301,7 @@ def invalidating(
 
     if not reads_body(endpoint, plan):
         return invalidate
-    limit = services.options.http.body_limit
+    limit = services.options.http.limits.body_size
 
     async def invalidate_for_body(context: RequestContext) -> None:
         if context.body is None:

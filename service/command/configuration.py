@@ -12,6 +12,7 @@ from rowcall.core.config.output.effective import effective
 from rowcall.core.config.output.printing import matching, printed
 from rowcall.core.config.output.schema import schema
 from rowcall.core.config.output.secret_placeholders import SecretPlaceholders
+from rowcall.core.config.sections.application import Loading
 from rowcall.core.config.table import is_secret
 from rowcall.core.postgrest.configuration.equivalent import equivalent
 from rowcall.core.postgrest.configuration.keys import unknown_keys
@@ -86,7 +87,7 @@ def _report_secrets(configuration: Configuration, names: Mapping[str, str]) -> N
     print("Secrets are placeholders. Set these environment variables where the file is used:", file=sys.stderr)
     for name, path in names.items():
         print(f"  - {name} for {path}", file=sys.stderr)
-    if not configuration.settings.flag("Config:ParseEnvironmentVariables"):
+    if not configuration.settings.read(Loading).parse_environment_variables:
         print("Config:ParseEnvironmentVariables has to be true there.", file=sys.stderr)
 
 

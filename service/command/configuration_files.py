@@ -13,15 +13,15 @@ from pathlib import Path
 from rowcall.core.config import ConfigError, Settings, SourceText, UnknownKey, assemble, load_files
 from rowcall.core.config.env_file import parse_env_file
 from rowcall.core.config.loading import former_keys
+from rowcall.core.config.sections.application import Loading
 from rowcall.core.config.table import ALIASES
-from rowcall.core.config.tree import Scalar, Section, find
+from rowcall.core.config.tree import Section
 from rowcall.service.command.switches import Arguments
 from rowcall.service.command.switches import File as ConfigFile
 
 DEFAULT_FILES = ("rowcall.json", "rowcall.local.json")
 _SECOND_NAME = re.compile(r'"(NpgsqlRest|Kestrel)"\s*:\s*\{', re.IGNORECASE)
 _DEFAULT = tuple(ConfigFile(name, optional=True) for name in DEFAULT_FILES)
-_MODE = "Config:ValidateConfigKeys"
 _DEMO_FOLDER = ".demo"
 _DEFAULT_ENV_FILE = "./.env"
 _MARKS = (
@@ -55,11 +55,7 @@ class Configuration:
         """`Warning`, `Error` or `Ignore`; another word is returned unchanged and works like Warning
         (configuration-14).
         """
-        try:
-            return self.settings.choice(_MODE)
-        except ConfigError:
-            node = find(self.settings.root, _MODE)
-            return node.text or "Warning" if isinstance(node, Scalar) else "Warning"
+        return self.settings.read(Loading).validate_config_keys
 
 
 def load(arguments: Arguments) -> Configuration:
@@ -204,9 +200,9 @@ def _with_env_file(
 
     Raises ConfigError for a file that is not UTF-8.
     """
-    name = settings.text_or_none("Config:EnvFile")
-    used = settings.flag("Config:AddEnvironmentVariables") or settings.flag("Config:ParseEnvironmentVariables")
-    if not name or not used:
+    options = settings.read(Loading)
+    name = options.env_file
+    if not name or not (options.add_environment_variables or options.parse_environment_variables):
         return environment, []
     try:
         file_variables = parse_env_file(_decoded((directory / name).read_bytes()))

@@ -12,13 +12,16 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from rowcall.core.cache.options import CacheOptions
 from rowcall.core.config import ConfigError, Settings
 from rowcall.core.config.checks import configuration_warnings, invalid_settings
+from rowcall.core.config.sections.watch import WatchOptions
 from rowcall.service.command.about import version
 from rowcall.service.command.configuration_files import Configuration, configuration_files, load
 from rowcall.service.command.configuration_watch import ConfigurationWatch
 from rowcall.service.command.switches import Arguments
 from rowcall.service.log import configure_logging
+from rowcall.service.options.application_name import running_name
 from rowcall.service.options.connection_string import ConnectionInfo, EmbeddedServerPath, connection_for
 from rowcall.service.options.connections import Connections, connection_plan
 from rowcall.service.startup_error import START_AGAIN, StartupError
@@ -110,11 +113,11 @@ def libraries(settings: Settings) -> Iterator[str]:
 
     The template process imports them once, for all workers and their replacements.
     """
-    if settings.flag("CacheOptions:Enabled"):
-        place = settings.choice("CacheOptions:Type")
-        if place == "Redis" or (place == "Hybrid" and settings.flag("CacheOptions:HybridCacheUseRedisBackend")):
+    if settings.enabled(CacheOptions):
+        place = settings.at("CacheOptions:Type")
+        if place == "Redis" or (place == "Hybrid" and settings.at("CacheOptions:HybridCacheUseRedisBackend")):
             yield _REDIS
-    yield from (module for key, module in _BY_KEY.items() if settings.value(key))
+    yield from (module for key, module in _BY_KEY.items() if settings.at(key))
 
 
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
@@ -144,7 +147,7 @@ def _serve_with(
     from rowcall.service.supervisor import run as server
 
     with connections(settings, demo=demo) as opened:
-        until = watch.changed if settings.flag("Watch:Enabled") else None
+        until = watch.changed if settings.enabled(WatchOptions) else None
         # As in PostgREST, signals and notifications make the service read that file again.
         reread = (lambda: load(arguments).settings) if arguments.has("--postgrest") else None
         return server.run(settings, opened, log, _listening(demo=demo), until, template, reread)
@@ -186,7 +189,7 @@ def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
     StartupError.
     """
     plan = connection_plan(settings)
-    application = settings.text_or_none("ApplicationName") or Path.cwd().name
+    application = running_name(settings)
     with contextlib.ExitStack() as stack:
         opened: dict[str, ConnectionInfo] = {}
         for name in (plan.main, *plan.others):

@@ -19,7 +19,12 @@ from rowcall.service.command.configuration_files import Configuration, load
 from rowcall.service.command.dry_run import dry_run
 from rowcall.service.command.switches import Arguments
 from rowcall.service.database.connector import for_libpq
-from rowcall.service.options.connection_string import ConnectionInfo, EmbeddedServerPath, connection_for
+from rowcall.service.options.connection_string import (
+    ConnectionInfo,
+    EmbeddedServerPath,
+    connection_for,
+    connection_names,
+)
 from rowcall.service.startup_error import StartupError
 
 _OK = "ok"
@@ -130,7 +135,7 @@ def _conninfo(target: ConnectionInfo) -> str:
 
 
 def _has_default(configuration: Configuration) -> bool:
-    names = configuration.settings.names("ConnectionStrings")
+    names = connection_names(configuration.settings)
     return any(name.casefold() == _TESTED.casefold() for name in names)
 
 

@@ -107,7 +107,7 @@ def named_endpoint(snapshot: SchemaSnapshot, query: Mapping[str, str]) -> list[E
 def _example(item: Endpoint, sources: Sources) -> str:
     """Return an example request as text, with the address of the service."""
     host = next(iter(sources.urls()), "")
-    options = HttpFileOptions(host, claims=sources.options.auth.mapping)
+    options = HttpFileOptions(host, claims=sources.options.auth.login)
     return example_request(item, options).replace("{{host}}", host, 1)
 
 

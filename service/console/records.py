@@ -7,11 +7,11 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.catalogue.catalog import TypeInfo
 from rowcall.core.documents.contract import Contract, contract_of
 from rowcall.core.documents.contract_changes import changes
 from rowcall.core.documents.wire_types import as_wire_types
-from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
 from rowcall.service.console.query import whole
@@ -104,9 +104,9 @@ class Reloads:
         return contract_of(
             endpoints,
             types_of,
-            camel=settings.flag("Service:CamelCaseNames"),
-            level=NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper()),
-            exact=settings.flag("Service:ExactTypes"),
+            camel=settings.read(ServiceOptions).camel_case_names,
+            level=settings.read(ServiceOptions).event_level,
+            exact=settings.read(ServiceOptions).exact_types,
             functions={},
         )
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 import psycopg
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.connections import RetryOptions
 from rowcall.service.database.connector import Connector
 from rowcall.service.startup_error import StartupError
 
@@ -29,10 +30,9 @@ class OpeningRetries:
 
     def __init__(self, settings: Settings, *, patient: bool = True) -> None:
         """patient: False: there is only one attempt."""
-        self._delays = settings.numbers(f"{_OPTIONS}:RetrySequenceSeconds")
-        if not patient or not settings.flag(f"{_OPTIONS}:Enabled"):
-            self._delays = ()
-        self._codes = frozenset(settings.texts(f"{_OPTIONS}:ErrorCodes") or ())
+        options = settings.read(RetryOptions)
+        self._delays = options.delays if patient and options.enabled else ()
+        self._codes = frozenset(options.codes)
 
     async def attempt(self, what: str, work: Callable[[], Awaitable[Result]]) -> Result:
         """Return the result of `work`, from the first attempt that succeeds. what: the work for messages, such as "read

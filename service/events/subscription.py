@@ -38,7 +38,7 @@ class Subscription:
         self._events = events
         self._tenant = tenant
         self._options = services.options.events
-        self._roles_match_users = services.options.auth.roles_match_users
+        self._roles_match_users = services.options.auth.login.roles_match_users
         self._headers = list(self._options.headers)
         self._headers_http2 = [field for field in self._headers if field[0] != "connection"]
         self._headers_last = [*self._headers_http2, ("connection", "close")]

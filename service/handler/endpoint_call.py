@@ -123,7 +123,7 @@ def _server_refusals(endpoint: Endpoint, services: Services) -> ServerRefusals |
     """Return what recognizes errors about values of the request, or None if such values are replaced by defaults."""
     if endpoint.options.lenient:
         return None
-    filled = {item.index for item in injected_parameters(endpoint, services.options.auth.mapping)}
+    filled = {item.index for item in injected_parameters(endpoint, services.options.auth.login)}
     hashed = {target for target, _ in hashed_parameters(endpoint)}
     resolved = {item.target for item in resolved_parameters(endpoint)}
     routine = endpoint.routine

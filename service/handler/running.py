@@ -195,7 +195,7 @@ def _run(
     result.
     """
     writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
-    timed = services.options.http.server_timing
+    timed = services.options.http.server.server_timing
     measured = timed or _is_measured(services.options)
     call = call_of(endpoint, services, TimedWriter(writer) if measured and writer is not None else writer)
     if chooses(endpoint, services):

@@ -57,7 +57,7 @@ class Bucket:
         self.name = name
         self._client = client
         self._options = options
-        self._named = named or options.path_style
+        self._named = named or bool(options.path_style)
         scheme, _, authority = options.endpoint.partition("://")
         self._base = options.endpoint if options.path_style else f"{scheme}://{name}.{authority}"
         self._prefix = f"/{name}" if options.path_style else ""

@@ -19,8 +19,10 @@ from typing import Protocol
 import psycopg
 
 from rowcall.core.auth.commands import numbered
+from rowcall.core.auth.options import RefreshTokens
 from rowcall.core.auth.token_families import BETWEEN_SWEEPS, NONE_USED, Families, Mark, used_after
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.data_protection import DataProtection
 from rowcall.service.database.connector import Connector
 
 log = logging.getLogger("rowcall")
@@ -108,12 +110,12 @@ class InDatabase:
 
 def refresh_token_store_for(settings: Settings, connector: Connector) -> RefreshTokenStore:
     """Return the store that the configuration selects. To be called in the running event loop. Raises `ConfigError`."""
-    command = settings.text_or_none("Auth:RefreshTokenUseCommand")
+    command = settings.read(RefreshTokens).use_command
     if command:
         return InDatabase(connector, command)
-    path = settings.text_or_none("DataProtection:FileSystemPath")
-    in_folder = settings.flag("DataProtection:Enabled") and settings.choice("DataProtection:Storage") == "FileSystem"
-    return InFolder(Path(path) / FOLDER) if in_folder and path else InMemory()
+    keys = settings.read(DataProtection)
+    in_folder = keys.enabled and keys.storage == "FileSystem" and keys.folder
+    return InFolder(Path(in_folder) / FOLDER) if in_folder else InMemory()
 
 
 async def judged(uses: RefreshTokenStore, mark: Mark, keep_until: float) -> bool | None:

@@ -21,7 +21,7 @@ from rowcall.core.auth.options import AuthOptions
 from rowcall.core.endpoint.capabilities import Job as JobSettings
 from rowcall.core.jobs.options import JobOptions
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.queue_connection import QueueConnection
+from rowcall.service.database.queues import QueueConnection
 from rowcall.service.jobs.attempt import RunnableJobs, Start, run_attempt
 from rowcall.service.jobs.job import Job
 from rowcall.service.jobs.schedules import Schedules

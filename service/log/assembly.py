@@ -6,9 +6,11 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.log import FileLog
 from rowcall.service.log.entry import VERBOSE, Entry, json_line, level_name
 from rowcall.service.log.handlers import Forwarder, Send, SinkHandler
 from rowcall.service.log.options import LogOptions, log_options
@@ -44,15 +46,15 @@ class Log:
 
     def _sinks(self, options: LogOptions, stream: TextIO | None) -> Iterable[tuple[str, Sink]]:
         """Yield name and sink for each sink that the options switch on."""
-        if "Console" in options.floors:
+        if options.console is not None:
             plain = Template(options.template, colour=(stream or sys.stdout).isatty())
-            yield "Console", ConsoleSink(stream, json_line if options.json_console else plain)
+            yield "Console", ConsoleSink(stream, json_line if options.console.format == "Json" else plain)
         if options.file is not None:
-            yield "File", _file_sink(options)
+            yield "File", _file_sink(options.file, options.template)
         if options.postgres is not None:
             from rowcall.service.log.postgres import PostgresSink
 
-            self._postgres = PostgresSink(options.postgres)
+            self._postgres = PostgresSink(options.postgres.command)
             yield "Postgres", self._postgres
         if options.telemetry is not None:
             yield "OTLP", TelemetrySink(options.telemetry)
@@ -76,7 +78,8 @@ class Log:
     @property
     def is_watched(self) -> bool:
         """Whether lines for people are written to a terminal."""
-        return "Console" in self.options.floors and not self.options.json_console and sys.stdout.isatty()
+        console = self.options.console
+        return console is not None and console.format != "Json" and sys.stdout.isatty()
 
     def flush(self) -> None:
         """Wait until everything is written, or until a sink takes too long."""
@@ -94,14 +97,13 @@ class Log:
             self._console.submit((Entry(time.time(), logging.ERROR, "rowcall.log", message),))
 
 
-def _file_sink(options: LogOptions) -> RotatingFile:
-    file = options.file
-    assert file is not None  # noqa: S101 (the caller has checked it)
-    form: Callable[[Entry], str] = json_line if options.json_file else Template(options.template)
+def _file_sink(file: FileLog, template: str) -> RotatingFile:
+    form: Callable[[Entry], str] = json_line if file.format == "Json" else Template(template)
+    path = Path(file.path).absolute()
     try:
-        return RotatingFile(file.path, form, file.limit, file.keep, roll=file.roll)
+        return RotatingFile(path, form, file.limit, file.keep, roll=file.roll)
     except OSError as error:
-        raise StartupError(f"Log:FilePath: {error.filename or file.path}: {error.strerror or error}") from None
+        raise StartupError(f"Log:FilePath: {error.filename or path}: {error.strerror or error}") from None
 
 
 _current: Log | None = None

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.application import ApplicationNames
+from rowcall.core.config.sections.log import ConsoleLog, FileLog, Log, PostgresLog, TelemetryLog
 from rowcall.service.log.entry import LEVELS, OFF
 from rowcall.service.log.request_line import CHANNEL
-from rowcall.service.log.telemetry import TelemetryOptions
 from rowcall.service.startup_error import StartupError
 
 HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.1
@@ -32,18 +33,8 @@ OTHER_NAMES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class FileOptions:
-    """Options of the file sink: bytes of a file, number of files, and whether a full file is followed by another."""
-
-    path: Path
-    limit: int | None
-    keep: int | None
-    roll: bool
-
-
-@dataclass(frozen=True, slots=True)
 class LogOptions:
-    """Options of the log. A floor is the lowest level that reaches a sink; a sink that is None is off.
+    """Options of the log. A sink that is None is off.
 
     levels: lowest level of a channel by its name. template: of the lines of the console and of files. postgres: SQL
     command of the sink.
@@ -51,15 +42,18 @@ class LogOptions:
 
     levels: Mapping[str, int]
     template: str
-    json_console: bool = False
-    json_file: bool = False
-    floors: Mapping[str, int] = field(default_factory=dict)
-    """By name of the sink; only sinks in use."""
-    file: FileOptions | None = None
-    postgres: str | None = None
-    telemetry: TelemetryOptions | None = None
+    console: ConsoleLog | None = None
+    file: FileLog | None = None
+    postgres: PostgresLog | None = None
+    telemetry: TelemetryLog | None = None
     client_name: str | None = None
     """Name under which `rowcall.client` is shown."""
+
+    @property
+    def floors(self) -> dict[str, int]:
+        """The lowest level that reaches a sink, by name of the sink; only sinks in use."""
+        sinks = {"Console": self.console, "File": self.file, "Postgres": self.postgres, "OTLP": self.telemetry}
+        return {name: LEVELS[sink.least.casefold()] for name, sink in sinks.items() if sink is not None}
 
     @property
     def floor(self) -> int:
@@ -76,27 +70,15 @@ class LogOptions:
 
 def log_options(settings: Settings) -> LogOptions:
     """Return the options of the section. Raises `ConfigError` for an invalid value."""
-    application = settings.text_or_none("ApplicationName")
-    floors = {
-        sink: LEVELS[settings.choice(f"Log:{sink}MinimumLevel").casefold()]
-        for sink, switch in (
-            ("Console", "Console"),
-            ("File", "File"),
-            ("Postgres", "Postgres"),
-            ("OTLP", "OpenTelemetry"),
-        )
-        if settings.flag(f"Log:To{switch}")
-    }
+    keys = settings.read(Log)
     return LogOptions(
-        levels={**PLATFORM, **CHANNELS, **_configured_levels(settings)},
-        template=settings.text("Log:OutputTemplate"),
-        json_console=settings.choice("Log:ConsoleFormat") == "Json",
-        json_file=settings.choice("Log:FileFormat") == "Json",
-        floors=floors,
-        file=_file(settings) if "File" in floors else None,
-        postgres=settings.text("Log:PostgresCommand") if "Postgres" in floors else None,
-        telemetry=_telemetry(settings, application or Path.cwd().name) if "OTLP" in floors else None,
-        client_name=application,
+        levels={**PLATFORM, **CHANNELS, **_configured_levels(keys)},
+        template=keys.output_template,
+        console=settings.read_enabled(ConsoleLog),
+        file=settings.read_enabled(FileLog),
+        postgres=settings.read_enabled(PostgresLog),
+        telemetry=_telemetry(settings),
+        client_name=settings.read(ApplicationNames).application,
     )
 
 
@@ -107,14 +89,14 @@ def logs_requests(settings: Settings) -> bool:
 
 def correlation_header(settings: Settings) -> str | None:
     """Return the name of the header; None if requests carry no id. Raises `StartupError` for an invalid name."""
-    name = settings.text_or_none("Log:CorrelationIdHeader") or None
+    name = settings.read(Log).correlation_id_header
     if name is not None and not HEADER_NAME.fullmatch(name):
         raise StartupError(f"Log:CorrelationIdHeader: {name!r} is not the name of a header")
     return name
 
 
-def _configured_levels(settings: Settings) -> dict[str, int]:
-    words = settings.text_map("Log:MinimalLevels").items()
+def _configured_levels(keys: Log) -> dict[str, int]:
+    words = keys.minimal_levels.items()
     return {_channel(name): LEVELS[word.casefold()] for name, word in words if word and word.casefold() in LEVELS}
 
 
@@ -128,36 +110,23 @@ def _channel(name: str) -> str:
     return f"{by_folded_name[top.casefold()]}{dot}{rest.lower()}" if top.casefold() in by_folded_name else name.strip()
 
 
-def _file(settings: Settings) -> FileOptions:
-    return FileOptions(
-        Path(settings.text("Log:FilePath")).absolute(),
-        settings.integer_or_none("Log:FileSizeLimitBytes") or None,
-        settings.integer_or_none("Log:RetainedFileCountLimit") or None,
-        settings.flag("Log:RollOnFileSizeLimit"),
-    )
-
-
 _URL = re.compile("https?://[^/]", re.IGNORECASE)
 _ADDRESS = re.compile(r"[^/\s]+:\d+")
 """`collector:4317`, which is sufficient for gRPC."""
 
 
-def _telemetry(settings: Settings, application: str) -> TelemetryOptions:
-    names = {"{application}": application, "{environment}": settings.text_or_none("EnvironmentName") or ""}
-    attributes = settings.text_map("Log:OTLResourceAttributes")
-    endpoint = settings.text("Log:OTLPEndpoint")
-    over_http = settings.choice("Log:OTLPProtocol") == "HttpProtobuf"
-    if not (_URL.match(endpoint) or (_ADDRESS.fullmatch(endpoint) and not over_http)):
-        raise StartupError(f"Log:OTLPEndpoint: {endpoint!r} is no address such as http://localhost:4317")
-    return TelemetryOptions(
-        endpoint,
-        over_http,
-        {name: _filled(text, names) for name, text in attributes.items() if text},
-        {name: text for name, text in settings.text_map("Log:OTLPHeaders").items() if text},
-    )
-
-
-def _filled(text: str, names: Mapping[str, str]) -> str:
-    for name, value in names.items():
-        text = text.replace(name, value)
-    return text
+def _telemetry(settings: Settings) -> TelemetryLog | None:
+    """Return the options of OpenTelemetry with the attributes of this application. Raises `StartupError`."""
+    options = settings.read_enabled(TelemetryLog)
+    if options is None:
+        return None
+    address = options.endpoint
+    if not (_URL.match(address) or (_ADDRESS.fullmatch(address) and options.protocol != "HttpProtobuf")):
+        raise StartupError(f"Log:OTLPEndpoint: {address!r} is no address such as http://localhost:4317")
+    names = settings.read(ApplicationNames)
+    application = names.application or Path.cwd().name
+    attributes = {
+        name: text.replace("{application}", application).replace("{environment}", names.environment)
+        for name, text in options.resource.items()
+    }
+    return replace(options, resource=attributes)

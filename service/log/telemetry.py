@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
+from rowcall.core.config.sections.log import TelemetryLog
 from rowcall.service.log.entry import VERBOSE, Entry, level_name
 from rowcall.service.startup_error import StartupError
 
@@ -17,23 +17,12 @@ _TIMEOUT = 10
 _EXCEPTION = re.compile(r"^(?P<type>[\w.]+)(?:: (?P<message>.*))?", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class TelemetryOptions:
-    """Options of the OpenTelemetry sink. resource: attributes of this service. headers: sent with each request."""
-
-    endpoint: str
-    http: bool
-    """OTLP over HTTP with protobuf bodies; otherwise gRPC."""
-    resource: Mapping[str, str]
-    headers: Mapping[str, str]
-
-
 class TelemetrySink:
     """Sends each batch as one export request. The exporter of OpenTelemetry's SDK retries."""
 
     name = "OpenTelemetry"
 
-    def __init__(self, options: TelemetryOptions) -> None:
+    def __init__(self, options: TelemetryLog) -> None:
         """Raises `StartupError` if OpenTelemetry is not installed."""
         try:
             from opentelemetry._logs import LogRecord, SeverityNumber
@@ -76,9 +65,9 @@ class TelemetrySink:
         return self._readable(record, self._resource, self._scope(entry.source))
 
 
-def _exporter(options: TelemetryOptions) -> Any:
+def _exporter(options: TelemetryLog) -> Any:
     headers = dict(options.headers)
-    if options.http:
+    if options.protocol == "HttpProtobuf":
         from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as HttpExporter
 
         url = options.endpoint.rstrip("/")

@@ -130,10 +130,10 @@ class _Server:
         self._interface = send_to_interface
         self._refuse_foreign = refuse_foreign
         self._host = services.host
-        self._limit = services.options.http.body_limit
+        self._limit = services.options.http.limits.body_size
         self._client = client_reader(services.options.forwarding)
-        self._knows_hosts = bool(services.options.http.allowed_hosts)
-        self._matching = services.options.auth.roles_match_users
+        self._knows_hosts = bool(services.options.http.server.allowed_hosts)
+        self._matching = services.options.auth.login.roles_match_users
 
     def refuse_strange_origins(self, context: RequestContext) -> None:
         """Raises `Problem` 403 for pages of other origins (DNS rebinding), and 400 for other protocol versions."""

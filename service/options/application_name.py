@@ -6,7 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.application import ApplicationNames
+from rowcall.core.config.sections.connections import ConnectionSettings
+from rowcall.core.config.sections.data_protection import DataProtection
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +23,18 @@ class JsonApplicationName:
 
 def json_application_name(settings: Settings) -> JsonApplicationName | None:
     """Return the data of the JSON `application_name`, or None if `UseJsonApplicationName` is off."""
-    if not settings.flag("ConnectionSettings:UseJsonApplicationName"):
+    if not settings.read(ConnectionSettings).names_request:
         return None
-    application = settings.text_or_none("ApplicationName") or Path.cwd().name
-    return JsonApplicationName(application, settings.text("Service:ExecutionIdHeaderName").lower())
+    return JsonApplicationName(running_name(settings), settings.read(ServiceOptions).execution_header.lower())
 
 
 def application_name(settings: Settings) -> str:
     """Return the isolation boundary of encryption: services with different names cannot decrypt each other's values
     (protection-6).
     """
-    return (
-        settings.text_or_none("DataProtection:CustomApplicationName")
-        or settings.text_or_none("ApplicationName")
-        or Path.cwd().name
-    )
+    return settings.read(DataProtection).application or running_name(settings)
+
+
+def running_name(settings: Settings) -> str:
+    """Return the name of the application, which is that of the working directory unless the configuration has one."""
+    return settings.read(ApplicationNames).application or Path.cwd().name

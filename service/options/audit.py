@@ -8,6 +8,7 @@ from math import log2
 
 from rowcall.core.auth.schemes import CookieScheme
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.data_protection import DataProtection
 from rowcall.core.operations.audit import Finding, Severity
 from rowcall.service.options.server.http import listener_plans
 from rowcall.service.options.worker import WorkerOptions
@@ -37,7 +38,7 @@ _OPENED = (
 def settings_findings(settings: Settings, options: WorkerOptions) -> Iterator[Finding]:
     """Yield a finding for each setting that weakens security."""
     for key, opens, consequence in _OPENED:
-        if settings.flag(key) is opens:
+        if settings.at(key) is opens:
             yield _key(Severity.MEDIUM, "opened", key, consequence, f"leave {key} at its default")
     if options.auth.schemes.cookies:
         yield from _cookie_findings(settings, options)
@@ -120,8 +121,8 @@ def _basic_findings(options: WorkerOptions) -> Iterator[Finding]:
 
 
 def _key_ring_findings(settings: Settings) -> Iterator[Finding]:
-    stored = settings.flag("DataProtection:Enabled") and settings.choice("DataProtection:Storage") != "Default"
-    if stored and settings.choice("DataProtection:KeyEncryption") == "None":
+    keys = settings.read(DataProtection)
+    if keys.enabled and keys.storage != "Default" and keys.key_encryption == "None":
         message = "the keys of sessions and encrypted columns are stored unencrypted"
         key = "DataProtection:KeyEncryption"
         yield _key(Severity.LOW, "plain-keys", key, message, "Certificate")

@@ -8,21 +8,24 @@ from dataclasses import replace
 from importlib.util import find_spec
 
 from rowcall.core.auth.argon2_hash import MOST_MEMORY, MOST_ROUNDS, Argon2
-from rowcall.core.auth.claims import IdentityClaims
 from rowcall.core.auth.options import (
     ApiKeys,
     AuthOptions,
     BasicOptions,
-    ClaimMapping,
     CrossSite,
     DatabaseRoles,
     LoginOptions,
+    RefreshTokens,
     SecondFactorOptions,
     SessionCheck,
 )
 from rowcall.core.auth.password_hash import MOST_ITERATIONS
+from rowcall.core.auth.schemes import CookieScheme
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.application import ApplicationNames
+from rowcall.core.config.sections.ssl import Ssl
 from rowcall.core.config.tree import find
+from rowcall.core.http.cors import Cors
 from rowcall.service.options.external import external_options
 from rowcall.service.options.server.browsers import as_browsers_write
 from rowcall.service.options.server.http import listener_plans
@@ -44,31 +47,11 @@ def auth_options(settings: Settings) -> AuthOptions:
     login = _login(settings)
     return AuthOptions(
         schemes=schemes,
-        identity=IdentityClaims(login.user_id, login.user_name, login.user_roles),
         login=login,
-        mapping=ClaimMapping(
-            parameters=login.parameters,
-            json_parameter=login.json_parameter,
-            address_parameter=login.address_parameter,
-            context=login.context,
-            json_key=login.json_key,
-            address_key=login.address_key,
-        ),
         basic=_basic(settings),
-        impersonation_valid=login.impersonation_valid,
-        # A proved second factor counts as a sign-in, so its time is recorded too.
-        records_sign_in_time=settings.flag(_OPTIONS + "NoteSignInTime") or settings.flag(_SECOND + "Enabled"),
-        single_use=settings.flag(_AUTH + "RefreshTokenSingleUse"),
-        roles_match_users=opened(
-            settings,
-            _OPTIONS + "RolesMatchUsers",
-            "a user who chooses the name of a role as user name is admitted like users with the role",
-        ),
-        claims_from_anonymous=opened(
-            settings, _OPTIONS + "ClaimsFromAnonymous", "anonymous callers can pretend to be any user"
-        ),
+        refresh_tokens=settings.read(RefreshTokens),
         cross_site=_cross_site(settings),
-        database_roles=_database_roles(settings, login),
+        database_roles=_database_roles(login),
         api_keys=settings.read_enabled(ApiKeys),
         session_check=_session_check(settings),
         second_factor=_second_factor(settings, offered=bool(schemes)),
@@ -76,9 +59,9 @@ def auth_options(settings: Settings) -> AuthOptions:
     )
 
 
-def _database_roles(settings: Settings, login: LoginOptions) -> DatabaseRoles:
+def _database_roles(login: LoginOptions) -> DatabaseRoles:
     roles = frozenset(text.strip() for text in login.database_roles if text.strip())
-    if settings.flag(_OPTIONS + "UseRoleFromClaim") and not roles:
+    if login.use_role_from_claim and not roles:
         raise StartupError(f"{_OPTIONS}UseRoleFromClaim needs {_OPTIONS}DatabaseRoles: roles that a claim may name")
     if "none" in map(str.lower, roles):
         raise StartupError(
@@ -93,35 +76,35 @@ def _session_check(settings: Settings) -> SessionCheck | None:
 
 
 def _cross_site(settings: Settings) -> CrossSite | None:
-    if not settings.flag(_AUTH + "RefuseCrossSite"):
-        if settings.flag(_AUTH + "CookieAuth"):
+    options = settings.read_enabled(CrossSite)
+    if options is None:
+        if settings.enabled(CookieScheme):
             log.warning(
                 "%sRefuseCrossSite is false: pages of any site can send requests as a user who is signed in by cookie",
                 _AUTH,
             )
         return None
     key = _AUTH + "TrustedOrigins"
-    trusted = [text.strip() for text in settings.texts(key) or ()]
+    trusted = [text.strip() for text in options.origins]
     if "null" in map(str.lower, trusted):
         raise StartupError(f"{key}: 'null' is not an origin: every sandboxed page sends it")
     origins = set(as_browsers_write(trusted, key))
-    if settings.flag("Cors:Enabled"):
+    cors = settings.read_enabled(Cors)
+    if cors is not None:
         # `*` applies to calls without a session only, and any sandboxed page has the origin `null`.
-        allowed = [text.strip() for text in settings.texts("Cors:AllowedOrigins") or ()]
+        allowed = [text.strip() for text in cors.allowed]
         origin_texts = [text for text in allowed if text and text.lower() not in ("*", "null")]
         origins.update(as_browsers_write(origin_texts, "Cors:AllowedOrigins"))
-    return CrossSite(frozenset(origins))
+    return replace(options, origins=frozenset(origins))
 
 
-def opened(settings: Settings, key: str, consequence: str) -> bool:
-    """Return a flag that disables a protection; if it is on, log a warning with its consequence.
+def warn_if_on(on: bool, key: str, consequence: str) -> None:
+    """Log a warning about a key that disables a protection, if it is on.
 
     consequence: what becomes possible, as the end of a sentence.
     """
-    on = settings.flag(key)
     if on:
         log.warning("%s is on: %s", key, consequence)
-    return on
 
 
 _REMOVED = {
@@ -143,11 +126,22 @@ def _refuse_removed(settings: Settings) -> None:
 
 def _login(settings: Settings) -> LoginOptions:
     options = settings.read(
-        LoginOptions,
-        second_factor="second_factor" if settings.flag(_SECOND + "Enabled") else None,
-        distinguishes_wrong_passwords=opened(
-            settings, _OPTIONS + "DistinguishWrongPasswords", "an attacker can find out which user names exist"
-        ),
+        LoginOptions, second_factor="second_factor" if settings.enabled(SecondFactorOptions) else None
+    )
+    warn_if_on(
+        options.distinguishes_wrong_passwords,
+        _OPTIONS + "DistinguishWrongPasswords",
+        "an attacker can find out which user names exist",
+    )
+    warn_if_on(
+        options.roles_match_users,
+        _OPTIONS + "RolesMatchUsers",
+        "a user who chooses the name of a role as user name is admitted like users with the role",
+    )
+    warn_if_on(
+        options.claims_from_anonymous,
+        _OPTIONS + "ClaimsFromAnonymous",
+        "anonymous callers can pretend to be any user",
     )
     if options.iterations > MOST_ITERATIONS:
         raise StartupError(f"{_OPTIONS}PasswordHashIterations: the most allowed is {MOST_ITERATIONS}")
@@ -163,14 +157,14 @@ def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions 
 
     offered: there is a scheme to sign in with.
     """
-    if not settings.flag(_SECOND + "Enabled"):
+    if not settings.enabled(SecondFactorOptions):
         return None
     if not offered:
         raise StartupError(
             f"{_SECOND}Enabled needs a scheme to sign in with: Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
         )
     options = settings.read(SecondFactorOptions)
-    return options if options.issuer else replace(options, issuer=settings.text_or_none("ApplicationName") or "")
+    return options if options.issuer else replace(options, issuer=settings.read(ApplicationNames).application or "")
 
 
 def _argon2(login: LoginOptions) -> Argon2 | None:
@@ -196,4 +190,4 @@ def _basic(settings: Settings) -> BasicOptions:
 
 def is_secure(settings: Settings) -> bool:
     """Return whether the service itself listens on https."""
-    return settings.flag("Ssl:Enabled") or any(plan.address.secure for plan in listener_plans(settings))
+    return settings.enabled(Ssl) or any(plan.address.secure for plan in listener_plans(settings))

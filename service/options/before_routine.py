@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rowcall.core.config import Settings
 from rowcall.core.endpoint.before_routine import BeforeCommand, BeforeValue, ValueSource
+from rowcall.core.sections.keys import JsonValue
 
 log = logging.getLogger("rowcall.client")
 
@@ -22,10 +22,10 @@ class _UnusableError(Exception):
     """A command cannot be used; the message is the reason."""
 
 
-def before_commands(settings: Settings) -> tuple[BeforeCommand, ...]:
+def before_commands(configured: JsonValue) -> tuple[BeforeCommand, ...]:
     """Return the commands in the configured order. An unusable command is left out completely, with a warning."""
     commands: list[BeforeCommand] = []
-    for number, entry in enumerate(_items(settings.value(KEY))):
+    for number, entry in enumerate(_items(configured)):
         try:
             commands += _command(entry, number)
         except _UnusableError as error:

@@ -14,11 +14,17 @@ from pathlib import Path
 import psycopg
 from psycopg import conninfo, pq
 
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.application import ApplicationNames
+from rowcall.core.config.sections.connections import ConnectionSettings
 from rowcall.service.startup_error import StartupError
 
 _MASK = "******"
 _SECRET_WORDS = ("password", "key", "cert")
+
+
+_STRINGS = "ConnectionStrings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +63,18 @@ class EmbeddedServerPath:
     path: Path
 
 
+def connection_names(settings: Settings) -> tuple[str, ...]:
+    """Return the names of all connection strings without reading these, as their placeholders may be unset."""
+    return settings.names(_STRINGS)
+
+
 def main_connection_name(settings: Settings) -> str:
     """Return the name of the main connection: `Service:ConnectionName`, else `Default`, else the first in sorted order.
 
     Raises StartupError if `Service:ConnectionName` does not exist.
     """
-    names = settings.names("ConnectionStrings")
-    requested = settings.text_or_none("Service:ConnectionName")
+    names = connection_names(settings)
+    requested = settings.read(ServiceOptions).connection_name
     for name in names:
         if name.casefold() == (requested or "Default").casefold():
             return name
@@ -76,7 +87,7 @@ def connection_for(settings: Settings, name: str, default_application_name: str)
     """Parse the connection string `name`, with placeholders resolved and the application name set.
     Raises StartupError.
     """
-    text = settings.map_text("ConnectionStrings", name)
+    text = settings.map_text(_STRINGS, name)
     if not text or not text.strip():
         raise StartupError(f"ConnectionStrings:{name} is empty: say where the database is")
     try:
@@ -85,9 +96,9 @@ def connection_for(settings: Settings, name: str, default_application_name: str)
         raise StartupError(f"ConnectionStrings:{name}: {error}") from None
     if isinstance(parsed, EmbeddedServerPath):
         return parsed
-    if not settings.flag("ConnectionSettings:SetApplicationNameInConnection"):
+    if not settings.read(ConnectionSettings).names_application:
         return parsed
-    application = settings.text_or_none("ApplicationName") or default_application_name
+    application = settings.read(ApplicationNames).application or default_application_name
     return parsed.with_parameters(application_name=application)
 
 

@@ -6,9 +6,16 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rowcall.core.config import ConfigError, Settings
+from rowcall.core.building.service import RoutineOptions, ServiceOptions
+from rowcall.core.config import Settings
+from rowcall.core.config.sections.connections import (
+    ConnectionOfSection,
+    ConnectionSettings,
+    MultiHostTargets,
+    ReplicaKeys,
+)
 from rowcall.core.text.globs import matches
-from rowcall.service.options.connection_string import ConnectionInfo, main_connection_name
+from rowcall.service.options.connection_string import ConnectionInfo, connection_names, main_connection_name
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall.client")
@@ -16,8 +23,6 @@ log = logging.getLogger("rowcall.client")
 MAIN_ALIAS = "_default"
 """Name under which annotations can select the main connection, in addition to its own name."""
 
-STATISTICS = "Stats:ConnectionName"
-PASSKEYS = "Auth:PasskeyAuth:ConnectionName"
 _TARGETS = "ConnectionSettings:MultiHostConnectionTargets"
 _ROLES = {
     "Primary": "primary",
@@ -63,22 +68,22 @@ class Connections:
 def connection_plan(settings: Settings) -> ConnectionPlan:
     """Return the plan. Raises `StartupError` if a connection from which routines are to be read does not exist."""
     main = main_connection_name(settings)
-    names = settings.names("ConnectionStrings")
+    names = connection_names(settings)
     service_connections = tuple(_configured(settings, names))
     folded_names = {name.casefold() for name in names}
-    for name in settings.text_map(f"{_TARGETS}:ByConnectionName"):
+    for name in settings.read(MultiHostTargets).by_connection:
         if name.casefold() not in folded_names:
             log.warning("%s:ByConnectionName names %r, but ConnectionStrings has %s", _TARGETS, name, ", ".join(names))
     replicas = _replicas(settings, _without(names, main))
-    listed = settings.texts("Service:RoutineOptions:ReadMetadataFromConnections") or ()
-    multiple = settings.flag("Service:UseMultipleConnections")
+    listed = settings.read(RoutineOptions).sources or ()
+    multiple = settings.read(ServiceOptions).use_multiple_connections
     if listed:
         if not multiple:
             log.info("Service:RoutineOptions:ReadMetadataFromConnections makes all connections usable by endpoints")
         source_names = [_known(names, name, "Service:RoutineOptions:ReadMetadataFromConnections") for name in listed]
         sources = tuple(dict.fromkeys(source_names))
         return ConnectionPlan(main, _without(names, main), True, sources, replicas, True)
-    metadata = settings.text_or_none("ConnectionSettings:MetadataQueryConnectionName")
+    metadata = settings.read(ConnectionSettings).metadata_connection
     source = _known(names, metadata, "ConnectionSettings:MetadataQueryConnectionName") if metadata else main
     others = _without(names if multiple else dict.fromkeys((source, *service_connections, *replicas)), main)
     return ConnectionPlan(main, others, multiple, (source,), replicas)
@@ -86,16 +91,16 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
 
 def _configured(settings: Settings, names: Iterable[str]) -> Iterator[str]:
     """Yield the connections that statistics and passkeys are configured to use."""
-    for enabled, key in (("Stats:Enabled", STATISTICS), ("Auth:PasskeyAuth:Enabled", PASSKEYS)):
-        name = settings.text_or_none(key) if settings.flag(enabled) else None
-        if name:
-            yield _known(names, name, key)
+    for section in ("Stats", "Auth:PasskeyAuth"):
+        connection = settings.read_enabled(ConnectionOfSection, section)
+        if connection is not None and connection.name is not None:
+            yield _known(names, connection.name, f"{section}:ConnectionName")
 
 
 def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:
-    if not settings.flag("ConnectionSettings:Replicas:Enabled"):
+    if not settings.enabled(ReplicaKeys):
         return ()
-    patterns = settings.texts("ConnectionSettings:Replicas:ConnectionNames") or ()
+    patterns = settings.read(ReplicaKeys).names
     replicas = tuple(name for name in names if any(matches(name, pattern) for pattern in patterns))
     if not replicas:
         requested = ", ".join(patterns) or "nothing"
@@ -124,17 +129,10 @@ def with_role(settings: Settings, name: str, info: ConnectionInfo) -> Connection
     """
     if "," not in info.parameters.get("host", ""):
         return info
-    by_name = {key.casefold(): role for key, role in settings.text_map(f"{_TARGETS}:ByConnectionName").items()}
-    target = by_name.get(name.casefold()) or _default_role(settings)
+    targets = settings.read(MultiHostTargets)
+    by_name = {key.casefold(): role for key, role in targets.by_connection.items()}
+    target = by_name.get(name.casefold()) or targets.default
     attributes = next((value for role, value in _ROLES.items() if role.casefold() == target.casefold()), None)
     if attributes is None:
         return info
     return replace(info, parameters={**info.parameters, "target_session_attrs": attributes})
-
-
-def _default_role(settings: Settings) -> str:
-    """Return the default target; an unknown word means `Any` (configuration-21)."""
-    try:
-        return settings.choice(f"{_TARGETS}:Default")
-    except ConfigError:
-        return "Any"

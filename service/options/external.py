@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 from rowcall.core.auth.external.known_providers import KNOWN_PROVIDERS
 from rowcall.core.auth.external.options import ExternalOptions, Provider
 from rowcall.core.auth.external.page import ANALYTICS
+from rowcall.core.auth.options import SessionCheck
 from rowcall.core.config import Settings
-from rowcall.core.config.table import is_named_by_user
-from rowcall.core.config.tree import Section, find
 from rowcall.core.outgoing.address import BadUrlError, read_address
 from rowcall.service.startup_error import StartupError
 
@@ -38,9 +37,11 @@ def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | 
     Raises:
         StartupError: a provider lacks an address, or two share their path.
     """
-    if not settings.flag(_P + "Enabled"):
+    options = settings.read_enabled(ExternalOptions, providers=())
+    if options is None:
         return None
-    providers = tuple(_providers(settings))
+    names = (name for name in settings.names_of(Provider) if settings.enabled(Provider, name))
+    providers = tuple(_provider(settings, name, options.signin_url) for name in names)
     if not providers:
         log.warning("%sEnabled is true, and no provider below it is enabled: nothing is offered", _P)
         return None
@@ -54,12 +55,14 @@ def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | 
     _check_paths(providers)
     for provider in providers:
         log.info("%s%s: sign-in at %s", _P, provider.key, provider.path)
-    options = settings.read(
-        ExternalOptions,
+    options = replace(
+        options,
         providers=providers,
-        redirect_url=_origin(settings),
-        return_to=_return_to(settings),
-        analytics=_analytics(settings),
+        redirect_url=_origin(options.redirect_url or ""),
+        return_to=_return_to(options.return_to.strip()),
+        analytics=(options.analytics or "").strip() or None
+        if settings.is_set(ExternalOptions, "analytics")
+        else ANALYTICS,
     )
     if "{1}" not in options.template:
         log.warning(
@@ -68,39 +71,25 @@ def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | 
     return options
 
 
-def _analytics(settings: Settings) -> str | None:
-    """Return the client analytics script: null or empty text: None; a missing key: the default script."""
-    if find(settings.root, _P + "ClientAnalyticsData") is None:
-        return ANALYTICS
-    return (settings.text_or_none(_P + "ClientAnalyticsData") or "").strip() or None
-
-
-def _return_to(settings: Settings) -> str:
-    text = settings.text(_P + "ReturnToPath").strip()
+def _return_to(text: str) -> str:
     if "://" in text or text.startswith(("//", "/\\")):
         log.warning("%sReturnToPath is no path of this service; browsers land at / instead", _P)
         return "/"
     return text if text.startswith("/") else f"/{text}"
 
 
-def _origin(settings: Settings) -> str | None:
-    text = (settings.text_or_none(_P + "RedirectUrl") or "").strip().rstrip("/")
+def _origin(text: str) -> str | None:
+    text = text.strip().rstrip("/")
     if text:
         _check_address(_P + "RedirectUrl", text)
     return text or None
 
 
-def _providers(settings: Settings) -> list[Provider]:
-    section = find(settings.root, _P.removesuffix(":"))
-    children = section if isinstance(section, Section) else ()
-    # A list where a text belongs is no provider; the validation of all values reports it.
-    names = [child.name for child in children if is_named_by_user(_P + child.name)]
-    return [_provider(settings, name) for name in names if settings.flag(f"{_P}{name}:Enabled")]
-
-
-def _provider(settings: Settings, name: str) -> Provider:
+def _provider(settings: Settings, name: str, signin_url: str) -> Provider:
     path = f"{_P}{name}:"
-    provider = settings.read(Provider, name, key=name, path=_sign_in_path(settings, name))
+    provider = settings.read(
+        Provider, name, key=name, path=f"/{signin_url.replace('{0}', name.lower()).strip().strip('/')}"
+    )
     built_in = KNOWN_PROVIDERS.get(name.lower())
     if built_in is not None and provider.issuer is None:
         provider = replace(
@@ -136,16 +125,11 @@ def _provider(settings: Settings, name: str) -> Provider:
 def _check_back_channel(settings: Settings, path: str, issuer: str | None) -> None:
     if issuer is None:
         raise StartupError(f"{path}BackChannelLogout needs the Issuer, whose keys verify logout tokens")
-    if not settings.text_or_none("Auth:SessionCheckCommand"):
+    if not settings.read(SessionCheck).command:
         log.warning(
             "%sBackChannelLogout: without Auth:SessionCheckCommand a session here outlasts that of the provider",
             path,
         )
-
-
-def _sign_in_path(settings: Settings, name: str) -> str:
-    text = settings.text(_P + "SigninUrl").replace("{0}", name.lower()).strip()
-    return "/" + text.strip("/")
 
 
 def _check_paths(providers: tuple[Provider, ...]) -> None:

@@ -10,38 +10,38 @@ from dataclasses import replace
 from functools import partial
 
 from rowcall.core.accounts.lockout import LockoutOptions
-from rowcall.core.annotations.declaration import BadValueError
-from rowcall.core.annotations.rows.tenancy import tenant_from
 from rowcall.core.auth.options import LONGEST_SESSION
 from rowcall.core.batch.options import BatchOptions
 from rowcall.core.binding.strict_types import StrictTypes
-from rowcall.core.building.disabled_features import WITHIN, DisabledFeatures
+from rowcall.core.building.configuration_checks import WITHIN, DisabledFeatures, KnownNames
 from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.building.identity_loss import CallSurroundings
-from rowcall.core.building.known_names import KnownNames
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.building.uploads import UploadNames
-from rowcall.core.catalogue.source import Transport
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.application import Application, ApplicationNames
 from rowcall.core.config.sections.connections import PoolOptions
-from rowcall.core.config.sections.sql_files import comments_mode_of
-from rowcall.core.endpoint.capabilities import Tenant
-from rowcall.core.endpoint.endpoint import HeadersMode, NullText, QueryNull
-from rowcall.core.errors.refusals import ABSENT_STATUSES, Refusals
+from rowcall.core.config.sections.data_protection import DataProtection
+from rowcall.core.config.sections.errors import CommandRetryOptions, ErrorHandlingOptions
+from rowcall.core.config.sections.log import Log
+from rowcall.core.config.sections.sql_files import SqlFileLog
+from rowcall.core.formats.table_formats import TableFormatOptions
 from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.jobs.options import JobOptions
 from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.core.operations.options import HealthOptions
 from rowcall.core.operations.slow_requests import SlowRequestOptions
+from rowcall.core.operations.tracing import QueryTags
 from rowcall.core.uploads.options import Folder
+from rowcall.core.webhooks.options import ReceivedWebhooks
 from rowcall.service.database.connector import ConnectionTarget
 from rowcall.service.database.databases import Access
 from rowcall.service.database.options import DatabaseOptions
 from rowcall.service.log.notices import NoticeMode
 from rowcall.service.log.options import correlation_header, logs_requests
 from rowcall.service.log.template import has_message
-from rowcall.service.options.antiforgery import antiforgery_options
 from rowcall.service.options.application_name import application_name, json_application_name
-from rowcall.service.options.auth import auth_options, opened
+from rowcall.service.options.auth import auth_options, warn_if_on
 from rowcall.service.options.before_routine import before_commands
 from rowcall.service.options.capabilities.cache import cache_options
 from rowcall.service.options.capabilities.documents import reference_page
@@ -53,11 +53,11 @@ from rowcall.service.options.capabilities.outbound import outbound_options
 from rowcall.service.options.capabilities.passkeys import passkey_options
 from rowcall.service.options.capabilities.static_files import static_file_options
 from rowcall.service.options.capabilities.uploads import FolderCheck, download_options, upload_options
-from rowcall.service.options.connection_string import ConnectionInfo
+from rowcall.service.options.connection_string import ConnectionInfo, connection_names
 from rowcall.service.options.connections import MAIN_ALIAS, ConnectionPlan, Connections, with_role
 from rowcall.service.options.errors import error_policies, retry_strategies
-from rowcall.service.options.queues.mail import mail_options
-from rowcall.service.options.queues.webhooks import delivery_options
+from rowcall.service.options.queues import delivery_options, mail_options
+from rowcall.service.options.server.browsers import antiforgery_options
 from rowcall.service.options.server.forwarded_headers import forwarding
 from rowcall.service.options.server.http import http_options
 from rowcall.service.options.server.metrics import metrics_options
@@ -81,51 +81,25 @@ _RETRIES = "CommandRetryOptions:Enabled"
 def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> EndpointDefaults:
     """Return the defaults of endpoints. options: source of the names that annotations may use (policies, rules, …)."""
     return EndpointDefaults(
-        comments_mode=comments_mode_of(settings.choice("Service:CommentsMode")),
-        url_path_prefix=settings.text_or_none("Service:UrlPathPrefix") or "",
-        kebab_case_urls=settings.flag("Service:KebabCaseUrls"),
-        camel_case_names=settings.flag("Service:CamelCaseNames"),
-        requires_authorization=settings.flag("Service:RequiresAuthorization"),
+        service=settings.read(ServiceOptions),
+        login=options.auth.login,
         basic_everywhere=options.auth.basic.enabled,
         anonymous_database_role=options.auth.database_roles.anonymous is not None,
-        method=settings.choice_or_none("Service:DefaultHttpMethod"),
-        transport=_transport(settings),
-        query_null=QueryNull(settings.choice("Service:QueryStringNullHandling")),
-        refusals=_refusals(settings),
-        request_headers=HeadersMode(settings.choice("Service:RequestHeadersMode")),
-        headers_parameter=settings.text_or_none("Service:RequestHeadersParameterName"),
-        tenant=_tenant(settings),
-        jobs=settings.flag("Jobs:Enabled"),
+        jobs=settings.enabled(JobOptions),
         second_factor=options.auth.second_factor is not None,
         webhook_secrets=options.webhook_secrets,
-        idempotency_seconds=settings.seconds("Service:IdempotencyLifetime"),
-        queryable_rows=settings.integer("Service:QueryableMaxRows"),
-        neutralize_formulas=settings.flag("Service:NeutralizeFormulas"),
-        null_text=NullText(settings.choice("Service:TextResponseNullHandling")),
-        empty_without_row=settings.flag("Service:EmptyBodyWithoutRow"),
-        not_found_without_row=settings.flag("Service:NotFoundWithoutRow"),
-        custom_type_parameter_separator=settings.text_or_none("Service:RoutineOptions:CustomTypeParameterSeparator"),
-        nested=settings.flag("Service:RoutineOptions:NestedJsonForCompositeTypes"),
         table_formats=options.tables,
-        user_parameters=settings.flag(_AUTHENTICATION + "UseUserParameters"),
-        user_context=settings.flag(_AUTHENTICATION + "UseUserContext"),
-        role_from_claim=settings.flag(_AUTHENTICATION + "UseRoleFromClaim"),
-        claims=options.auth.mapping,
-        login_path=settings.text_or_none(_AUTHENTICATION + "LoginPath"),
-        hide_signing=settings.flag(_AUTHENTICATION + "ObfuscateAuthParameterLogValues"),
-        logout_path=settings.text_or_none(_AUTHENTICATION + "LogoutPath"),
-        resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
         cache=options.cache,
         known=KnownNames(
             error_policies=frozenset(options.policies.named),
-            retry_strategies=frozenset(options.retries.named) if settings.flag(_RETRIES) else None,
+            retry_strategies=frozenset(options.retries.named) if settings.enabled(CommandRetryOptions) else None,
             rules=frozenset(options.rules),
             disabled_rules=disabled_rules(settings),
             rate_limiters=options.limits.names if options.limits.enabled else None,
             disabled_rate_limiters=options.limits.disabled,
             cache_profiles=options.cache.names if options.cache.enabled else None,
             connections=(plan.main, *(plan.others if plan.routable else ()), MAIN_ALIAS),
-            unroutable=() if plan.routable else settings.names("ConnectionStrings"),
+            unroutable=() if plan.routable else connection_names(settings),
         ),
         around=CallSurroundings.of(
             options.before, others=options.application_name is not None, pooled=options.target.pooler
@@ -145,25 +119,18 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
     )
 
 
-def strict_types(settings: Settings) -> StrictTypes | None:
-    """Return the types that JSON values must have, or None if values of other types are converted."""
-    if not settings.flag("Service:StrictJsonTypes"):
-        return None
-    return StrictTypes(wide_as_text=settings.choice("Service:JsonNumbers").casefold() == "safe")
-
-
 def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[DisabledFeatures]:
     """Yield the disabled features that annotations may request, each with its switch and the consequence."""
     if not options.tables.keys:
         section = "Service:TableFormatOptions:"
-        switch = "HtmlEnabled or ExcelEnabled" if settings.flag(section + "Enabled") else "Enabled"
+        switch = "HtmlEnabled or ExcelEnabled" if settings.enabled(TableFormatOptions) else "Enabled"
         yield DisabledFeatures("table_format", section + switch, "responses are JSON")
     if not options.cache.enabled:
         for word in ("cached", "cache_profile"):
             yield DisabledFeatures(word, "CacheOptions:Enabled", "no response is cached")
     if not options.limits.enabled:
         yield DisabledFeatures("rate_limiter", "RateLimiterOptions:Enabled", "nothing is limited")
-    if not settings.flag(_RETRIES):
+    if not settings.enabled(CommandRetryOptions):
         yield DisabledFeatures("retry_strategy", _RETRIES, "no command is retried")
     if not offers_tools(settings):
         yield DisabledFeatures("mcp", "Service:McpOptions:Enabled", "no tool is offered")
@@ -181,48 +148,25 @@ def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[Disabl
         )
 
 
-def _refusals(settings: Settings) -> Refusals:
-    status = settings.integer("Service:ParameterMismatchStatusCode")
-    if status not in ABSENT_STATUSES:
-        allowed = ", ".join(map(str, ABSENT_STATUSES))
-        raise StartupError(f"Service:ParameterMismatchStatusCode: {status} is none of {allowed}")
-    return Refusals(
-        status,
-        ignores_unknown_parameters=settings.choice("Service:UnknownQueryParameters") == "Ignore",
-        lenient=settings.choice("Service:UnusableValues") == "Established",
-    )
-
-
 def _variables(settings: Settings) -> tuple[tuple[str, str | None], ...]:
     """Return name, in lower case, and value of the environment variables that annotations may use.
 
     An unset variable has the text that `Service:AvailableEnvVars` names for it, or None.
     """
     environment = {**os.environ, **settings.variables}
-    names = settings.name_defaults("Service:AvailableEnvVars")
+    names = settings.read(ServiceOptions).variables
     return tuple((name.lower(), environment.get(name, instead)) for name, instead in names.items())
-
-
-def _tenant(settings: Settings) -> Tenant | None:
-    text = settings.text_or_none("Service:Tenant")
-    try:
-        return None if text is None else tenant_from(text)
-    except BadValueError as error:
-        raise StartupError(f"Service:Tenant: {error}") from None
-
-
-def _transport(settings: Settings) -> Transport | None:
-    word = settings.choice_or_none("Service:DefaultRequestParamType")
-    return None if word is None else (Transport.QUERY if word == "QueryString" else Transport.BODY)
 
 
 def worker_options(settings: Settings, connections: Connections) -> WorkerOptions:
     """Return the options of workers, and log warnings about settings. Raises StartupError or ConfigError."""
     plan = connections.plan
+    service, errors = settings.read(ServiceOptions), settings.read(ErrorHandlingOptions)
+    webhooks = settings.read(ReceivedWebhooks)
     target, database = _access(settings, plan.main, connections.main)
     # Read only after the start, when a missing variable in its placeholders would stop the running service.
-    settings.text_or_none("StartupMessage")
-    if not has_message(settings.text("Log:OutputTemplate")):
+    settings.read(Application)
+    if not has_message(settings.read(Log).output_template):
         log.warning("Log:OutputTemplate has no {Message}: log lines contain no message")
     http = http_options(settings)
     # A client could not send back a session that is larger than the head of a request.
@@ -247,11 +191,11 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         policies=error_policies(settings),
         retries=retry_strategies(settings),
         rules=validation_rules(settings),
-        resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
-        timestamps_utc=settings.flag("Service:JsonTimestampsAreUtc"),
-        strict_types=strict_types(settings),
-        camel_case=settings.flag("Service:CamelCaseNames"),
-        safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
+        resolve_nested=service.routines.resolve_nested,
+        timestamps_utc=service.timestamps_utc,
+        strict_types=StrictTypes(wide_as_text=service.safe_numbers) if service.strict_json_types else None,
+        camel_case=service.camel_case_names,
+        safe_numbers=service.safe_numbers,
         tables=table_formats(settings),
         uploads=uploads,
         exports=export_options(settings),
@@ -259,13 +203,13 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         passwords=password_rules(settings),
         mail=mail_options(settings),
         downloads=download_options(settings, uploads),
-        explains_unauthorized=settings.flag("ErrorHandlingOptions:ExplainUnauthorized"),
-        problem_types=not settings.flag("ErrorHandlingOptions:RemoveTypeUrl"),
-        problem_traces=not settings.flag("ErrorHandlingOptions:RemoveTraceId"),
+        explains_unauthorized=errors.explain_unauthorized,
+        problem_types=not errors.remove_type_url,
+        problem_traces=not errors.remove_trace_id,
         request_log=logs_requests(settings),
         correlation_header=correlation_header(settings),
         auth=auth,
-        reference=reference_page(settings, settings.text_or_none("ApplicationName") or "API"),
+        reference=reference_page(settings, settings.read(ApplicationNames).application or "API"),
         passkeys=passkey_options(settings, auth.schemes, {name.casefold(): 0 for name in connections.others}),
         antiforgery=antiforgery_options(settings),
         forwarding=forwarding(settings),
@@ -277,29 +221,29 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         metrics=metrics_options(settings),
         tracing=tracing_options(settings),
         slow_requests=_slow_requests(settings),
-        query_tags=settings.flag("Tracing:QueryTags"),
+        query_tags=settings.enabled(QueryTags),
         static=static,
         audit_trail=settings.read_enabled(AuditTrailOptions),
         statistics=statistics_options(settings, target, connections),
-        encrypts=settings.flag("DataProtection:Enabled"),
+        encrypts=settings.enabled(DataProtection),
         application=application_name(settings),
-        requires_authorization=settings.flag("Service:RequiresAuthorization"),
-        hides_paths=settings.flag("Service:HidePaths"),
-        headers=_request_headers(settings),
-        notices=_notices(settings),
-        before=before_commands(settings),
+        requires_authorization=service.requires_authorization,
+        hides_paths=service.hide_paths,
+        headers=_request_headers(service),
+        notices=NoticeMode(service.notice_mode) if service.log_notices else None,
+        before=before_commands(service.before),
         application_name=json_application_name(settings),
-        wrap_in_transaction=settings.flag("Service:WrapInTransaction"),
-        log_commands=settings.flag("Service:LogCommands"),
-        log_file_texts=settings.flag("Service:SqlFileSource:LogCommandText"),
-        log_command_parameters=settings.flag("Service:LogCommandParameters"),
+        wrap_in_transaction=service.wrap_in_transaction,
+        log_commands=service.log_commands,
+        log_file_texts=settings.read(SqlFileLog).log_texts,
+        log_command_parameters=service.log_command_parameters,
         outbound=outbound_options(settings),
         deadlines=settings.read(DeadlineOptions),
         batch=settings.read_enabled(BatchOptions),
         jobs=settings.read_enabled(JobOptions),
-        webhook_secrets={name.lower(): secret or "" for name, secret in settings.text_map("Webhooks:Secrets").items()},
+        webhook_secrets={name.lower(): secret or "" for name, secret in webhooks.secrets.items()},
         deliveries=delivery_options(settings),
-        webhook_lifetime=settings.seconds("Webhooks:Lifetime"),
+        webhook_lifetime=webhooks.lifetime,
     )
 
 
@@ -310,7 +254,7 @@ def _slow_requests(settings: Settings) -> SlowRequestOptions | None:
 
 def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[ConnectionTarget, DatabaseOptions]:
     """Return how to connect to one database, and how a worker uses it."""
-    timeout = settings.seconds_or_none("Service:CommandTimeout")
+    timeout = settings.read(ServiceOptions).command_timeout
     if timeout is None:
         timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout
     pools = settings.read(PoolOptions)
@@ -319,27 +263,22 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
             "ConnectionSettings:Pool:TrustStable is on: what a STABLE routine leaves in its session reaches other "
             "requests"
         )
-    pooler = settings.flag("ConnectionSettings:Pool:TransactionPooler")
+    pooler = pools.transaction_pooler
     target = ConnectionTarget(with_role(settings, name, connection).parameters, pooler=pooler, timeout=timeout)
     return target, DatabaseOptions(pools, timeout)
 
 
-def _notices(settings: Settings) -> NoticeMode | None:
-    if not settings.flag("Service:LogConnectionNoticeEvents"):
-        return None
-    return NoticeMode(settings.choice("Service:LogConnectionNoticeEventsMode"))
-
-
-def _request_headers(settings: Settings) -> RequestHeaders:
-    key = settings.text("Service:RequestHeadersContextKey")
+def _request_headers(service: ServiceOptions) -> RequestHeaders:
+    key = service.headers_key
     if "." not in key.strip("."):
         raise StartupError(f"Service:RequestHeadersContextKey: a name with a dot is needed, such as app.{key}")
-    added = {name: text or "" for name, text in settings.text_map("Service:CustomRequestHeaders").items()}
-    instance = settings.text_or_none("Service:InstanceIdRequestHeaderName")
-    if instance is not None:
+    added = {name: text or "" for name, text in service.added_headers.items()}
+    if service.instance_header is not None:
         # Generated once by the supervisor, so that all workers have the same id.
-        added[instance] = uuid.uuid4().hex
-    from_client = opened(
-        settings, "Service:RequestHeadersFromClient", "a request can forge the headers that routines see"
+        added[service.instance_header] = uuid.uuid4().hex
+    warn_if_on(
+        service.headers_from_client,
+        "Service:RequestHeadersFromClient",
+        "a request can forge the headers that routines see",
     )
-    return RequestHeaders(key, tuple(added.items()), from_client)
+    return RequestHeaders(key, tuple(added.items()), service.headers_from_client)

@@ -9,25 +9,16 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 import regex
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.validation import ValidationOptions, ValidationRule
 from rowcall.core.endpoint.validation import BUILT_IN, Rule, RuleType, compiled, default_message
 
 log = logging.getLogger("rowcall.client")
 
 _RULES = "ValidationOptions:Rules"
-_TYPES = {type.value.casefold(): type for type in RuleType}
-_NUMBERS = {
-    RuleType.MIN_LENGTH: "MinLength",
-    RuleType.MAX_LENGTH: "MaxLength",
-    RuleType.MIN_ITEMS: "MinItems",
-    RuleType.MAX_ITEMS: "MaxItems",
-}
-
-
 _STOCK_MESSAGES = {default_message(RuleType.REGEX), *(rule.message for rule in BUILT_IN.values())}
 """Default messages. They name a parameter by its name in requests; other messages were written by the user and name it
 as in the database."""
@@ -39,93 +30,74 @@ class _UnusableError(Exception):
 
 def validation_rules(settings: Settings) -> Mapping[str, Rule]:
     """Return the built-in rules and the configured ones; a configured rule replaces the built-in one of its name."""
-    configured = settings.value(_RULES) if settings.flag("ValidationOptions:Enabled") else None
-    rules = dict(_usable(configured)) if isinstance(configured, Mapping) else {}
-    if not rules or not settings.flag("ValidationOptions:ReplaceBuiltInRules"):
+    options = settings.read(ValidationOptions)
+    rules = dict(_usable(settings)) if options.enabled else {}
+    if not rules or not options.replace_built_in_rules:
         rules = {**BUILT_IN, **rules}
-    if settings.flag("ValidationOptions:DatabaseNamesInMessages"):
+    if options.database_names_in_messages:
         rules = {name: replace(rule, by_database_name=True) for name, rule in rules.items()}
     return rules
 
 
 def disabled_rules(settings: Settings) -> frozenset[str]:
     """Return the names of configured rules that `ValidationOptions:Enabled` switches off."""
-    configured = settings.value(_RULES)
-    if settings.flag("ValidationOptions:Enabled") or not isinstance(configured, Mapping):
+    if settings.enabled(ValidationOptions):
         return frozenset()
-    return frozenset(configured) - frozenset(BUILT_IN)
+    return frozenset(settings.names_of(ValidationRule)) - frozenset(BUILT_IN)
 
 
-def _usable(configured: Mapping[str, Any]) -> Iterator[tuple[str, Rule]]:
-    for name, entry in configured.items():
+def _usable(settings: Settings) -> Iterator[tuple[str, Rule]]:
+    for name in settings.names_of(ValidationRule):
         try:
-            yield name, _rule(name, entry)
+            yield name, _rule(name, settings.read(ValidationRule, name))
         except _UnusableError as error:
             log.warning("%s:%s is skipped: %s", _RULES, name, error)
 
 
-def _rule(name: str, entry: Any) -> Rule:
-    values = {key.casefold(): value for key, value in entry.items()} if isinstance(entry, Mapping) else {}
-    kind = _TYPES.get(str(values.get("type") or "").casefold())
+def _rule(name: str, keys: ValidationRule) -> Rule:
+    kind = next((kind for kind in RuleType if kind.value == keys.type), None)
     if kind is None:
         raise _UnusableError(f"its Type is none of {', '.join(type.value for type in RuleType)}")
-    status = _number(values, "StatusCode")
-    message = str(values.get("message") or "")
-    length = _length(values, _NUMBERS[kind]) if kind in _NUMBERS else 0
-    least = _bound(values, "Min") if kind in (RuleType.MIN, RuleType.RANGE) else None
-    most = _bound(values, "Max") if kind in (RuleType.MAX, RuleType.RANGE) else None
+    lengths = {
+        RuleType.MIN_LENGTH: keys.min_length,
+        RuleType.MAX_LENGTH: keys.max_length,
+        RuleType.MIN_ITEMS: keys.min_items,
+        RuleType.MAX_ITEMS: keys.max_items,
+    }
+    length = lengths.get(kind, 0)
+    if length is None:
+        raise _UnusableError(f"it needs {kind.value}")
+    if not 400 <= keys.status <= 599:
+        raise _UnusableError(f"its StatusCode is not a status from 400 to 599: {keys.status}")
+    least = _bound("Min", keys.min) if kind in (RuleType.MIN, RuleType.RANGE) else None
+    most = _bound("Max", keys.max) if kind in (RuleType.MAX, RuleType.RANGE) else None
     return Rule(
         name,
         kind,
-        message or default_message(kind, length, least, most),
-        400 if status is None else _status(status),
-        _pattern(values) if kind is RuleType.REGEX else "",
+        keys.message or default_message(kind, length, least, most),
+        keys.status,
+        _pattern(keys.pattern) if kind is RuleType.REGEX else "",
         length,
         least,
         most,
-        by_database_name=message not in ("", *_STOCK_MESSAGES),
+        by_database_name=(keys.message or "") not in ("", *_STOCK_MESSAGES),
     )
 
 
-def _bound(values: Mapping[str, Any], name: str) -> Decimal:
-    text = values.get(name.casefold())
-    if text is None or text == "":
+def _bound(name: str, text: str | None) -> Decimal:
+    if text is None:
         raise _UnusableError(f"it needs {name}")
     try:
-        return Decimal(str(text))
+        return Decimal(text)
     except InvalidOperation:
         raise _UnusableError(f"its {name} is not a number: {text!r}") from None
 
 
-def _pattern(values: Mapping[str, Any]) -> str:
-    pattern = values.get("pattern")
-    if not pattern:
+def _pattern(pattern: str | None) -> str:
+    if pattern is None:
         raise _UnusableError("a Regex needs a Pattern")
     try:
-        compiled(str(pattern))
+        compiled(pattern)
     except regex.error as error:
         raise _UnusableError(f"its Pattern is no regular expression: {error}") from None
-    return str(pattern)
-
-
-def _length(values: Mapping[str, Any], name: str) -> int:
-    length = _number(values, name)
-    if length is None:
-        raise _UnusableError(f"it needs {name}")
-    return length
-
-
-def _status(number: int) -> int:
-    if not 400 <= number <= 599:
-        raise _UnusableError(f"its StatusCode is not a status from 400 to 599: {number}")
-    return number
-
-
-def _number(values: Mapping[str, Any], name: str) -> int | None:
-    text = values.get(name.casefold())
-    if text is None or text == "":
-        return None
-    try:
-        return int(str(text))
-    except ValueError:
-        raise _UnusableError(f"its {name} is not a whole number: {text!r}") from None
+    return pattern

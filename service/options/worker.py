@@ -14,14 +14,17 @@ from rowcall.core.auth.options import AuthOptions
 from rowcall.core.auth.passkeys import PasskeyOptions
 from rowcall.core.batch.options import BatchOptions
 from rowcall.core.binding.strict_types import StrictTypes
-from rowcall.core.cache.options import NO_CACHE, CacheOptions
+from rowcall.core.cache.options import CacheOptions
+from rowcall.core.config.sections.connections import PoolOptions
+from rowcall.core.config.sections.http_server import HttpServer
+from rowcall.core.config.sections.ssl import Ssl
 from rowcall.core.documents.mcp import McpOptions
 from rowcall.core.documents.openapi import OpenApi
 from rowcall.core.documents.reference_page import ReferencePage
 from rowcall.core.documents.tool_schemas import ToolSchemaOptions
 from rowcall.core.downloads.options import DownloadOptions
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
-from rowcall.core.endpoint.validation import BUILT_IN, Rule
+from rowcall.core.endpoint.validation import Rule
 from rowcall.core.errors.error_policy import ErrorPolicies
 from rowcall.core.errors.retry import RetryStrategies
 from rowcall.core.events.options import EventOptions
@@ -31,9 +34,9 @@ from rowcall.core.http.compression import Compression
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.http.forwarded_headers import Forwarding
-from rowcall.core.http.limits import BodyLimits, Http2Options
+from rowcall.core.http.limits import HttpLimits
 from rowcall.core.jobs.options import JobOptions
-from rowcall.core.limits.policy import NO_LIMITS, LimitOptions
+from rowcall.core.limits.policy import LimitOptions
 from rowcall.core.operations.audit_trail import AuditTrailOptions
 from rowcall.core.operations.metrics import MetricsOptions
 from rowcall.core.operations.options import HealthOptions
@@ -58,55 +61,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """Options of a worker's HTTP server; times in seconds, sizes in bytes.
+    """Options of a worker's HTTP server; times in seconds, sizes in bytes."""
 
-    A limit of None is the default of granian.
-    """
-
-    body_limit: int = 30_000_000
-    """Largest body of a request; see `bodies` for other limits."""
-    sign_in_body_limit: int = 65_536
-    """Largest body of a sign-in."""
-    form_body_limit: int = 2_097_152
-    """Limit for urlencoded forms, which the service itself decodes."""
-    bodies: BodyLimits = field(default_factory=BodyLimits)
-    allowed_hosts: tuple[str, ...] = ()
-    """Patterns of accepted hosts of requests; empty: any host."""
-    header_timeout: float = 30.0
-    """Timeout for the head of a request to arrive, and for an idle connection."""
-    keep_alive: bool = True
-    """Connections are kept open after a response."""
-    line_limit: int | None = None
-    """Largest request line."""
-    headers_limit: int | None = None
-    """Largest size of all headers together."""
-    read_at_once: int = 0
-    """Size of one read of an HTTP/1 connection; at least the limit of a request head."""
-    header_count_limit: int | None = None
-    """Largest number of request headers."""
-    engine: str = "Granian"
-    """`HttpServer:Engine`."""
-    connections: int | None = None
-    """Maximum of open connections of each listener of this worker; further ones wait to be accepted."""
-    response_buffer: int | None = None
-    """Bytes of a response that are buffered for each HTTP/2 stream."""
-    http2: Http2Options = field(default_factory=Http2Options)
-    threads: int = 1
-    """Threads of the HTTP server that handle connections."""
+    server: HttpServer = field(default_factory=HttpServer)
+    limits: HttpLimits = field(default_factory=HttpLimits)
+    """connections: of each listener of this worker. A limit of None is the default of granian."""
+    ssl: Ssl = field(default_factory=Ssl)
     blocking_threads: int | None = None
-    """Largest number of threads for blocking work."""
-    slow_client: float = 60.0
+    slow_client: float = PoolOptions().slow_client
     """Time for which a client may stop reading a streamed response."""
-    server_timing: bool = False
-    """Responses carry `Server-Timing`."""
-    server_header: bool = True
-    """Responses carry `Server`."""
-    redirect_to_https: bool = False
-    """Requests over http are redirected to https."""
-    https_port: int | None = None
-    """Port of the redirect to https; None: the port of the first https address."""
-    hsts: bool = False
-    """Responses over https carry `Strict-Transport-Security`."""
     compression: Compression | None = None
     """Compression of responses; None: responses are not compressed."""
     security_headers: tuple[tuple[str, str], ...] = ()
@@ -115,9 +78,23 @@ class HttpOptions:
     """None: responses carry no CORS headers."""
 
     @property
+    def header_timeout(self) -> float:
+        """Timeout for the head of a request to arrive, and for an idle connection."""
+        return self.limits.header_timeout or self.limits.keep_alive or 30.0
+
+    @property
+    def keep_alive(self) -> bool:
+        return self.limits.keep_alive != 0
+
+    @property
+    def read_at_once(self) -> int:
+        """Size of one read of an HTTP/1 connection; 0: the limit of a request head."""
+        return self.limits.read_at_once or 0
+
+    @property
     def head_limit(self) -> int:
         """The limit of the request line and all headers together, in bytes."""
-        return (self.line_limit or 8192) + (self.headers_limit or 32_768)
+        return (self.limits.line_size or 8192) + (self.limits.headers_size or 32_768)
 
     @property
     def unguarded_head(self) -> bool:
@@ -135,113 +112,113 @@ class RequestHeaders:
     from_client: if a request supplies the parameter for headers, its value is used.
     """
 
-    key: str = "request.headers"
-    added: tuple[tuple[str, str], ...] = ()
-    from_client: bool = False
+    key: str
+    added: tuple[tuple[str, str], ...]
+    from_client: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
     """Everything that a worker needs besides the schema snapshot."""
 
     target: ConnectionTarget
     database: DatabaseOptions
-    others: Mapping[str, Access] = field(default_factory=dict)
+    others: Mapping[str, Access]
     """Databases besides the main one, by case-folded name of their connection."""
-    replicas: ReplicaOptions | None = None
+    replicas: ReplicaOptions | None
     """Replicas of the main database."""
-    main_names: frozenset[str] = frozenset()
+    main_names: frozenset[str]
     """Case-folded names by which endpoints may select the main connection."""
-    http: HttpOptions = field(default_factory=HttpOptions)
-    policies: ErrorPolicies = field(default_factory=ErrorPolicies)
-    rules: Mapping[str, Rule] = field(default_factory=lambda: BUILT_IN)
+    http: HttpOptions
+    policies: ErrorPolicies
+    rules: Mapping[str, Rule]
     """Rules that `validate` may name."""
-    retries: RetryStrategies = field(default_factory=RetryStrategies)
-    resolve_nested: bool = True
+    retries: RetryStrategies
+    resolve_nested: bool
     """Composites at any depth are rendered as objects."""
-    timestamps_utc: bool = True
+    timestamps_utc: bool
     """Timestamps with time zone are rendered in UTC."""
-    strict_types: StrictTypes | None = None
+    strict_types: StrictTypes | None
     """None: JSON values of other types are converted."""
-    problem_types: bool = True
+    problem_types: bool
     """Problem documents contain `type`."""
-    explains_unauthorized: bool = False
+    explains_unauthorized: bool
     """The body of a 401 says what is wrong with the credentials, and which ones the endpoint accepts."""
-    problem_traces: bool = False
+    problem_traces: bool
     """Problem documents contain `traceId`."""
-    request_log: bool = False
+    request_log: bool
     """Each request is logged."""
-    correlation_header: str | None = None
-    notices: NoticeMode | None = NoticeMode.FIRST_STACK_FRAME
+    correlation_header: str | None
+    notices: NoticeMode | None
     """How notices of PostgreSQL are logged; None: they are not logged."""
-    before: tuple[BeforeCommand, ...] = ()
+    before: tuple[BeforeCommand, ...]
     """Commands that run before every routine."""
-    wrap_in_transaction: bool = False
+    wrap_in_transaction: bool
     """All statements of a request run in one transaction, with transaction-local settings."""
-    log_commands: bool = False
+    log_commands: bool
     """Commands are logged at level Debug."""
-    log_command_parameters: bool = False
+    log_command_parameters: bool
     """Values of parameters are logged with commands."""
-    log_file_texts: bool = False
+    log_file_texts: bool
     """SQL files with several statements are logged with their text."""
-    camel_case: bool = True
+    camel_case: bool
     """Parameters and columns are called `orderId` rather than `order_id` in requests and responses."""
-    safe_numbers: bool = False
+    safe_numbers: bool
     """bigint and numeric are strings in JSON, and in client code and documents that describe the service."""
-    tables: TableFormats = field(default_factory=TableFormats)
-    uploads: UploadOptions = field(default_factory=UploadOptions)
-    hides_paths: bool = False
+    tables: TableFormats
+    uploads: UploadOptions
+    hides_paths: bool
     """Anonymous callers get 401 also for paths that do not exist."""
-    requires_authorization: bool = True
+    requires_authorization: bool
     """Endpoints without an annotation about authorization require it."""
-    headers: RequestHeaders = RequestHeaders()
-    auth: AuthOptions = field(default_factory=AuthOptions)
-    antiforgery: AntiforgeryOptions | None = None
-    passkeys: PasskeyOptions | None = None
-    forwarding: Forwarding = field(default_factory=Forwarding)
-    events: EventOptions = field(default_factory=EventOptions)
-    cache: CacheOptions = NO_CACHE
-    limits: LimitOptions = NO_LIMITS
-    postgrest: PostgRestOptions | None = None
+    headers: RequestHeaders
+    auth: AuthOptions
+    antiforgery: AntiforgeryOptions | None
+    passkeys: PasskeyOptions | None
+    forwarding: Forwarding
+    events: EventOptions
+    cache: CacheOptions
+    limits: LimitOptions
+    postgrest: PostgRestOptions | None
     """None: PostgREST's interface is not served."""
     store: str = ""
     """Folder of the shared state of the host, created by the supervisor."""
-    health: HealthOptions | None = None
-    tracing: TracingOptions | None = None
+    health: HealthOptions | None
+    tracing: TracingOptions | None
     """None: requests are not traced."""
-    query_tags: bool = False
+    query_tags: bool
     """Statements begin with a comment that names the endpoint."""
-    slow_requests: SlowRequestOptions | None = None
-    metrics: MetricsOptions | None = None
+    slow_requests: SlowRequestOptions | None
+    metrics: MetricsOptions | None
     """None: no metrics are recorded."""
     openapi: OpenApi | None = None
-    reference: ReferencePage | None = None
+    reference: ReferencePage | None
     """The page with the API reference."""
     mcp: McpOptions | None = None
     tool_schemas: ToolSchemaOptions | None = None
-    static: StaticFileOptions | None = None
-    statistics: StatisticsOptions | None = None
-    audit_trail: AuditTrailOptions | None = None
-    encrypts: bool = True
+    static: StaticFileOptions | None
+    statistics: StatisticsOptions | None
+    audit_trail: AuditTrailOptions | None
+    encrypts: bool
     """Whether `encrypt` and `decrypt` have an effect."""
-    application: str = "rowcall"
+    application: str
     """Isolation boundary of encryption: other applications cannot decrypt the values of this one."""
-    application_name: JsonApplicationName | None = None
+    application_name: JsonApplicationName | None
     """None: `application_name` stays that of the connection."""
-    outbound: OutboundOptions = field(default_factory=OutboundOptions)
-    deadlines: DeadlineOptions = field(default_factory=DeadlineOptions)
+    outbound: OutboundOptions
+    deadlines: DeadlineOptions
     """Deadlines that clients may send with requests."""
-    batch: BatchOptions | None = None
-    jobs: JobOptions | None = None
-    exports: ExportOptions | None = None
-    lockout: LockoutOptions | None = None
-    passwords: PasswordRules = field(default_factory=PasswordRules)
-    mail: MailOptions = field(default_factory=MailOptions)
-    downloads: DownloadOptions = field(default_factory=DownloadOptions)
-    webhook_secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    batch: BatchOptions | None
+    jobs: JobOptions | None
+    exports: ExportOptions | None
+    lockout: LockoutOptions | None
+    passwords: PasswordRules
+    mail: MailOptions
+    downloads: DownloadOptions
+    webhook_secrets: Mapping[str, str] = field(repr=False)
     """Secrets of `verify_webhook` by name in lower case."""
-    deliveries: DeliveryOptions | None = None
-    webhook_lifetime: float = 604_800.0
+    deliveries: DeliveryOptions | None
+    webhook_lifetime: float
     """Seconds for which received webhooks are recorded."""
 
     def with_documents(self, requested: Descriptions) -> WorkerOptions:

@@ -22,7 +22,7 @@ _NUMERIC = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, V
 
 def automatic_parameters(endpoint: Endpoint, services: Services) -> tuple[Automatic, ...]:
     """Return the parameters whose values the service adds to a proxied request, in the order of their declaration."""
-    indexes = {item.index for item in injected_parameters(endpoint, services.options.auth.mapping)}
+    indexes = {item.index for item in injected_parameters(endpoint, services.options.auth.login)}
     indexes |= {item.target for item in resolved_parameters(endpoint)}
     indexes |= endpoint.outgoing.filled - {index for index, _ in endpoint.outgoing.replies}
     parameters = endpoint.parameters
@@ -45,7 +45,7 @@ def context_names(services: Services) -> frozenset[str]:
     """Return the names, in lower case, of headers that only this service may set. If clients could send them, they
     could impersonate users.
     """
-    mapping = services.options.auth.mapping
+    mapping = services.options.auth.login
     keys = [key for key, _ in mapping.context]
     keys += [key for key in (mapping.json_key, mapping.address_key) if key is not None]
     return frozenset(key.lower() for key in keys)
@@ -55,7 +55,7 @@ def context_headers(endpoint: Endpoint, services: Services) -> Callable[[Request
     """Return the function for the session variables of a user as headers. None: the endpoint has no `user_context`."""
     if not endpoint.options.user_context:
         return None
-    mapping = services.options.auth.mapping
+    mapping = services.options.auth.login
     address_of = services.auth.address
 
     def pairs(context: RequestContext) -> Iterator[tuple[str, bytes | None]]:

@@ -64,7 +64,7 @@ class ForwardRequest:
         self._host = wish.url or options.host
         self._base: Address | None = None
         self._last: tuple[str, str, Address] | None = None
-        self._limit = services.options.http.body_limit
+        self._limit = services.options.http.limits.body_size
         self._automatic = automatic_parameters(endpoint, services)
         raw = endpoint.raw_body
         self._raw_body = next((item for item in self._automatic if raw is endpoint.parameters[item.index]), None)

@@ -61,7 +61,7 @@ def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
         return None
     if endpoint.transport is not Transport.BODY and endpoint.raw_body is None:
         return None
-    limit = services.options.http.body_limit
+    limit = services.options.http.limits.body_size
 
     async def keep(context: RequestContext) -> None:
         await whole_body(context, limit)
@@ -75,7 +75,7 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
     time_limit = services.options.http.slow_client
     send_subrequest = is_inside(endpoint, options)
 
-    timed = services.options.http.server_timing
+    timed = services.options.http.server.server_timing
 
     async def send(context: RequestContext) -> None:
         await answer_with(context, forward.send(context), asyncio.get_running_loop().time())
@@ -141,7 +141,7 @@ def _transform(endpoint: Endpoint, forward: ForwardRequest, services: Services) 
     binary = {index for index, _ in replies if endpoint.parameters[index].cast == "bytea"}
     limit = services.options.outbound.client.max_response
 
-    timed = services.options.http.server_timing
+    timed = services.options.http.server.server_timing
 
     async def send(context: RequestContext) -> None:
         began = asyncio.get_running_loop().time()

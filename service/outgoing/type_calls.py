@@ -69,7 +69,7 @@ def call_types(endpoint: Endpoint, services: Services) -> Step | None:
     calls = [_Call(endpoint, call, services) for call in endpoint.outgoing.calls]
     members = endpoint.outgoing.members
 
-    timed = services.options.http.server_timing
+    timed = services.options.http.server.server_timing
 
     async def send(context: RequestContext) -> None:
         began = asyncio.get_running_loop().time()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.data_protection import DataProtection, KeyCertificate, KeyTable
 from rowcall.core.protection.key_ring import (
     DEFAULT_ALGORITHM,
     DEFAULT_VALIDATION,
@@ -31,7 +32,6 @@ from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
 
-_SECTION = "DataProtection:"
 BETWEEN_READINGS = 0.25
 """Fewest seconds between two readings of the storage. Requests with unknown keys cannot cause more."""
 FAILED_AGAIN_AFTER = 60.0
@@ -188,39 +188,32 @@ def _moment(seconds: float) -> str:
 
 def key_rotation_for(settings: Settings, connector: Connector, publish: Callable[[KeyRing], None]) -> KeyRotation:
     """Return the key rotation that the configuration selects. Raises `StartupError` or `ConfigError`."""
-    renewal = Renewal(
-        settings.integer(_SECTION + "DefaultKeyLifetimeDays") * 86_400.0,
-        settings.choice_or_none(_SECTION + "EncryptionAlgorithm") or DEFAULT_ALGORITHM,
-        settings.choice_or_none(_SECTION + "ValidationAlgorithm") or DEFAULT_VALIDATION,
-    )
-    if not settings.flag(_SECTION + "Enabled"):
+    options = settings.read(DataProtection)
+    renewal = Renewal(options.lifetime, options.algorithm, options.validation)
+    if not options.enabled:
         return KeyRotation(Memory(), PlaintextSecrets(), renewal, publish)
-    return KeyRotation(_storage(settings, connector), _encryption(settings), renewal, publish)
+    return KeyRotation(_storage(settings, options, connector), _encryption(settings, options), renewal, publish)
 
 
-def _storage(settings: Settings, connector: Connector) -> Storage:
-    match settings.choice(_SECTION + "Storage"):
+def _storage(settings: Settings, options: DataProtection, connector: Connector) -> Storage:
+    match options.storage:
         case "FileSystem":
-            path = settings.text_or_none(_SECTION + "FileSystemPath")
-            if not path:
+            if not options.folder:
                 raise StartupError("DataProtection:FileSystemPath is needed with DataProtection:Storage=FileSystem")
-            return Folder(Path(path))
+            return Folder(Path(options.folder))
         case "Database":
-            return Table(
-                connector,
-                settings.text(_SECTION + "GetAllElementsCommand"),
-                settings.text(_SECTION + "StoreElementCommand"),
-            )
+            commands = settings.read(KeyTable)
+            return Table(connector, commands.read, commands.store)
     return Memory()
 
 
-def _encryption(settings: Settings) -> KeyEncryption:
-    match settings.choice(_SECTION + "KeyEncryption"):
+def _encryption(settings: Settings, options: DataProtection) -> KeyEncryption:
+    match options.key_encryption:
         case "Dpapi":
             raise StartupError("DataProtection:KeyEncryption=Dpapi exists on Windows only; use Certificate or None")
         case "Certificate":
-            path = settings.text_or_none(_SECTION + "CertificatePath")
-            if not path:
+            certificate = settings.read(KeyCertificate)
+            if not certificate.path:
                 raise StartupError("DataProtection:CertificatePath is needed with KeyEncryption=Certificate")
-            return Certificate.load(Path(path), settings.text_or_none(_SECTION + "CertificatePassword"))
+            return Certificate.load(Path(certificate.path), certificate.password)
     return PlaintextSecrets()

@@ -78,7 +78,9 @@ def read_small_body(endpoint: Endpoint, services: Services) -> Step | None:
 def body_limit(endpoint: Endpoint, services: Services) -> int:
     """Return the limit of a body in bytes. Anonymous callers may call a login, whose body is small."""
     http = services.options.http
-    return min(http.body_limit, http.sign_in_body_limit) if endpoint.options.login else http.body_limit
+    return (
+        min(http.limits.body_size, http.limits.sign_in_body_size) if endpoint.options.login else http.limits.body_size
+    )
 
 
 async def read_fields(context: RequestContext, services: Services, limit: int) -> bytes:
@@ -88,7 +90,7 @@ async def read_fields(context: RequestContext, services: Services, limit: int) -
     `read_body` does.
     """
     if kind_of(context.scope) == URLENCODED:
-        limit = min(limit, services.options.http.form_body_limit)
+        limit = min(limit, services.options.http.limits.form_body_size)
     return await read_body(context.scope, context.protocol, limit)
 
 

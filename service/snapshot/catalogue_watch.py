@@ -19,7 +19,7 @@ import psycopg
 
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.sql_files import SqlFileOptions
-from rowcall.core.config.tree import find
+from rowcall.core.config.sections.watch import WatchOptions
 from rowcall.core.text.globs import is_recursive
 from rowcall.service.background import Background, pause
 from rowcall.service.database.connector import Connector
@@ -46,8 +46,7 @@ class Watcher:
         self._files = exposure.files
         self._exposure = exposure
         self._sources = sources
-        is_set = find(settings.root, INTERVAL) is not None
-        self._every = settings.seconds(INTERVAL) if is_set else SOON
+        self._every = settings.read(WatchOptions).polling if settings.is_set(WatchOptions, "polling") else SOON
         if self._files is None and not self._every:
             raise StartupError("Watch:Enabled is true, but there is nothing to watch: no files, and no polling")
         if self._files is not None and not Path(self._files.folder).is_dir():
@@ -149,4 +148,4 @@ def _may_matter(path: str, *, gone: bool) -> bool:
 
 def watcher(settings: Settings, exposure: Exposure, sources: Sequence[Connector]) -> Watcher | None:
     """Return the watcher, or None if watching is disabled. Raises `StartupError` if there is nothing to watch."""
-    return Watcher(settings, exposure, sources) if settings.flag("Watch:Enabled") else None
+    return Watcher(settings, exposure, sources) if settings.enabled(WatchOptions) else None

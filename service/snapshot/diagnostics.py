@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from rowcall.core.auth.options import BasicOptions
 from rowcall.core.auth.password_hash import iterations_of
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
+from rowcall.core.http.forwarded_headers import Forwarding
 from rowcall.core.http.router import MalformedPathError, Router, decode_path
 from rowcall.core.http.routing import build_router
+from rowcall.core.outgoing.options import ProxyOptions, TypeOptions
 from rowcall.service.options.auth import is_secure
 
 _HOST = "Service:ProxyOptions:Host"
@@ -22,9 +25,10 @@ class UnresolvedReferences:
     """Finds proxies without a host, and requests to this service without a matching endpoint."""
 
     def __init__(self, settings: Settings) -> None:
-        self._proxies = settings.flag("Service:ProxyOptions:Enabled")
-        self._calls = settings.flag("Service:HttpClientOptions:Enabled")
-        self._host = settings.text_or_none(_HOST) or None
+        proxy = settings.read_enabled(ProxyOptions)
+        self._proxies = proxy is not None
+        self._calls = settings.enabled(TypeOptions)
+        self._host = None if proxy is None else proxy.host
 
     def diagnostics(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each proxy and HTTP type whose URL has no host, or names an endpoint of this service
@@ -68,10 +72,11 @@ class BasicUsers:
     """Finds endpoints that require HTTP Basic and that no caller can use."""
 
     def __init__(self, settings: Settings) -> None:
-        self._hashed = settings.flag(_BASIC + "UseDefaultPasswordHasher")
+        basic = settings.read(BasicOptions)
+        self._hashed = basic.hashed
         # A proxy in front may speak https.
-        plain = not settings.flag("ForwardedHeaders:Enabled") and not is_secure(settings)
-        self._refused = plain and settings.choice(_BASIC + "SslRequirement") == "Required"
+        plain = not settings.enabled(Forwarding) and not is_secure(settings)
+        self._refused = plain and basic.tls == "Required"
 
     def unusable(self, endpoints: Iterable[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each of these endpoints and each of their unusable users."""

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rowcall.core.building.endpoint_builder import Built, EndpointDefaults, build_endpoint
+from rowcall.core.building.service import ServiceOptions
+from rowcall.core.cache.options import CacheOptions
 from rowcall.core.cache.plan import invalidations
 from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.catalogue.installation import NOT_INSTALLED
@@ -23,6 +25,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic, gathered
 from rowcall.core.http.routing import Clashes
 from rowcall.core.outgoing.address import shown_url
+from rowcall.core.outgoing.options import TypeOptions
 from rowcall.core.outgoing.request_definition import type_diagnostics
 from rowcall.core.tables.routines import TableOperation
 from rowcall.service.log import VERBOSE
@@ -124,10 +127,10 @@ class EndpointBuilder:
     """Builds the endpoints of one service, over all readings of the catalogues."""
 
     def __init__(self, settings: Settings) -> None:
-        self._logs_endpoints = settings.flag("Service:DebugLogEndpointCreateEvents")
-        self._logs_annotations = settings.flag("Service:DebugLogCommentAnnotationEvents")
-        self._caches = settings.flag("CacheOptions:Enabled")
-        self._sends = settings.flag("Service:HttpClientOptions:Enabled")
+        self._logs_endpoints = settings.read(ServiceOptions).log_endpoints
+        self._logs_annotations = settings.read(ServiceOptions).log_annotations
+        self._caches = settings.enabled(CacheOptions)
+        self._sends = settings.enabled(TypeOptions)
         self._reserved_paths = ReservedPaths(settings)
         self._unresolved = UnresolvedReferences(settings)
         self._basic = BasicUsers(settings)

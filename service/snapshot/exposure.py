@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from rowcall.core.building.endpoint_builder import EndpointDefaults
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.catalogue.catalog import Catalog, Routine
 from rowcall.core.config import Settings
-from rowcall.core.config.sections.sql_files import SqlFileOptions, comments_mode_of
-from rowcall.core.config.tree import find
+from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.tables import CrudSource
 from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.tables.operations import NAMES as OPERATION_NAMES
 from rowcall.core.tables.operations import Conflict, Variant
@@ -30,13 +31,18 @@ from rowcall.service.startup_error import StartupError
 log = logging.getLogger("rowcall")
 _TABLES = "Service:CrudSource:"
 TRUSTED = "Service:TrustedOwners"
-_PATTERN_KEYS: Mapping[Variant, str] = {
-    (None, True): "ReturningUrlPattern",
-    (Conflict.NOTHING, False): "OnConflictDoNothingUrlPattern",
-    (Conflict.NOTHING, True): "OnConflictDoNothingReturningUrlPattern",
-    (Conflict.UPDATE, False): "OnConflictDoUpdateUrlPattern",
-    (Conflict.UPDATE, True): "OnConflictDoUpdateReturningUrlPattern",
+_PATTERNS: Mapping[Variant, str] = {
+    (None, True): "returning",
+    (Conflict.NOTHING, False): "on_conflict_do_nothing",
+    (Conflict.NOTHING, True): "on_conflict_do_nothing_returning",
+    (Conflict.UPDATE, False): "on_conflict_do_update",
+    (Conflict.UPDATE, True): "on_conflict_do_update_returning",
 }
+"""Fields with the patterns of paths."""
+_FILTERS = (
+    *("schema_similar_to", "schema_not_similar_to", "include_schemas", "exclude_schemas"),
+    *("name_similar_to", "name_not_similar_to", "include_names", "exclude_names"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +76,20 @@ def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -
     every owner are published.
     """
     defaults = endpoint_defaults(settings, options, plan)
-    if ALL_OWNERS in (settings.texts(TRUSTED) or ()):
+    service, tables = defaults.service, settings.read(CrudSource)
+    if ALL_OWNERS in service.trusted_owners:
         message = "%s is %s: every role that can create a function can publish it with the rights of the service"
         log.warning(message, TRUSTED, ALL_OWNERS)
-    patterns = {variant: settings.text(_TABLES + key) for variant, key in _PATTERN_KEYS.items()}
     operations = TableDefaults(
-        operations=_operations(settings),
-        patterns=patterns,
-        url_path_prefix=defaults.url_path_prefix,
-        kebab_case_urls=defaults.kebab_case_urls,
+        operations=_operations(tables),
+        patterns={variant: getattr(tables, field) for variant, field in _PATTERNS.items()},
+        url_path_prefix=service.url_path_prefix,
+        kebab_case_urls=service.kebab_case_urls,
     )
     return Exposure(
-        discovery=_discovery(settings),
+        discovery=_discovery(service, tables),
         routines=defaults,
-        tables=replace(defaults, comments_mode=comments_mode_of(settings.choice(_TABLES + "CommentsMode"))),
+        tables=defaults.of_source(tables.comments_mode),
         operations=operations,
         files=_files(settings),
     )
@@ -91,70 +97,44 @@ def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -
 
 def _files(settings: Settings) -> SqlFileOptions | None:
     options = sql_file_options(settings)
-    enabled = "Service:SqlFileSource:Enabled"
-    if options is None and find(settings.root, enabled) is not None and settings.flag(enabled):
+    if options is None and settings.contains(SqlFileOptions) and settings.enabled(SqlFileOptions):
+        enabled = "Service:SqlFileSource:Enabled"
         log.warning("%s is true, but Service:SqlFileSource:FilePattern is empty: no file is served", enabled)
     return options
 
 
-def _discovery(settings: Settings) -> ObjectSelection:
-    routines, tables = _routine_filter(settings), _table_filter(settings)
-    serves_routines = settings.flag("Service:RoutineOptions:Enabled")
-    serves_tables = settings.flag(_TABLES + "Enabled")
+def _discovery(service: ServiceOptions, keys: CrudSource) -> ObjectSelection:
+    routines = RoutineFilter(
+        **_names(service),
+        everything=service.comments_mode is not CommentsMode.ONLY_ANNOTATED,
+        include_languages=service.routines.include_languages,
+        exclude_languages=service.routines.exclude_languages,
+    )
+    annotated = keys.comments_mode is CommentsMode.ONLY_ANNOTATED
+    tables = TableFilter(**_names(service, keys), commented=annotated, everything=not annotated)
     return ObjectSelection(
-        routines=routines if serves_routines else None,
-        tables=tables if serves_tables else None,
-        unserved_routines=None if serves_routines else routines,
-        unserved_tables=None if serves_tables else tables,
+        routines=routines if service.routines.enabled else None,
+        tables=tables if keys.enabled else None,
+        unserved_routines=None if service.routines.enabled else routines,
+        unserved_tables=None if keys.enabled else tables,
     )
 
 
-def _routine_filter(settings: Settings) -> RoutineFilter:
-    return RoutineFilter(
-        **_names(settings),
-        everything=comments_mode_of(settings.choice("Service:CommentsMode")) is not CommentsMode.ONLY_ANNOTATED,
-        include_languages=settings.texts("Service:RoutineOptions:IncludeLanguages"),
-        exclude_languages=settings.texts("Service:RoutineOptions:ExcludeLanguages"),
-    )
+def _names(service: ServiceOptions, own: CrudSource | None = None) -> dict[str, Any]:
+    """Return the eight filters by schema and name, and the trusted owners, as arguments of filters.
 
-
-def _table_filter(settings: Settings) -> TableFilter:
-    mode = comments_mode_of(settings.choice(_TABLES + "CommentsMode"))
-    annotated = mode is CommentsMode.ONLY_ANNOTATED
-    return TableFilter(**_names(settings, _TABLES), commented=annotated, everything=not annotated)
-
-
-def _names(settings: Settings, own: str | None = None) -> dict[str, Any]:
-    """Return the eight filters by schema and name, and the trusted owners, as arguments of `ObjectSelection`.
-
-    own: section with filters for one kind of source, which take precedence over those of `Service`.
+    own: filters for one kind of source, which take precedence over those of `Service`.
     """
-
-    def text(key: str) -> str | None:
-        return (settings.text_or_none(own + key) if own else None) or settings.text_or_none("Service:" + key)
-
-    def texts(key: str) -> tuple[str, ...] | None:
-        return (settings.texts(own + key) if own else None) or settings.texts("Service:" + key)
-
-    return {
-        "schema_similar_to": text("SchemaSimilarTo"),
-        "schema_not_similar_to": text("SchemaNotSimilarTo"),
-        "include_schemas": texts("IncludeSchemas"),
-        "exclude_schemas": texts("ExcludeSchemas"),
-        "name_similar_to": text("NameSimilarTo"),
-        "name_not_similar_to": text("NameNotSimilarTo"),
-        "include_names": texts("IncludeNames"),
-        "exclude_names": texts("ExcludeNames"),
-        "trusted_owners": settings.texts(TRUSTED) or (),
-    }
+    filters = {name: getattr(own, name, None) or getattr(service, name) for name in _FILTERS}
+    return {**filters, "trusted_owners": service.trusted_owners}
 
 
-def _operations(settings: Settings) -> frozenset[str]:
+def _operations(tables: CrudSource) -> frozenset[str]:
     """Return the operations of tables that `CrudTypes` enables. Raises `StartupError` for an unknown word, which
     otherwise would only show in missing endpoints."""
     names = {name.casefold(): name for name in OPERATION_NAMES}
     operations: set[str] = set()
-    for word in settings.texts(_TABLES + "CrudTypes") or ("All",):
+    for word in tables.operations:
         name = names.get(word.strip().casefold())
         if name is None and word.strip().casefold() != "all":
             raise StartupError(f"{_TABLES}CrudTypes: {word!r} is none of All, {', '.join(OPERATION_NAMES)}")

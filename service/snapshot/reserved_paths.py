@@ -6,11 +6,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 
+from rowcall.core.auth.schemes import CookieScheme
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
-from rowcall.core.endpoint.capabilities import NoticeLevel
+from rowcall.core.config.sections.auth import NamedCookie, NamedScheme
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.events.stream_path import stream_path
+from rowcall.core.operations.static_files import StaticFileOptions
 
 log = logging.getLogger("rowcall")
 
@@ -68,8 +71,8 @@ class ReservedPaths:
     def __init__(self, settings: Settings) -> None:
         self._keys: Mapping[tuple[str | None, str], str] = _keys(settings)
         self._cookies = dict(_cookie_paths(settings))
-        self._signing = {key: path for key in _SIGNING if (path := settings.text_or_none(key))}
-        self._level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"))
+        self._signing = {key: path for key in _SIGNING if (path := settings.at(key))}
+        self._level = settings.read(ServiceOptions).event_level
 
     def hidden(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
         """Yield a diagnostic for each endpoint or stream that is unreachable."""
@@ -113,14 +116,14 @@ class ReservedPaths:
 
 
 def _cookie_paths(settings: Settings) -> Iterator[tuple[str, str]]:
-    if settings.flag("StaticFiles:Enabled"):
+    if settings.enabled(StaticFileOptions):
         return  # The cookie may be for static pages.
-    if settings.flag("Auth:CookieAuth"):
-        yield "Auth:CookiePath", settings.text_or_none("Auth:CookiePath") or "/"
-    for name in settings.names("Auth:Schemes"):
-        place = f"Auth:Schemes:{name}:"
-        if settings.flag(place + "Enabled") and (settings.choice_or_none(place + "Type") or "") == "Cookies":
-            yield place + "CookiePath", settings.text_or_none(place + "CookiePath") or "/"
+    if settings.enabled(CookieScheme):
+        yield "Auth:CookiePath", settings.read(CookieScheme).path
+    for name in settings.names_of(NamedScheme):
+        scheme = settings.read_enabled(NamedScheme, name)
+        if scheme is not None and scheme.type == "Cookies":
+            yield f"Auth:Schemes:{name}:CookiePath", settings.read(NamedCookie, name).path or "/"
 
 
 def _covers(cookie: str, path: str) -> bool:
@@ -145,7 +148,7 @@ def _stream_terms(endpoint: Endpoint) -> object:
 def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
     keys: dict[tuple[str | None, str], str] = {}
     for method, key in _switched_on(settings):
-        path = settings.text_or_none(key)
+        path = settings.at(key)
         if path:
             other = keys.setdefault((method, _bare(path)), key)
             if other != key:
@@ -156,14 +159,13 @@ def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
 def _switched_on(settings: Settings) -> Iterator[tuple[str | None, str]]:
     """Yield method (None: any) and key of each enabled path."""
     for switches, method, keys in _AT:
-        if all(settings.flag(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):
+        if all(settings.at(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):
             yield from ((method, key) for key in keys)
-    for name in settings.names("Auth:Schemes"):
-        place = f"Auth:Schemes:{name}:"
-        if settings.flag(place + "Enabled"):
-            kind = _REFRESHED.get(settings.choice_or_none(place + "Type") or "")
-            if kind is not None:
-                yield "POST", place + kind
+    for name in settings.names_of(NamedScheme):
+        scheme = settings.read_enabled(NamedScheme, name)
+        refreshed = None if scheme is None else _REFRESHED.get(scheme.type or "")
+        if refreshed is not None:
+            yield "POST", f"Auth:Schemes:{name}:{refreshed}"
 
 
 def _bare(path: str) -> str:

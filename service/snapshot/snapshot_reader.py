@@ -16,9 +16,11 @@ import psycopg
 
 from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.building.exact_types import exact_endpoint, exact_types
+from rowcall.core.building.service import RoutineOptions, ServiceOptions
 from rowcall.core.cache.diagnostics import unused_profiles
 from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.config import ConfigError, Settings
+from rowcall.core.config.sections.connections import ConnectionSettings
 from rowcall.core.data.interning import clear_all
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
@@ -67,15 +69,15 @@ class SnapshotReader:
         self._places = Places(options, plan)
         self._exposure = exposure
         self._builder = EndpointBuilder(settings)
-        schema = settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
+        schema = settings.read(ConnectionSettings).metadata_schema
         selection = exposure.discovery
         exposes = not (selection.routines is None and selection.tables is None and exposure.files is None)
         self._catalogues = Catalogues(self._places, selection, schema, graphs=exposes)
         self._analyses = SessionAnalyses(self._places, self._catalogues)
-        verify = settings.choice("Service:RoutineOptions:VerifyRoutedEndpoints")
+        verify = settings.read(RoutineOptions).verify_routed
         self._routed = RoutedChecks(self._places, self._catalogues, verify)
         self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.discovery.trust)
-        self._exact = settings.flag("Service:ExactTypes")
+        self._exact = settings.read(ServiceOptions).exact_types
 
     def sources(self) -> Iterator[Connector]:
         """Yield the connectors of the databases from which routines are read."""
@@ -89,7 +91,7 @@ class SnapshotReader:
         opening = OpeningRetries(self._settings, patient=patient)
         snapshot = await opening.attempt("read the database", lambda: self.read(1))
         report_empty_schemas(self._settings, snapshot.endpoints)
-        if self._settings.flag("ConnectionSettings:TestConnectionStrings"):
+        if self._settings.read(ConnectionSettings).tested:
             # An unavailable replica does not delay the start.
             replicas = {self._places.key(name) for name in self._plan.replicas}
             for place in {MAIN, *self._options.others} - {*self._places.sources} - replicas:

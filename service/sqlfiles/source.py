@@ -19,6 +19,7 @@ from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.catalogue.installation import Installation
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.connections import ConnectionSettings
 from rowcall.core.config.sections.sql_files import SqlFileOptions
 from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.errors.diagnostics import Diagnostic
@@ -215,8 +216,8 @@ def sql_file_source(
     """
     if options is None:
         return None
-    schema = settings.text_or_none("ConnectionSettings:MetadataQuerySchema")
-    naming = Naming(defaults.url_path_prefix, defaults.kebab_case_urls)
+    schema = settings.read(ConnectionSettings).metadata_schema
+    naming = Naming(defaults.service.url_path_prefix, defaults.service.kebab_case_urls)
     return SqlFileSource(options, naming, schema or DEFAULT_SEARCH_PATH, trust)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 from rowcall.core.catalogue.catalog import Routine, RoutineKind
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.application import Application, ApplicationNames
+from rowcall.core.config.sections.data_protection import DataProtection
 from rowcall.core.operations.audit import openness
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.tables.routines import TableOperation
@@ -36,7 +38,7 @@ def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], 
         log.info("%s; rowcall --audit lists details", exposed.sentence)
     _report_closed_to_all(settings, snapshot)
     _report_undelivered(settings, snapshot)
-    message = settings.text_or_none("StartupMessage")
+    message = settings.read(Application).startup_message
     if message:
         client.info("%s", startup_message(message, settings, urls, seconds))
 
@@ -77,7 +79,7 @@ _WAYS_IN = ("Auth:CookieAuth", "Auth:BearerTokenAuth", "Auth:JwtAuth", "Auth:Api
 
 def _report_closed_to_all(settings: Settings, snapshot: SchemaSnapshot) -> None:
     """Warn about endpoints that require a signed-in user if no way to sign in is configured."""
-    if any(settings.flag(key) for key in (*_WAYS_IN, "Service:AuthenticationOptions:BasicAuth:Enabled")):
+    if any(settings.at(key) for key in (*_WAYS_IN, "Service:AuthenticationOptions:BasicAuth:Enabled")):
         return
     closed = [
         item.name
@@ -126,12 +128,13 @@ def _report_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> No
     encrypting = [
         name for name, encryption in encryptions if encryption and (encryption.all_parameters or encryption.parameters)
     ]
-    if encrypting and not settings.flag("DataProtection:Enabled"):
+    keys = settings.read(DataProtection)
+    if encrypting and not keys.enabled:
         log.warning(
             "DataProtection:Enabled is false: encrypt and decrypt do nothing, and %s stores values as they are sent",
             encrypting[0],
         )
-    elif encrypting and settings.choice("DataProtection:Storage") == "Default":
+    elif encrypting and keys.storage == "Default":
         log.warning(
             "%s%s values with keys that end with this process: they cannot be decrypted after a restart. "
             "DataProtection:Storage=FileSystem or Database keeps the keys",
@@ -142,12 +145,13 @@ def _report_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> No
 
 def startup_message(message: str, settings: Settings, urls: Sequence[str], seconds: float) -> str:
     """Return `message` with its placeholders replaced; unknown ones stay (logging-6)."""
+    names = settings.read(ApplicationNames)
     values = {
         "{time}": elapsed(seconds),
         "{urls}": ";".join(urls),
         "{version}": importlib.metadata.version("rowcall"),
-        "{environment}": settings.text_or_none("EnvironmentName") or "",
-        "{application}": settings.text_or_none("ApplicationName") or os.path.basename(os.getcwd()),
+        "{environment}": names.environment,
+        "{application}": names.application or os.path.basename(os.getcwd()),
     }
     for placeholder, value in values.items():
         message = message.replace(placeholder, value)

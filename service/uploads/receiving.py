@@ -60,7 +60,7 @@ class UploadStep:
         self._call = call
         self._database: Database = services.database
         self._options = options
-        self._limit = services.options.http.body_limit
+        self._limit = services.options.http.limits.body_size
         self._time_limit = services.options.http.slow_client
         self._factories = handler_factories(endpoint, services)
         self._by_name = {key.lower(): factory for key, factory in self._factories.items()}

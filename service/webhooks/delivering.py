@@ -7,11 +7,10 @@ worker takes it after a time. `Background.keep` (`service.background`) calls `ru
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -25,7 +24,7 @@ from rowcall.core.outgoing.reply import retry_after
 from rowcall.core.webhooks.options import DeliveryOptions
 from rowcall.core.webhooks.signatures import SecretError, signature_headers
 from rowcall.service.database.connector import Connector
-from rowcall.service.database.queue_connection import QueueConnection
+from rowcall.service.database.queues import LONGEST_WAIT, Attempt, DeliveryLoop
 from rowcall.service.discovery.installation import wait_for_installation
 from rowcall.service.http_client.client import Client
 from rowcall.service.http_client.errors import OutboundError
@@ -41,11 +40,8 @@ NEEDED = 5
 """Least version of the schema `rowcall`."""
 NEEDED_TRACED = 15
 """Least version if deliveries continue traces."""
-LONGEST_WAIT = 5.0
-"""Seconds after which a worker looks for deliveries without a notification."""
 GATHER = 0.005
 """Seconds for which ends of deliveries are gathered before new ones are taken."""
-TIDY = 5.0
 MOST_REMOVED = 1000
 MARGIN = 10.0
 """Seconds after the time limit of a delivery from which its worker counts as lost."""
@@ -113,53 +109,32 @@ class Deliveries:
         self.gauges: list[tuple[str, Mapping[str, str], float]] = []
         """Deliveries of all services in the database, by subscriber and state."""
         self._options = options
-        self._queue = QueueConnection(connector)
+        self._loop = DeliveryLoop(connector, self, "select rowcall.next_delivery()", GATHER)
+        self._queue = self._loop.queue
         self._client_options = replace(client, follow=0, breaker_failures=0)
         self._client: Client | None = None
         self._configured = {subscriber.name: subscriber for subscriber in options.subscribers}
         self._names = list(self._configured)
         self._topics = [" ".join(subscriber.topics) for subscriber in options.subscribers]
-        self._wake = asyncio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._stopping = False
 
     async def run(self) -> None:
         """Deliver until the connection is lost. Raises `psycopg.Error`."""
-        async with self._queue.open(CHANNEL, lambda _payload: self._wake.set()) as connection:
+        async with self._loop.open(CHANNEL) as connection:
             needed, functions = NEEDED, RESTRICTED["Webhooks:Enabled"]
             if self._spans is not None:
                 needed, functions = NEEDED_TRACED, functions | {"message_trace"}
             await wait_for_installation(connection, needed, "Webhooks:Enabled", functions)
             self._client = Client(self._client_options, meters=self._meters)
             try:
-                await self._work()
+                await self._loop.work()
             finally:
                 self._client.close()
 
     def stop(self) -> None:
         """Take no further deliveries. Those that run are given up; other workers repeat them."""
-        self._stopping = True
-        for task in list(self._tasks):
-            task.cancel()
+        self._loop.stop()
 
-    async def _work(self) -> None:
-        tidied = -TIDY
-        while not self._stopping:
-            self._wake.clear()
-            self._queue.check()
-            if time.monotonic() - tidied > TIDY:
-                tidied = time.monotonic()
-                await self._tidy()
-            if self._tasks:
-                await asyncio.sleep(GATHER)
-            free = self._options.concurrency - len(self._tasks)
-            taken = await self._take(free) if free > 0 else 0
-            if taken == 0 or taken >= free:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LONGEST_WAIT if taken else await self._next()):
-                        await self._wake.wait()
-
-    async def _tidy(self) -> None:
+    async def tidy(self) -> None:
         await self._queue.query("select rowcall.remove_webhooks(%s::float8, %s)", self._options.retention, MOST_REMOVED)
         if self._meters is not None:
             rows = await self._queue.query("select subscriber, state, deliveries from rowcall.count_deliveries()")
@@ -168,23 +143,13 @@ class Deliveries:
                 for subscriber, state, count in rows
             ]
 
-    async def _take(self, most: int) -> int:
-        """Take up to `most` deliveries and start them. Return their number."""
+    async def take(self, most: int) -> Sequence[Attempt]:
+        """Take up to `most` deliveries, and return the attempts to run."""
         rows = await self._queue.query(self._sql, self._names, self._topics, most, self._options.timeout + MARGIN)
-        for row in rows:
-            task = asyncio.get_running_loop().create_task(self._deliver(_Delivery(*row)))
-            self._tasks.add(task)
-            task.add_done_callback(self._ended)
-        return len(rows)
+        return [self._deliver(_Delivery(*row)) for row in rows]
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        self._wake.set()
-
-    async def _next(self) -> float:
-        """Return the seconds until the next delivery is due."""
-        ((seconds,),) = await self._queue.query("select rowcall.next_delivery()")
-        return LONGEST_WAIT if seconds is None else min(LONGEST_WAIT, max(0.01, float(seconds)))
+    def room(self, running: int) -> tuple[int, float]:
+        return self._options.concurrency - running, LONGEST_WAIT
 
     # --- one delivery ------------------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class Application:
     def __init__(self, options: WorkerOptions) -> None:
         """Must be created in the running event loop."""
         self._options = options
-        BODIES.configure(options.http.bodies)
+        BODIES.configure(options.http.limits.bodies)
         self._replicas = None if options.replicas is None else Replicas(options.replicas, options.target)
         replicas = () if self._replicas is None else self._replicas.databases
         self._databases = Databases(Database(options.target, options.database), options.others, replicas)

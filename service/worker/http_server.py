@@ -91,11 +91,11 @@ class HttpServer:
             1,
             (None, holder(listener.fd, listener.unix, BACKLOG)),
             None,
-            options.threads,  # of granian's runtime
+            options.server.threads or 1,  # of granian's runtime
             512,  # threads for reading files, that is, for streamed results
             1,  # thread that passes requests on: `_Scheduler` loses wake-ups with several
             30,
-            options.connections or BACKLOG,
+            options.limits.connections or BACKLOG,
             listener.protocols,
             _http1(options),
             _http2(options),
@@ -156,7 +156,7 @@ def _http1(options: HttpOptions) -> HTTP1Settings:
 
 
 def _http2(options: HttpOptions) -> HTTP2Settings:
-    http2 = options.http2
+    http2 = options.limits.http2
     settings = HTTP2Settings(
         initial_connection_window_size=http2.connection_window,
         initial_stream_window_size=http2.stream_window,
@@ -166,8 +166,8 @@ def _http2(options: HttpOptions) -> HTTP2Settings:
         max_frame_size=http2.frame,
         max_headers_size=http2.headers or options.head_limit,
     )
-    if options.response_buffer is not None:
-        settings.max_send_buffer_size = options.response_buffer
+    if options.limits.response_buffer is not None:
+        settings.max_send_buffer_size = options.limits.response_buffer
     return settings
 
 

@@ -43,7 +43,7 @@ class LoopServer:
         """problem_types: problems name their type. http2: hand connections of HTTP/2 to granian."""
         self._loop = asyncio.get_running_loop()
         self._listener = listener
-        self._most = options.connections or BACKLOG
+        self._most = options.limits.connections or BACKLOG
         self._idle_seconds = options.header_timeout
         self._problem_types = problem_types
         self._tasks: set[asyncio.Task[None]] = set()
@@ -64,7 +64,7 @@ class LoopServer:
             RSGIProtocolClosed,
             self._end_connection,
             head_limit=options.head_limit,
-            line_limit=options.line_limit or 0,
+            line_limit=options.limits.line_size or 0,
             body_buffer=options.read_at_once,
             keep_alive=options.keep_alive,
             idle_seconds=options.header_timeout,

@@ -37,9 +37,9 @@ def with_middleware(
     """Return the handler of one listener's requests. A wrapper further down in this function sees them earlier."""
     http = options.http
     handle: Handle = application.handle if options.static is None else application.handle_files
-    port = http.https_port or https_port
+    port = http.ssl.port or https_port
     plain = not listener.secure or options.forwarding.enabled  # a trusted proxy may report that its client used http
-    if http.redirect_to_https and port is not None and plain and not listener.unix:
+    if http.ssl.enabled and http.ssl.redirects and port is not None and plain and not listener.unix:
         handle = redirected(handle, port, options)
     handle = limited(handle, options)
     handle = with_one_host(handle, options, listener)
@@ -52,9 +52,9 @@ def with_middleware(
         handle = with_cors(handle, http.cors, application.keeps_to_its_origin)
     if http.security_headers:
         handle = with_security_headers(handle, http.security_headers)
-    if http.hsts and (listener.secure or options.forwarding.enabled):
+    if http.ssl.enabled and http.ssl.hsts and (listener.secure or options.forwarding.enabled):
         handle = with_hsts(handle, options, listener)
-    if not http.server_header:
+    if not http.server.server_header:
         # granian adds its own name if there is none, and headers cannot be removed.
         handle = with_headers(handle, [("server", "")])
     return with_correlation(handle, options.correlation_header) if options.correlation_header else handle
@@ -107,7 +107,7 @@ def with_one_host(handle: Handle, options: WorkerOptions, listener: Listener) ->
     `:authority` and Host (RFC 9113, 8.3.1), several headers Host, which a proxy and this service could interpret
     differently (RFC 9112, 3.2), and a host that is not allowed, if allowed hosts are configured.
     """
-    allowed = options.http.allowed_hosts
+    allowed = options.http.server.allowed_hosts
 
     def handle_named(scope: Any, protocol: Any) -> None:
         hosts = scope.headers.get_all("host")
@@ -162,7 +162,7 @@ def _quoted(path: str) -> str:
 def limited(handle: Handle, options: WorkerOptions) -> Handle:
     """Refuse requests with 414 or 431 beyond limits that are configured, or that the server does not enforce itself."""
     http = options.http
-    configured = (http.line_limit, http.headers_limit, http.header_count_limit)
+    configured = (http.limits.line_size, http.limits.headers_size, http.limits.header_count)
     if configured == (None, None, None) and not http.unguarded_head:
         return handle
 
@@ -184,16 +184,16 @@ def head_problem(scope: Any, http: HttpOptions) -> Problem | None:
     """Return the problem of a request head that is too large; None if it is within the limits."""
     query = len(scope.query_string)
     line = len(scope.method) + len(scope.path.encode()) + (query + 1 if query else 0) + _LINE_EXTRA
-    if http.line_limit is not None and line > http.line_limit:
-        return Problem(414, f"the request line is longer than {http.line_limit} bytes")
-    if http.headers_limit is None and http.header_count_limit is None and not http.unguarded_head:
+    if http.limits.line_size is not None and line > http.limits.line_size:
+        return Problem(414, f"the request line is longer than {http.limits.line_size} bytes")
+    if http.limits.headers_size is None and http.limits.header_count is None and not http.unguarded_head:
         return None
     headers = scope.headers.items()
-    if http.header_count_limit is not None and len(headers) > http.header_count_limit:
-        return Problem(431, f"there are more than {http.header_count_limit} headers")
+    if http.limits.header_count is not None and len(headers) > http.limits.header_count:
+        return Problem(431, f"there are more than {http.limits.header_count} headers")
     size = sum(len(name) + len(value) + _HEADER_EXTRA for name, value in headers)
-    if http.headers_limit is not None and size > http.headers_limit:
-        return Problem(431, f"the headers are larger than {http.headers_limit} bytes")
+    if http.limits.headers_size is not None and size > http.limits.headers_size:
+        return Problem(431, f"the headers are larger than {http.limits.headers_size} bytes")
     if http.unguarded_head and line + size > http.head_limit:
         return Problem(431, f"the request line and the headers are larger than {http.head_limit} bytes together")
     return None

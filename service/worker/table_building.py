@@ -167,7 +167,7 @@ class TableBuilder:
         database = self._databases.with_own_pools(name, target, self._options.database)
         ahead = _steps_ahead(options.path, self._for_all)
         limit = limit_named(self._for_all, options.rate_limiter)
-        body_limit = self._options.http.body_limit
+        body_limit = self._options.http.limits.body_size
         cache = _anonymous_cache(snapshot.number, options, self._for_all)
         identity = None if self._options.audit_trail is None else self._options.auth.identity
         return PostgRestInterface(

@@ -96,7 +96,9 @@ class Worker:
         self._threads = start.options.http.blocking_threads
         self._application = Application(start.options)
         self._identity_claims = start.options.auth.identity
-        http = replace(start.options.http, connections=client_connections(start.options, len(start.listeners)))
+        http = start.options.http
+        connections = client_connections(start.options, len(start.listeners))
+        http = replace(http, limits=replace(http.limits, connections=connections))
         self._servers = [
             _server_for(
                 with_middleware(self._application, start.options, item, start.https_port, forwarder.add_request),
@@ -332,9 +334,9 @@ def _server_for(
     """Return the server in the event loop for HTTP/1.1 without TLS, unless granian is to serve everything
     (`HttpServer:Engine`).
     """
-    if options.engine == "Granian" or listener.secure or listener.protocols == "2":
+    if options.server.engine == "Granian" or listener.secure or listener.protocols == "2":
         return HttpServer(handle, listener, options)
-    http2 = listener.protocols == "auto" and options.engine == "Auto"
+    http2 = listener.protocols == "auto" and options.server.engine == "Auto"
     return LoopServer(handle, listener, options, problem_types=problem_types, http2=http2)
 
 

@@ -65,7 +65,7 @@ def _types() -> Iterable[TypeInfo]:
 
 
 TYPES = {info.oid: info for info in _types()}
-EVERYTHING = EndpointDefaults(comments_mode=CommentsMode.PARSE_ALL)
+EVERYTHING = EndpointDefaults().of_source(CommentsMode.PARSE_ALL)
 
 
 def parameter(name: str | None, oid: int = 23, default: bool = False, **changes: Any) -> Parameter:

@@ -19,9 +19,11 @@ from typing import Any
 import httpx
 import jwt
 
+from rowcall.core.webhooks.signatures import signature_headers
 from rowcall.service.installation.script import install_sql
 from tests.docs.pages import FOLDER, read_page
 from tests.harness.command import rowcall
+from tests.harness.console import console_client, console_link
 from tests.harness.events import EventStream
 from tests.harness.identity_provider import IdentityProvider
 from tests.harness.postgres import free_port
@@ -29,7 +31,7 @@ from tests.harness.service import Service
 from tests.harness.sql_files import file_settings, write_files
 from tests.harness.upstream import Upstream, answer
 from tests.harness.waiting import wait_until
-from tests.http.external import LINKING, issuer_settings
+from tests.http.external import BROWSER, LINKING, issuer_settings, session_of, sign_in
 from tests.http.external import SQL as EXTERNAL_SQL
 from tests.http.members import SECRET, bearer
 
@@ -37,6 +39,7 @@ _GET = "returns text language sql stable as $$ select 'classified' $$"
 _POST = "returns text language sql as $$ select 'classified' $$"
 _PASSKEYS = read_page(FOLDER / "passkeys.md")
 _OPERATOR = "the operators of this service"
+_WEBHOOKS = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 JOB = "0b5cf2a6-6f4c-4ad2-9d5d-0d8c9e1f7a11"
 """A job of another user. Its queue is classified."""
@@ -112,6 +115,16 @@ comment on function pair(int, int) is E'HTTP POST /api/signed-pair\nauthorize bo
 create table boss_table (id int primary key, name text);
 insert into boss_table values (1, 'classified');
 comment on table boss_table is E'HTTP\nauthorize boss';
+create function boss_saved() returns bytea language sql stable as $$ select 'classified'::bytea $$;
+comment on function boss_saved() is E'HTTP GET\nauthorize boss\ndownload link 1 hour';
+create function boss_brief() returns bytea language sql stable as $$ select 'classified'::bytea $$;
+comment on function boss_brief() is E'HTTP GET\nauthorize boss\ndownload link 1 second';
+create schema rest;
+create table rest.mount (id int, name text);
+insert into rest.mount values (1, 'classified');
+grant usage on schema rest to pg_monitor;
+grant select, insert on rest.mount to pg_monitor;
+create function rest.mounted() returns text language sql stable as $$ select 'classified' $$;
 create function enter(_id text, _scheme text) returns table (user_id text, scheme text) language sql as
     'select _id, _scheme';
 comment on function enter(text, text) is E'HTTP POST /api/open-login\nlogin\nauthorize boss';
@@ -125,8 +138,13 @@ create function be_oneself() returns table (user_id text, scheme text) language 
 comment on function be_oneself() is E'HTTP POST\nend_impersonation';
 insert into member (id, name, handle) overriding system value values (41, 'kiri', '\\x29'), (42, 'mo', '\\x2a');
 create function holds(_id text, _user text) returns boolean language sql as $$ select _id <> 'revoked' $$;
+create table console_key (digest text);
 create function find_key(_digest text) returns table (user_id int, user_roles text[]) language sql as
-    $$ select 41, array['boss'] where _digest = encode(sha256('valid'), 'hex') $$;
+    $$ select 41, array['boss'] where _digest = encode(sha256('valid'), 'hex')
+        or _digest in (select digest from console_key) $$;
+create procedure open_key(_ended boolean) language sql as
+    $$ delete from console_key; insert into console_key select encode(sha256('ending'), 'hex') where not _ended $$;
+comment on procedure open_key(boolean) is E'HTTP POST\nallow_anonymous';
 """
 )
 _FILE = "-- HTTP GET /api/boss-file\n-- authorize boss\nselect 'classified';\n"
@@ -152,6 +170,7 @@ def settings(folder: Path, upstream: Upstream, provider: IdentityProvider) -> di
         "Auth:SessionCheckCommand": "select holds($1, $2)",
         "Auth:ApiKey:Enabled": "true",
         "Auth:ApiKey:Command": "select * from find_key($1)",
+        "Auth:ApiKey:CacheDuration": "0",
         "Auth:SecondFactor:Enabled": "true",
         "Auth:External:Enabled": "true",
         "Auth:External:LoginCommand": LINKING,
@@ -182,7 +201,12 @@ def settings(folder: Path, upstream: Upstream, provider: IdentityProvider) -> di
         "Docs:RequireAuthorization": "true",
         "Jobs:Enabled": "true",
         "Jobs:Roles:0": "boss",
-        "Webhooks:Secrets:standard": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "PostgRest:Enabled": "true",
+        "PostgRest:Path": "/rest",
+        "PostgRest:Schemas": "rest",
+        "PostgRest:JwtSecret": SECRET,
+        "PostgRest:JwtRoleClaimKey": "$.mount_role",
+        "Webhooks:Secrets:standard": _WEBHOOKS,
         "Service:CrudSource:Enabled": "true",
         "Service:UploadOptions:Enabled": "true",
         "Service:ProxyOptions:Enabled": "true",
@@ -225,6 +249,8 @@ _UNKNOWN = frozenset(
 """Callers whose credentials are missing or not valid (any more)."""
 _WITHOUT_SESSION = _UNKNOWN | {"HTTP Basic", "wrong HTTP Basic", "operator"}
 """Callers who are anonymous wherever HTTP Basic and the token of the admin listener are not taken."""
+_WITHOUT_TOKEN = _WITHOUT_SESSION - {"refresh JWT", "revoked session", "revoked key"} | {"boss by key"}
+"""Callers who have no valid token for PostgREST's interface."""
 _USERS = frozenset(("plain", "stale", "one factor", "acting", "boss", "boss by key"))
 CALLERS = _WITHOUT_SESSION | _USERS
 
@@ -273,7 +299,7 @@ _SINGLE: Mapping[str, Rule] = {
     "GET /private/*": _SIGNED,
     "POST /forget": _BOSS,
     "POST /batch": _BOSS,
-    "POST /api/hooked": dict.fromkeys(CALLERS, 400),
+    "POST /api/hooked": dict.fromkeys(CALLERS, 403),
     # Who may not see a job does not learn that it exists.
     "GET /jobs/{id}": _JOB,
     "DELETE /jobs/{id}": _JOB,
@@ -281,6 +307,8 @@ _SINGLE: Mapping[str, Rule] = {
     "GET /mcp": _SIGNED,
     "POST /mcp": _SIGNED,
     "tool boss_tool": _BOSS,
+    # It describes what the role may use.
+    "GET /rest/": dict.fromkeys(_WITHOUT_TOKEN, 401),
     "GET /metrics": _OPERATORS,
     "POST /profile": _OPERATORS,
     # Users have to begin a session of the console, which only those with its role can.
@@ -293,12 +321,15 @@ _BELOW: Mapping[str, Rule] = {
     "/api/passkey/add": _CAREFUL,
     "/api/second-factor": _CAREFUL,
     "/console/": _OPERATORS,
+    # PostgREST's interface knows tokens and their role in the database, and neither sessions nor API keys.
+    "/rest/": {**dict.fromkeys(_WITHOUT_TOKEN, 401), "plain": 403},
 }
 
 OPEN: Mapping[str, int] = {
     "GET /api/open-get": 200,
     "POST /api/open-post": 200,
     "POST /api/open-event": 204,
+    "POST /api/open-key": 204,
     "GET /api/open-twin public.twin(integer)": 200,
     "GET /api/wary-get": 200,
     "POST /api/wary-post": 200,
@@ -321,7 +352,7 @@ OPEN: Mapping[str, int] = {
     "POST /batch": 401,
     "GET /jobs/{id}": 404,
     "DELETE /jobs/{id}": 404,
-    "POST /api/hooked": 400,
+    "POST /api/hooked": 403,
     # Every caller may connect; the recipients are determined per event.
     "* /api/boss-event/stream": 200,
     # Documents about the service.
@@ -339,7 +370,7 @@ OPEN: Mapping[str, int] = {
 """The routes that are meant to be open, and the status that anonymous callers get there."""
 
 
-UNSEEN = frozenset({("GET /jobs", "plain")})
+UNSEEN = frozenset({("GET /jobs", "plain"), ("GET /rest/", "plain")})
 """Routes and callers who are let in, but see nothing that is classified."""
 
 
@@ -374,6 +405,7 @@ def _token(secret: str = SECRET, actor: Mapping[str, str] | None = None, **claim
         "auth_time": str(now),
         "amr": ["pwd", "mfa"],
         "database_role": "pg_monitor",
+        "mount_role": "pg_monitor",
         "tenant": "north",
         "nbf": now - 100,
         "iat": now - 100,
@@ -386,14 +418,17 @@ def _token(secret: str = SECRET, actor: Mapping[str, str] | None = None, **claim
 class Callers:
     """The callers of a running service, and their headers."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, provider: IdentityProvider | None = None) -> None:
+        """provider: at which another user signs in, whose tokens each caller sends to `/signin-id/refresh`."""
         brief = self._sign_in(service, "41", "BriefToken").json()["accessToken"]
         cookie = self._sign_in(service, "41", "BriefCookie").headers["set-cookie"].partition(";")[0]
+        self.links = [self._link(service, path) for path in ("/api/boss-brief", "/api/boss-saved")]
+        """Links to downloads of the boss: one that expires within a second, and one that lasts."""
         self._signed_in = time.time()
         now = int(self._signed_in)
         self.headers: dict[str, Headers] = {
             "anonymous": {},
-            "expired JWT": _token(exp=now - 1),
+            "expired JWT": _token(exp=now - 60),
             "forged JWT": _token(secret=SECRET[::-1]),
             "refresh JWT": _token(token_type="refresh"),
             "revoked session": _token(session_id="revoked"),
@@ -401,7 +436,9 @@ class Callers:
             "HTTP Basic": {"Authorization": "Basic a2ltOnN3b3JkZmlzaA=="},
             "wrong HTTP Basic": {"Authorization": "Basic a2ltOnN3b3JkZmlzaGVz"},
             "operator": bearer(_OPERATOR),
-            "plain": _token(user_id="42", user_roles=[], database_role="postgres", tenant=[]),
+            "plain": _token(
+                user_id="42", user_roles=[], database_role="postgres", mount_role="pg_signal_backend", tenant=[]
+            ),
             "stale": _token(auth_time=str(now - 301)),
             "one factor": _token(amr=["pwd"]),
             "acting": _token(actor={"impersonator_id": "7", "impersonation_ends_at": str(now + 600)}),
@@ -415,6 +452,8 @@ class Callers:
         self.refresh = self._sign_in(service, "99", "BearerToken").json()["refreshToken"]
         payload = {"user_id": "99", "token_type": "refresh", "nbf": now - 100, "iat": now - 100, "exp": now - 1}
         self.expired_refresh = jwt.encode(payload, SECRET, algorithm="HS256")
+        self.stored_tokens = "" if provider is None else self._stored_tokens(service, provider)
+        """The cookie with the tokens of the provider."""
 
     def wait_for_expiry(self) -> None:
         """Wait until the sessions that last for one second have ended."""
@@ -425,6 +464,16 @@ class Callers:
             response = client.post("/api/open-login", json={"id": id, "scheme": scheme})
         assert response.status_code == 200, response.text
         return response
+
+    def _link(self, service: Service, path: str) -> str:
+        response = service.get(path, params={"link": ""}, headers=_token())
+        assert response.status_code == 200, response.text
+        return str(response.json()["url"])
+
+    def _stored_tokens(self, service: Service, provider: IdentityProvider) -> str:
+        provider.client.redirect_uris.add(f"{service.url}/signin-id")
+        cookies = session_of(sign_in(service, "/signin-id"))["Cookie"].split("; ")
+        return "; ".join(cookie for cookie in cookies if "tokens" in cookie)
 
 
 # --- requests --------------------------------------------------------------------------------------------------------
@@ -450,6 +499,7 @@ class Route:
 _CONSOLE_ENDPOINT = {"method": "GET", "path": "/api/open-get"}
 TOOL = Route("tool", "boss_tool", "", anonymous=False)
 """A tool call has the status of its refusal, as if it had a route."""
+_MOUNTED = (("GET", ""), ("GET", "mount"), ("POST", "mount"), ("GET", "rpc/mounted"), ("POST", "rpc/mounted"))
 
 
 def routes_of(service: Service, **environment: str) -> list[Route]:
@@ -464,7 +514,11 @@ _CONSOLE = "/console/*"
 
 
 def _single_routes(route: Route) -> Iterator[Route]:
-    """Yield the route, but in place of all routes of the console each one that the console itself lists."""
+    """Yield the route, but in place of all routes of the console each one that the console itself lists, and in place
+    of PostgREST's interface some requests to it."""
+    if route.path == "/rest/*":
+        yield from (replace(route, method=method, path=f"/rest/{name}") for method, name in _MOUNTED)
+        return
     if not route.path.endswith(_CONSOLE):
         yield route
         return
@@ -480,6 +534,11 @@ def _single_routes(route: Route) -> Iterator[Route]:
 
 
 _TUS = {"Tus-Resumable": "1.0.0", "Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
+
+
+def _signed(body: bytes, age: float = 0.0) -> dict[str, str]:
+    """Return the headers of a webhook that was signed some seconds ago."""
+    return dict(signature_headers([_WEBHOOKS], "1", int(time.time() - age), body))
 
 
 def _call(method: str, **params: object) -> dict[str, object]:
@@ -507,6 +566,10 @@ def _request(route: Route, callers: Callers) -> tuple[str, str, dict[str, Any]]:
         "POST /api/jwt/refresh": {"json": {"refreshToken": callers.expired_refresh}},
         "POST /api/passkey/register/options": {"json": {"name": "new user"}},
         "POST /signin-id": {"json": {"code": "x", "state": "x"}, "headers": {"Sec-Fetch-Site": "same-origin"}},
+        "POST /signin-id/refresh": {"headers": {**BROWSER, "Cookie": callers.stored_tokens}},
+        "POST /rest/mount": {"json": {"id": 2, "name": "a name"}},
+        "POST /api/hooked": {"json": {}, "headers": _signed(b"another body")},
+        "POST /api/open-key": {"json": {"ended": True}},
         "POST /api/boss-upload": {"files": [("file", b"x")]},
         "POST /mcp": {"json": _call("ping")},
         "POST /batch": {"json": [{"method": "GET", "path": "/api/boss-get"}]},
@@ -532,7 +595,9 @@ def _status(client: httpx.Client, route: Route, callers: Callers, headers: Heade
     if route == TOOL:
         return _tool_status(client, headers)
     method, path, options = _request(route, callers)
-    headers = {**headers, **options.pop("headers", {})}
+    added = options.pop("headers", {})
+    cookies = [cookie for item in (headers, added) if (cookie := item.get("Cookie"))]
+    headers = {**headers, **added, **({"Cookie": "; ".join(cookies)} if cookies else {})}
     with client.stream(method, path, headers=headers, **options) as response:
         if response.headers.get("content-type", "").startswith("text/event-stream"):
             return response.status_code, ""
@@ -556,12 +621,12 @@ def _tool_status(client: httpx.Client, headers: Headers) -> tuple[int, str]:
 # --- the walk --------------------------------------------------------------------------------------------------------
 
 
-def walk(service: Service, routes: list[Route], *, http2: bool) -> Iterator[str]:
+def walk(service: Service, routes: list[Route], provider: IdentityProvider, *, http2: bool) -> Iterator[str]:
     """Yield what differs from the rules: a line for each route and caller."""
     listed = {route.name for route in routes if route.anonymous}
     yield from (f"{name} is listed as open" for name in sorted(listed - OPEN.keys()))
     yield from (f"{name} is not listed as open" for name in sorted(OPEN.keys() - listed))
-    callers = Callers(service)
+    callers = Callers(service, provider)
     if http2:  # the admin listener speaks HTTP/1.1 only
         routes = [route for route in routes if not route.path.startswith("http:")]
     for caller, headers in callers.headers.items():
@@ -585,12 +650,60 @@ def walk(service: Service, routes: list[Route], *, http2: bool) -> Iterator[str]
                     yield f"{name}, {caller}: {status} instead of {LET_IN[name]}"
                 elif expected is None and name not in LET_IN and (status in (401, 403, 404, 405) or status >= 500):
                     yield f"{name}, {caller}: {status}: {text[:200]}"
-            hidden = client.get("/api/hidden", headers=headers)
-            if hidden.status_code != 404:
-                yield f"/api/hidden, {caller}: {hidden.status_code}"
-            batch = client.post("/batch", json=[{"method": "GET", "path": "/api/hidden"}], headers=headers)
-            if batch.status_code != 404:
-                yield f"/api/hidden in a batch, {caller}: {batch.status_code}"
+            yield from _refused(client, callers, caller)
+    yield from _ended_operator(service, routes)
+
+
+def _refused(client: httpx.Client, callers: Callers, caller: str) -> Iterator[str]:
+    """Yield the requests with a wrong status that no caller may send. None of them is the only one to its route."""
+    callers.wait_for_expiry()
+    brief, saved = callers.links
+    hidden = {"method": "GET", "path": "/api/hidden"}
+    unsigned: dict[str, str] = {}
+    refused: dict[str, tuple[int, str, str, dict[str, Any]]] = {
+        "/api/hidden": (404, "GET", "/api/hidden", {}),
+        "/api/hidden in a batch": (404, "POST", "/batch", {"json": [hidden]}),
+        "an expired link": (403, "GET", brief, {}),
+        "a link to another file": (403, "GET", saved.replace("/api/boss-saved", "/api/boss-brief"), {}),
+        "an unsigned webhook": (400, "POST", "/api/hooked", {"content": b"{}", "headers": unsigned}),
+        "an old webhook": (403, "POST", "/api/hooked", {"content": b"{}", "headers": _signed(b"{}", age=86_400)}),
+    }
+    for name, (expected, method, path, options) in refused.items():
+        headers = {**options.pop("headers", {}), **callers.headers[caller]}
+        status = client.request(method, path, headers=headers, **options).status_code
+        if status != expected:
+            yield f"{name}, {caller}: {status}"
+
+
+def _ended_operator(service: Service, routes: list[Route]) -> Iterator[str]:
+    """Yield whether a user of the service runs an action of the console after the end of the session at the service."""
+    address = next((route.path.partition("/console/")[0] for route in routes if "/console/" in route.path), None)
+    if address is None:
+        return
+    key = {"X-Api-Key": "ending"}
+    with httpx.Client(base_url=address, trust_env=False) as client:
+        assert service.post("/api/open-key", json={"ended": False}).status_code == 204
+        session = client.post("/console/api/session", headers=key)
+        assert session.status_code == 200, session.text
+        assert service.post("/api/open-key", json={"ended": True}).status_code == 204
+        client.cookies.clear()
+        status = client.post(f"{_ACTION}?id=none", headers=bearer(session.json()["token"])).status_code
+    if status != 401:
+        yield f"an operator without a session at the service: {status}"
+
+
+_ACTION = "/console/api/actions/end-session"
+
+
+READ_ONLY = {"Console:AllowActions": "false"}
+
+
+def read_only_console(service: Service) -> Iterator[str]:
+    """Yield whether an operator runs an action without `Console:AllowActions`."""
+    with console_client(console_link(service)[0], _OPERATOR) as client:
+        status = client.post(f"{_ACTION}?id=none").status_code
+    if status != 403:
+        yield f"an action of a console that is read-only: {status}"
 
 
 def _head(client: httpx.Client, route: Route, callers: Callers, expected: int | None) -> Iterator[str]:

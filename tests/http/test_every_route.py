@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.harness.database import Database
@@ -33,9 +35,21 @@ def routes(service: Service) -> list[access_walk.Route]:
 
 @pytest.mark.parametrize("http2", [False, True], ids=["http/1.1", "http/2"])
 def test_every_route_admits_the_callers_that_it_is_meant_for(
-    service: Service, routes: list[access_walk.Route], http2: bool
+    service: Service, routes: list[access_walk.Route], provider: IdentityProvider, http2: bool
 ) -> None:
-    assert list(access_walk.walk(service, routes, http2=http2)) == []
+    assert list(access_walk.walk(service, routes, provider, http2=http2)) == []
+
+
+def test_actions_of_the_console_need_their_key(
+    own_database: Database,
+    serve_once: Serve,
+    upstream: Upstream,
+    provider: IdentityProvider,
+    tmp_path: Path,
+) -> None:
+    settings = access_walk.settings(tmp_path, upstream, provider)
+    service = serve_once(own_database, access_walk.SQL, {**settings, **access_walk.READ_ONLY})
+    assert list(access_walk.read_only_console(service)) == []
 
 
 def test_events_reach_their_recipients(service: Service) -> None:

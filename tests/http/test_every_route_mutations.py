@@ -29,12 +29,14 @@ IN_CI = 8
 
 
 class Mutation(NamedTuple):
-    """A check that is removed: `before` becomes `after` in a module. noticed: part of a difference that is found."""
+    """A check that is removed: `before` becomes `after` in a module. noticed: part of a difference that is found.
+    read_only: of a service whose console is read-only."""
 
     module: str
     before: str
     after: str
     noticed: str
+    read_only: bool = False
 
 
 _ACCESS = "service/auth/access.py"
@@ -172,9 +174,42 @@ MUTATIONS = {
     ),
     "signatures of webhooks": Mutation(
         "service/webhooks/receiving.py",
+        "            raise Problem(403, str(error)) from None\n",
+        "            return\n",
+        "POST /api/hooked, anonymous: 200",
+    ),
+    "webhooks without a signature": Mutation(
+        "service/webhooks/receiving.py",
         "            raise Problem(400, str(error)) from None\n",
         "            return\n",
-        "POST /api/hooked, anonymous:",
+        "an unsigned webhook, anonymous:",
+    ),
+    "wrong signatures of webhooks": Mutation(
+        "core/webhooks/signatures.py",
+        "if not any(_matches(scheme, secret, delivery) for secret in secrets):",
+        "if False:",
+        "POST /api/hooked, anonymous: 200",
+    ),
+    "the age of webhooks": Mutation(
+        "core/webhooks/signatures.py",
+        "if delivery.timestamp is not None and abs(now - delivery.timestamp) > tolerance:",
+        "if False:",
+        "an old webhook, anonymous: 200",
+    ),
+    "the expiry of links to downloads": Mutation(
+        "service/downloads/links.py", " or expires < time.time():", ":", "an expired link, anonymous: 200"
+    ),
+    "the file of links to downloads": Mutation(
+        "service/downloads/links.py",
+        "if (of, path, query) != (name, scope.path, rest) or",
+        "if",
+        "a link to another file, anonymous: 200",
+    ),
+    "tokens of the provider of another user": Mutation(
+        "service/auth/external/refresh_and_logout.py",
+        " or stored.user != digest_of(user):",
+        ":",
+        "POST /signin-id/refresh, plain: 200",
     ),
     # Routes of the service.
     "anonymous callers of routes of the service": Mutation(
@@ -316,6 +351,50 @@ MUTATIONS = {
         "if user is None:",
         "POST /console/api/session, acting: 200",
     ),
+    "operators whose session at the service has ended": Mutation(
+        "service/console/access.py",
+        '        self._check_user(session, always=request.method != "GET")\n',
+        "",
+        "an operator without a session at the service: 404",
+    ),
+    "actions of a console that is read-only": Mutation(
+        "service/console/actions/actions.py",
+        "        if not self._allowed:",
+        "        if False:",
+        "an action of a console that is read-only: 404",
+        read_only=True,
+    ),
+    # PostgREST's interface.
+    "anonymous callers of PostgREST's interface": Mutation(
+        "service/postgrest/authentication.py",
+        "if caller is None:\n            raise",
+        "if False:\n            raise",
+        "GET /rest/mount, anonymous: 500",
+    ),
+    "signatures of tokens for PostgREST's interface": Mutation(
+        "service/postgrest/authentication.py",
+        "        if signature is None or not any(",
+        "        if signature is None and not any(",
+        "GET /rest/mount, forged JWT: 200",
+    ),
+    "expired tokens for PostgREST's interface": Mutation(
+        "service/postgrest/authentication.py",
+        "if expires is not None and now - TOLERANCE > expires:",
+        "if False:",
+        "GET /rest/mount, expired JWT: 200",
+    ),
+    "claims of tokens for PostgREST's interface": Mutation(
+        "service/postgrest/authentication.py",
+        "        self._check(known[0])\n",
+        "",
+        "GET /rest/mount, expired JWT: 200",
+    ),
+    "roles in PostgREST's interface": Mutation(
+        "service/postgrest/settings.py",
+        'return [*result, b"role", role.encode()]',
+        "return result",
+        "GET /rest/mount, plain: 200",
+    ),
     # Credentials.
     "signatures": Mutation(
         "service/identity/signed_tokens.py",
@@ -406,10 +485,17 @@ def test_each_check_is_where_its_mutation_looks(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", _chosen())
 def test_a_removed_check_is_noticed(
-    name: str, database: Database, settings: dict[str, str | None], routes: list[access_walk.Route], tmp_path: Path
+    name: str,
+    database: Database,
+    settings: dict[str, str | None],
+    routes: list[access_walk.Route],
+    provider: IdentityProvider,
+    tmp_path: Path,
 ) -> None:
     mutation = MUTATIONS[name]
     chosen = {"ConnectionStrings:Default": database.conninfo, "HttpServer:Workers": "1", **settings}
+    if mutation.read_only:
+        chosen |= access_walk.READ_ONLY
     admin = chosen["Admin:Url"] = f"http://127.0.0.1:{free_port()}"
     namespace = _mutated(tmp_path, mutation)
     folder = tmp_path / "service"
@@ -424,7 +510,7 @@ def test_a_removed_check_is_noticed(
                 replace(route, path=admin + httpx.URL(route.path).path) if route.path.startswith("http:") else route
                 for route in routes
             ]
-        for line in _differences(service, listed, events=mutation.module.startswith("core/events/")):
+        for line in _differences(service, listed, provider, mutation):
             if mutation.noticed in line:
                 return
             others.append(line)
@@ -433,11 +519,16 @@ def test_a_removed_check_is_noticed(
     pytest.fail("not noticed; found are:\n" + "\n".join(others))
 
 
-def _differences(service: Service, routes: list[access_walk.Route], *, events: bool) -> Iterator[str]:
-    if events:
+def _differences(
+    service: Service, routes: list[access_walk.Route], provider: IdentityProvider, mutation: Mutation
+) -> Iterator[str]:
+    if mutation.read_only:
+        yield from access_walk.read_only_console(service)
+        return
+    if mutation.module.startswith("core/events/"):
         heard = access_walk.heard(service)
         yield from (f"{caller}: {got}" for caller, got in heard.items() if caller != "boss")
-    yield from access_walk.walk(service, routes, http2=False)
+    yield from access_walk.walk(service, routes, provider, http2=False)
 
 
 def _mutated(folder: Path, mutation: Mutation) -> Path:

@@ -116,7 +116,7 @@ class ExternalOptions:
     message_key: str = text(
         "BrowserSessionMessageKey", "__external_message", "Key of sessionStorage that receives the message."
     )
-    signin_url = text("SigninUrl", "/signin-{0}", "Path of the sign-in page; {0} is the provider in lower case.")
+    signin_url: str = text("SigninUrl", "/signin-{0}", "Path of the sign-in page; {0} is the provider in lower case.")
     template: str = text(
         "SignInHtmlTemplate",
         None,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rowcall.core.sections.declaration import (
     choice,
     flag,
     integer,
     interval,
+    lenient,
     numbers,
     part,
     section,
@@ -15,6 +18,13 @@ from rowcall.core.sections.declaration import (
     texts,
 )
 from rowcall.core.sections.values import at_least
+
+
+@section("<section>")
+class ConnectionOfSection:
+    """The connection that a section may name. The section declares these keys itself."""
+
+    name: str | None = text("ConnectionName", None, "Connection that is used. null: the main one.")
 
 
 @section("")
@@ -34,13 +44,13 @@ class ConnectionStrings:
 
 @section("ConnectionSettings:RetryOptions", "Further attempts to open a connection after a failure.")
 class RetryOptions:
-    enabled = flag("Enabled", True, "Try again if a connection cannot be opened.")
-    retry_sequence_seconds = numbers(
+    enabled: bool = flag("Enabled", True, "Try again if a connection cannot be opened.")
+    delays: tuple[float, ...] = numbers(
         "RetrySequenceSeconds",
         (1, 3, 6, 12),
         "Seconds to wait before each new attempt; their number is the number of attempts after the first.",
     )
-    error_codes = texts(
+    codes: tuple[str, ...] = texts(
         "ErrorCodes",
         ("08000", "08003", "08006", "08001", "08004", "55P03", "55006", "53300", "57P03", "40001"),
         "SQLSTATEs that lead to another attempt. Network errors always do; a wrong password never does.",
@@ -49,13 +59,15 @@ class RetryOptions:
 
 @section("ConnectionSettings:MultiHostConnectionTargets", "Choice of the server for connections with several hosts.")
 class MultiHostTargets:
-    default = choice(
-        "Default",
-        "Any Primary Standby PreferPrimary PreferStandby ReadWrite ReadOnly",
-        "Any",
-        "Required role of the server, for connections without an entry in ByConnectionName.",
+    default: str = lenient(
+        choice(
+            "Default",
+            "Any Primary Standby PreferPrimary PreferStandby ReadWrite ReadOnly",
+            "Any",
+            "Required role of the server, for connections without an entry in ByConnectionName.",
+        )
     )
-    by_connection_name = text_map(
+    by_connection: Mapping[str, str | None] = text_map(
         "ByConnectionName",
         {},
         "Required roles of servers by name of the connection.",
@@ -125,7 +137,7 @@ class PoolOptions:
     queue_interval: float = interval(
         "QueueInterval", "5 seconds", "Time after which a queue that was never empty counts as overload."
     )
-    transaction_pooler = flag(
+    transaction_pooler: bool = flag(
         "TransactionPooler",
         False,
         "A transaction pooler (PgBouncer, Supavisor) is between the service and PostgreSQL: the session has no "
@@ -137,12 +149,12 @@ class PoolOptions:
     stream_after: int = integer(
         "StreamAfterBytes", 524_288, "Response bytes that are collected before streaming begins."
     )
-    slow_client_timeout = interval(
+    slow_client: float = interval(
         "SlowClientTimeout",
         "60 seconds",
         "A client that reads no bytes of a streamed response for this time is disconnected; its query is cancelled.",
     )
-    shutdown_timeout = interval(
+    shutdown: float = interval(
         "ShutdownTimeout", "30 seconds", "Longest wait for running requests when the service stops."
     )
     lifetime: float = interval(
@@ -173,7 +185,7 @@ class ReplicaKeys:
     """Options of replicas. Times in seconds."""
 
     enabled = flag("Enabled", False, "Run reads on replicas.")
-    connection_names = texts(
+    names: tuple[str, ...] = texts(
         "ConnectionNames",
         ("Replica*",),
         "Names of ConnectionStrings of replicas; `*` is any text. Each host of a connection string is one replica.",
@@ -215,24 +227,24 @@ class ReplicaKeys:
 
 @section("ConnectionSettings", "Settings of all connections.")
 class ConnectionSettings:
-    set_application_name_in_connection = flag(
+    names_application: bool = flag(
         "SetApplicationNameInConnection", True, "Show ApplicationName as the application_name of every connection."
     )
-    use_json_application_name = flag(
+    names_request: bool = flag(
         "UseJsonApplicationName",
         False,
         "Show `{app, uid, id}` of the request as application_name instead of ApplicationName.",
     )
-    test_connection_strings = flag(
+    tested: bool = flag(
         "TestConnectionStrings", True, "Open every configured database once at the start; a failure prevents the start."
     )
     retries = part(RetryOptions)
-    metadata_query_connection_name = text(
+    metadata_connection: str | None = text(
         "MetadataQueryConnectionName",
         None,
         "Connection from whose catalogue routines are read. null: the main connection.",
     )
-    metadata_query_schema = text(
+    metadata_schema: str | None = text(
         "MetadataQuerySchema", None, "search_path while the catalogue is read. null: the default of the server."
     )
     targets = part(MultiHostTargets)

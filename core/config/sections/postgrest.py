@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS, ConfigurationKey
@@ -21,9 +22,11 @@ def _declared(key: ConfigurationKey) -> Any:
 @section("PostgRest", "PostgREST's interface on tables, views and functions. Keys may have PostgREST's names too.")
 class PostgRest:
     enabled = flag("Enabled", False, "Serve PostgREST's interface.")
-    path = text("Path", "/", "Path below which it is served; endpoints and other paths of the service win over it.")
-    rate_limiter = text("RateLimiterPolicy", None, "Rate limit of all requests below the path.")
-    anonymous_cache = interval(
+    path: str = text(
+        "Path", "/", "Path below which it is served; endpoints and other paths of the service win over it."
+    )
+    rate_limiter: str | None = text("RateLimiterPolicy", None, "Rate limit of all requests below the path.")
+    anonymous_cache: float | None = interval(
         "AnonymousCache",
         None,
         "Lifetime of cached results of reads by the anonymous role, for all of its requests. null: none is cached.",
@@ -34,6 +37,6 @@ class PostgRest:
         "File in TypeScript to write, with the type `Database` for supabase-js and postgrest-js. null: none.",
     )
     vars().update({key.name: _declared(key) for key in INTERFACE_KEYS})
-    app_settings = text_map(
+    app_settings: Mapping[str, str | None] = text_map(
         "AppSettings", {}, "Settings `app.settings.NAME` of every transaction, by NAME.", secret=True
     )

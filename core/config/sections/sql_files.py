@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rowcall.core.endpoint.capabilities import CommentsMode
-from rowcall.core.sections.declaration import choice, flag, section, text
+from rowcall.core.endpoint.capabilities import CommentsMode, comments_mode_of
+from rowcall.core.sections.declaration import choice, flag, part, section, text
 from rowcall.core.sections.values import or_empty
 from rowcall.core.text.globs import base_folder
 
 if TYPE_CHECKING:
     from rowcall.core.building.endpoint_builder import EndpointDefaults
-
-
-def comments_mode_of(word: str) -> CommentsMode:
-    return CommentsMode("OnlyAnnotated" if word == "OnlyWithHttpTag" else word)
 
 
 def _pattern(text: str) -> str:
@@ -30,6 +25,11 @@ def _is_exit(word: str) -> bool:
     return word == "Exit"
 
 
+@section("Service:SqlFileSource")
+class SqlFileLog:
+    log_texts: bool = flag("LogCommandText", False, "Log the whole text of files with several statements.")
+
+
 @section("Service:SqlFileSource", "SQL files as endpoints.")
 class SqlFileOptions:
     """Options of SQL files.
@@ -38,7 +38,7 @@ class SqlFileOptions:
     prevents the start. hide: statements without a result are left out of the response.
     """
 
-    enabled = flag("Enabled", False, "Serve SQL files.")
+    enabled: bool = flag("Enabled", False, "Serve SQL files.")
     pattern: str = text("FilePattern", "", "Pattern of the files. An empty text matches none.", convert=_pattern)
     skip: str = text(
         "SkipPattern", "*.test.sql", "Pattern of files to leave out. An empty text: none.", empty=True, convert=or_empty
@@ -70,7 +70,7 @@ class SqlFileOptions:
     unnamed: bool = flag("UnnamedSingleColumnSet", True, "Return a set with one column as a plain array.")
     nested: bool = flag("NestedJsonForCompositeTypes", False, "Keep a composite column as one nested object.")
     hide: bool = flag("SkipNonQueryCommands", True, "Leave out statements that return no rows.")
-    log_command_text = flag("LogCommandText", False, "Log the whole text of files with several statements.")
+    log = part(SqlFileLog)
     wrapped: bool = False
     """The statements of a file run in one transaction."""
     keywords: frozenset[str] = frozenset()
@@ -83,4 +83,4 @@ class SqlFileOptions:
 
     def defaults(self, defaults: EndpointDefaults) -> EndpointDefaults:
         """Return the endpoint defaults for SQL files, derived from those for routines."""
-        return replace(defaults, comments_mode=self.comments_mode, nested=self.nested)
+        return defaults.of_source(self.comments_mode, nested=self.nested)

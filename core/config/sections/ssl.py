@@ -7,19 +7,17 @@ from rowcall.core.sections.declaration import flag, integer, section
 
 @section("Ssl", "HTTPS. Certificates are configured in `HttpServer:Certificates` or with an endpoint of `HttpServer`.")
 class Ssl:
-    enabled = flag(
+    enabled: bool = flag(
         "Enabled", False, "Enable UseHttpsRedirection and UseHsts. HTTP Basic then regards connections as secure."
     )
-    use_https_redirection = flag(
-        "UseHttpsRedirection", True, "Respond to http requests with a 307 to https, if Ssl:Enabled."
-    )
-    https_port = integer(
+    redirects: bool = flag("UseHttpsRedirection", True, "Respond to http requests with a 307 to https, if Ssl:Enabled.")
+    port: int | None = integer(
         "HttpsPort",
         None,
         "Port of the redirect, such as that of a reverse proxy. null: port of the first https address.",
         minimum=1,
         maximum=65_535,
     )
-    use_hsts = flag(
+    hsts: bool = flag(
         "UseHsts", True, "Send Strict-Transport-Security over https to hosts other than the local one, if Ssl:Enabled."
     )

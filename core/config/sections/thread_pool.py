@@ -10,9 +10,7 @@ from rowcall.core.sections.declaration import integer, section
 class ThreadPool:
     min_worker_threads = integer("MinWorkerThreads", None, "Accepted; no effect here.")
     min_completion_port_threads = integer("MinCompletionPortThreads", None, "Accepted; no effect here.")
-    max_worker_threads = integer(
+    blocking: int | None = integer(
         "MaxWorkerThreads", None, "Maximum number of threads of a worker for blocking work.", minimum=1
     )
-    max_completion_port_threads = integer(
-        "MaxCompletionPortThreads", None, "Second name of HttpServer:Threads.", minimum=1
-    )
+    threads: int | None = integer("MaxCompletionPortThreads", None, "Second name of HttpServer:Threads.", minimum=1)

@@ -36,8 +36,7 @@ class Payload:
 
     text: the JSON as it arrived or as made from CSV; of a raw body its text, or `\x…` for bytes. keys: of its objects,
     in the order of their first appearance. is_array: the JSON is an array. count: number of its elements. fields: names
-    and values of a form. raw_type: type of PostgreSQL for a raw body. unchecked: `columns` sets the keys, and the JSON
-    was not parsed.
+    and values of a form. raw_type: type of PostgreSQL for a raw body.
     """
 
     kind: PayloadKind
@@ -47,7 +46,6 @@ class Payload:
     count: int = 1
     fields: tuple[tuple[str, str], ...] = ()
     raw_type: str = ""
-    unchecked: bool = False
 
 
 def media_type_of(content_type: str | None) -> str:
@@ -81,7 +79,7 @@ def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload
         body = b"{}"
     if columns is not None:
         text = _text(body)
-        return Payload(PayloadKind.JSON, text, tuple(dict.fromkeys(columns)), text.lstrip()[:1] == "[", unchecked=True)
+        return Payload(PayloadKind.JSON, text, tuple(dict.fromkeys(columns)), text.lstrip()[:1] == "[")
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -53,7 +53,7 @@ class BackChannel:
         self._provider = provider
         self._profiles = profiles
         self._single_use = single_use
-        self._largest = services.options.http.sign_in_body_limit
+        self._largest = services.options.http.limits.sign_in_body_size
         self._message_bus = services.host.message_bus
         self._command = Command(f"logout at {provider.key}", options.logout_command, services)
 

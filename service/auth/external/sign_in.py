@@ -90,7 +90,7 @@ class _SignIn:
         self._options = options
         self._provider = provider
         self._identity = services.auth
-        self._largest = services.options.http.sign_in_body_limit
+        self._largest = services.options.http.limits.sign_in_body_size
         self._profiles = profiles
         self._login_states = login_states
         stored_tokens = StoredTokens(provider, keys, services.auth.sessions)

@@ -86,7 +86,7 @@ class CompletionEndpoints:
         self._identity = services.options.auth.identity
         self._login_options = services.options.auth.login
         self._address = services.auth.address
-        self._limit = services.options.http.sign_in_body_limit
+        self._limit = services.options.http.limits.sign_in_body_size
         self._issuer = CredentialIssuer(services.options.auth, services.auth.sessions)
         second_factor = services.options.auth.second_factor
         self._second_factor = (

@@ -41,7 +41,7 @@ class OptionsEndpoints:
         self._transactions = transactions
         self._issued = issued
         self._relying_party = relying_party
-        self._limit = services.options.http.sign_in_body_limit
+        self._limit = services.options.http.limits.sign_in_body_size
         self._add = PasskeyCommand("ChallengeAddExistingUserCommand", commands.challenge_add, services)
         self._register = PasskeyCommand("ChallengeRegistrationCommand", commands.challenge_register, services)
         self._login = PasskeyCommand("ChallengeAuthenticationCommand", commands.challenge_login, services)

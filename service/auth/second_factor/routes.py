@@ -69,7 +69,7 @@ class _Endpoints:
         self._identity = auth.identity
         self._challenge = auth.schemes.challenge
         self._schemes = auth.schemes
-        self._limit = services.options.http.sign_in_body_limit
+        self._limit = services.options.http.limits.sign_in_body_size
         self._store = FactorStore(options, services)
         self._pending = PendingSignIns(options, services)
         self._device = DeviceCookie(options, services.auth.sessions)

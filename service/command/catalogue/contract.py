@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.codegen.selection import NoPlaceError
 from rowcall.core.config import Settings
 from rowcall.core.documents.contract import (
@@ -18,7 +19,6 @@ from rowcall.core.documents.contract import (
 )
 from rowcall.core.documents.contract_changes import Severity, changes
 from rowcall.core.documents.wire_types import as_wire_types
-from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.codegen.writing import clients_of, replace_file
 from rowcall.service.command.catalogue.snapshot import endpoints_of
@@ -45,14 +45,14 @@ def contract(arguments: Arguments) -> int:
 
 
 def _current_contract(arguments: Arguments, settings: Settings) -> Contract:
-    level = NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper())
+    level = settings.read(ServiceOptions).event_level
     with endpoints_of(settings, demo=arguments.has("--demo")) as reading:
-        camel = settings.flag("Service:CamelCaseNames")
+        camel = settings.read(ServiceOptions).camel_case_names
         safe, resolve = reading.options.safe_numbers, reading.options.resolve_nested
         endpoints, types_of = as_wire_types(
             reading.snapshot.endpoints, reading.snapshot.types_of, safe_numbers=safe, resolve_nested=resolve
         )
-        exact = settings.flag("Service:ExactTypes")
+        exact = settings.read(ServiceOptions).exact_types
         functions = _functions(endpoints, settings)
         return contract_of(endpoints, types_of, camel=camel, level=level, exact=exact, functions=functions)
 

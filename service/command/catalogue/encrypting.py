@@ -11,6 +11,7 @@ import sys
 import psycopg
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.data_protection import DataProtection
 from rowcall.core.protection.key_ring import KeyRing
 from rowcall.service.command.about import banner
 from rowcall.service.command.configuration_files import load
@@ -31,7 +32,7 @@ def show_encrypted(arguments: Arguments) -> int:
     settings = load(arguments).settings
     require_readable(settings)
     banner()
-    if not settings.flag("DataProtection:Enabled"):
+    if not settings.enabled(DataProtection):
         print("Data protection is not configured: DataProtection:Enabled is false, and `encrypt` does nothing.")
         return 0
     with connections(settings, demo=False) as opened:
@@ -40,7 +41,7 @@ def show_encrypted(arguments: Arguments) -> int:
             sealed = asyncio.run(_encrypted(text, settings, connector))
         except (psycopg.Error, OSError) as error:
             raise StartupError(f"the key ring cannot be read: {str(error).strip()}") from None
-    if settings.choice("DataProtection:Storage") == "Default":
+    if settings.read(DataProtection).storage == "Default":
         print("DataProtection:Storage is Default: the key of this text ends with this command.", file=sys.stderr)
     print(sealed)
     return 0

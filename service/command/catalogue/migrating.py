@@ -17,6 +17,7 @@ from typing import Any
 
 import psycopg
 
+from rowcall.core.config.sections.migrations import Migrations
 from rowcall.core.sqlfile.splitting import split
 from rowcall.service.command.configuration_files import load
 from rowcall.service.command.serve import connections, require_readable
@@ -74,7 +75,7 @@ def migrate(arguments: Arguments) -> int:
     """
     settings = load(arguments).settings
     require_readable(settings)
-    folder = Path(settings.text("Migrations:Folder"))
+    folder = Path(settings.read(Migrations).folder)
     migrations = read_migrations(folder)
     with connections(settings, demo=arguments.has("--demo")) as opened:
         connector = Connector(worker_options(settings, opened).target)

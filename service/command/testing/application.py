@@ -137,7 +137,7 @@ class TestApplication(Application):
             return None
         from rowcall.service.command.testing.interface import TestInterface
 
-        return TestInterface(catalogue, self.database, self._options.http.body_limit)
+        return TestInterface(catalogue, self.database, self._options.http.limits.body_size)
 
     def _services(self, types: Any, others: Any) -> Services:
         return Services(

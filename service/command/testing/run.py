@@ -16,6 +16,7 @@ import psycopg
 import uvloop
 
 from rowcall.core.config import ConfigError, Settings
+from rowcall.core.config.sections.watch import WatchOptions
 from rowcall.core.config.tree import find
 from rowcall.core.testing.coverage import Calls, coverage_of
 from rowcall.core.testing.options import TestOptions
@@ -33,7 +34,7 @@ from rowcall.service.database.first_connection import OpeningRetries
 from rowcall.service.discovery.fingerprint import Fingerprint, catalogue_fingerprint
 from rowcall.service.log import configure_logging
 from rowcall.service.options.capabilities.testing import test_options
-from rowcall.service.options.connection_string import EmbeddedServerPath, connection_for
+from rowcall.service.options.connection_string import EmbeddedServerPath, connection_for, connection_names
 from rowcall.service.options.connections import Connections, with_role
 from rowcall.service.options.from_settings import worker_options
 from rowcall.service.options.sql_files import sql_file_options
@@ -97,15 +98,15 @@ def _load(arguments: Arguments) -> Configuration:
     arguments = replace(arguments, overrides=(*arguments.overrides, *_FORCED))
     configuration = load(arguments)
     require_readable(configuration.settings)
-    channel = f"Log:MinimalLevels:{configuration.settings.text('TestRunner:LoggerName')}"
+    channel = f"Log:MinimalLevels:{configuration.settings.read(TestOptions).channel}"
     levels = (*_QUIET, (channel, "Warning"))
     quiet = tuple((key, level) for key, level in levels if find(configuration.settings.root, key) is None)
     arguments = replace(arguments, overrides=(*quiet, *arguments.overrides))
     configuration = load(arguments)
-    name = configuration.settings.text_or_none("TestRunner:ConnectionName")
+    name = configuration.settings.read(TestOptions).connection
     if not name:
         return configuration
-    names = configuration.settings.names("ConnectionStrings")
+    names = connection_names(configuration.settings)
     if name.casefold() not in {known_name.casefold() for known_name in names}:
         raise StartupError(f"TestRunner:ConnectionName is {name!r}, but ConnectionStrings has {', '.join(names)}")
     return load(replace(arguments, overrides=(*arguments.overrides, ("Service:ConnectionName", name))))
@@ -131,7 +132,7 @@ class Run:
         self._calls: dict[str, Calls] = {}
         self._style = Style(options.detailed, sys.stdout.isatty())
         self._settings_of_files = sql_file_options(settings)
-        self._watching = settings.flag("Watch:Enabled")
+        self._watching = settings.enabled(WatchOptions)
         self._snapshot_number = 1
 
     async def until_interrupted(self) -> int:
@@ -242,7 +243,7 @@ class Run:
         source = self._settings_of_files
         folders = [base_folder(self._options.pattern), *([] if source is None else [source.folder])]
         look = partial(_fingerprint, next(iter(reader.sources())))
-        every = self._settings.seconds_or_none("Watch:DatabasePollingInterval") or 0.0
+        every = self._settings.read(WatchOptions).polling
         watch = Watch(folders, look, every, self._options.channel)
         pattern, skip = (None, "") if source is None else (source.pattern, source.skip)
         async with watch:
@@ -291,7 +292,7 @@ class Run:
         An unknown connection is skipped here, and reported when the file runs.
         """
         requested = {connection_key(file) for file in files if isolation_of(file, self._options) == "template"}
-        valid_keys = {"", *(name.casefold() for name in self._settings.names("ConnectionStrings"))}
+        valid_keys = {"", *(name.casefold() for name in connection_names(self._settings))}
         return [(key, self._connect(key or None)) for key in sorted(requested & valid_keys)]
 
     def _reader(self, options: WorkerOptions) -> SnapshotReader:
@@ -344,7 +345,7 @@ class Run:
         main = self._opened.plan.main
         if name is None or name.casefold() == main.casefold():
             return Connector(self._worker.target)
-        names = {entry.casefold(): entry for entry in self._settings.names("ConnectionStrings")}
+        names = {entry.casefold(): entry for entry in connection_names(self._settings)}
         spelled = names.get(name.casefold())
         if spelled is None:
             raise StartupError(f"ConnectionStrings has no entry {name!r}")

@@ -10,16 +10,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from rowcall.core.cache.options import CacheOptions, Place, Profile, Rule
+from rowcall.core.cache.options import CacheOptions, Place, Profile, ProfileKeys, RedisKeys, Rule
 from rowcall.core.config import Settings
-from rowcall.core.config.tree import Scalar, Section, find
+from rowcall.core.operations.console import ConsoleOptions
+from rowcall.core.sections.keys import JsonValue
 from rowcall.core.text.interval import parse_interval
 
 log = logging.getLogger("rowcall.client")
 
 _P = "CacheOptions:"
 _PROFILES = _P + "Profiles"
-_PLACES = {place.value.casefold(): place for place in Place}
 
 
 class _UnusableError(Exception):
@@ -27,27 +27,28 @@ class _UnusableError(Exception):
 
 
 def cache_options(settings: Settings) -> CacheOptions:
-    if not settings.flag(_P + "Enabled"):
-        return CacheOptions(redis="")
+    if not settings.enabled(CacheOptions):
+        return CacheOptions()
     profiles = tuple(_profiles(settings))
     if profiles:
         log.info("%d cache profiles are registered: %s", len(profiles), ", ".join(profile.name for profile in profiles))
+    console, redis = settings.read_enabled(ConsoleOptions), settings.read(RedisKeys)
     options = settings.read(
         CacheOptions,
-        hash_from=settings.integer(_P + "HashKeyThreshold") if settings.flag(_P + "UseHashedCacheKeys") else None,
         profiles=profiles,
-        operator_tags=settings.flag("Console:Enabled") and settings.flag("Console:AllowActions"),
+        operator_tags=console is not None and console.allow_actions,
+        redis=redis.usable,
     )
     # An empty RedisConfiguration disables Redis (caching-3).
-    uses_redis = options.hybrid.uses_redis and bool((settings.text_or_none(_P + "RedisConfiguration") or "").strip())
+    uses_redis = options.hybrid.uses_redis and bool((redis.address or "").strip())
     return replace(options, hybrid=replace(options.hybrid, uses_redis=uses_redis))
 
 
 def _profiles(settings: Settings) -> Iterator[Profile]:
-    for name in settings.names(_PROFILES):
+    for name in settings.names_of(ProfileKeys):
         if not name.strip():
             log.warning("%s: a profile without a name is skipped", _PROFILES)
-        elif not settings.flag(f"{_PROFILES}:{name}:Enabled"):
+        elif not settings.enabled(ProfileKeys, name):
             log.info("cache profile '%s' is skipped: it is not enabled", name)
         else:
             try:
@@ -65,41 +66,18 @@ def _described(profile: Profile) -> str:
 
 
 def _profile(settings: Settings, name: str) -> Profile:
-    path = f"{_PROFILES}:{name}:"
-    kind = (_text(settings, path + "Type") or "").strip().casefold()
-    if kind not in _PLACES:
+    keys = settings.read(ProfileKeys, name)
+    place = next((place for place in Place if place.value == keys.type), None)
+    if place is None:
         raise _UnusableError(f"its Type is none of {', '.join(place.value for place in Place)}")
-    expiration = _text(settings, path + "Expiration")
-    seconds = parse_interval(expiration) if expiration else None
-    if expiration and seconds is None:
-        raise _UnusableError(f"its Expiration {expiration!r} is no interval such as '5 minutes'")
-    return Profile(
-        name=name,
-        place=_PLACES[kind],
-        seconds=seconds,
-        parameters=_parameters(settings, path + "Parameters"),
-        rules=tuple(_rules(settings, name)),
-    )
+    seconds = parse_interval(keys.expiration) if keys.expiration else None
+    if keys.expiration and seconds is None:
+        raise _UnusableError(f"its Expiration {keys.expiration!r} is no interval such as '5 minutes'")
+    rules = tuple(_rules(name, keys.when))
+    return Profile(name, place, seconds, keys.parameters, rules)
 
 
-def _text(settings: Settings, path: str) -> str | None:
-    """Return the unconverted text, so that an invalid value skips the profile instead of preventing the start; None: it
-    is not configured.
-    """
-    node = find(settings.root, path)
-    return settings.value(path) if isinstance(node, Scalar) else None  # type: ignore[return-value]
-
-
-def _parameters(settings: Settings, path: str) -> tuple[str, ...] | None:
-    """Return the parameters of the cache key. None: not configured; empty: no parameter is in the key (caching-33)."""
-    node = find(settings.root, path)
-    if isinstance(node, Section) and node.is_array and not node.children:
-        return ()
-    return settings.texts(path)
-
-
-def _rules(settings: Settings, name: str) -> Iterator[Rule]:
-    configured = settings.value(f"{_PROFILES}:{name}:When")
+def _rules(name: str, configured: JsonValue) -> Iterator[Rule]:
     if not isinstance(configured, tuple):
         return
     for number, entry in enumerate(configured):

@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.codegen.options import ClientCodeOptions, ClientOptions, DartOptions, HookOptions, PythonOptions
 from rowcall.core.config import Settings
 from rowcall.service.options.auth import auth_options
@@ -26,14 +27,12 @@ Client = TypeVar("Client", bound=ClientOptions)
 
 def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOptions | None:
     """Return the options of TypeScript client code, or None if none is written. urls: addresses of the listeners."""
-    if settings.flag(_Q + "Enabled") and not settings.flag(_P + "Enabled"):
+    if settings.enabled(HookOptions) and not settings.enabled(ClientCodeOptions):
         log.warning("%sEnabled has no effect: %sEnabled is false", _Q, _P)
     options = _options(settings, ClientCodeOptions, _P, urls)
     if options is None:
         return None
-    return replace(
-        options, export_types=options.types and options.export_types, hooks=_hooks(settings, types=options.types)
-    )
+    return replace(options, export_types=options.types and options.export_types, hooks=_hooks(settings, options))
 
 
 def dart_options(settings: Settings, urls: Sequence[str]) -> DartOptions | None:
@@ -48,28 +47,28 @@ def python_options(settings: Settings, urls: Sequence[str]) -> PythonOptions | N
 
 def _options(settings: Settings, kind: type[Client], section: str, urls: Sequence[str]) -> Client | None:
     """Return the options of one language, or None if no code is to be written."""
-    if not settings.flag(section + "Enabled"):
+    service = settings.read(ServiceOptions)
+    options = settings.read_enabled(
+        kind,
+        prefix=service.url_path_prefix,
+        execution_header=service.execution_header,
+        camel=service.camel_case_names,
+        claims=auth_options(settings).login,
+        event_level=service.event_level.value,
+    )
+    if options is None:
         return None
-    if not settings.text_or_none(section + "FilePath"):
+    if not options.path:
         log.warning("%sEnabled is true, but %sFilePath is not set: no client code is written", section, section)
         return None
-    return settings.read(
-        kind,
-        base_url=_base_url(settings, section, urls),
-        prefix=settings.text_or_none("Service:UrlPathPrefix") or "",
-        execution_header=settings.text("Service:ExecutionIdHeaderName"),
-        camel=settings.flag("Service:CamelCaseNames"),
-        claims=auth_options(settings).mapping,
-        event_level=settings.choice("Service:DefaultServerSentEventsEventNoticeLevel"),
-    )
+    return replace(options, base_url=_base_url(options, section, urls))
 
 
-def _base_url(settings: Settings, section: str, urls: Sequence[str]) -> str:
-    if not settings.flag(section + "IncludeHost"):
+def _base_url(options: ClientOptions, section: str, urls: Sequence[str]) -> str:
+    if not options.include_host:
         return ""
-    custom = settings.text_or_none(section + "CustomHost")
-    if custom is not None:
-        return custom
+    if options.custom_host is not None:
+        return options.custom_host
     url = next(iter(urls), "http://localhost:5000")
     if _is_any_address(urlsplit(url).hostname):
         log.warning(
@@ -87,7 +86,7 @@ def _is_any_address(host: str | None) -> bool:
         return False
 
 
-def _hooks(settings: Settings, *, types: bool) -> HookOptions | None:
+def _hooks(settings: Settings, options: ClientCodeOptions) -> HookOptions | None:
     hooks = settings.read_enabled(HookOptions)
     if hooks is None:
         return None
@@ -95,10 +94,10 @@ def _hooks(settings: Settings, *, types: bool) -> HookOptions | None:
         raise StartupError(f"{_Q}FilePath is needed with {_Q}Enabled: a path such as src/{{0}}Hooks.ts")
     if not hooks.source:
         raise StartupError(f"{_Q}ImportFrom: the name of a module is needed")
-    if not types:
+    if not options.types:
         log.warning("%sEnabled has no effect with %sSkipTypes: hooks are TypeScript", _Q, _P)
         return None
-    if settings.flag(_P + "BySchema") and "{0}" not in hooks.path:
+    if options.by_schema and "{0}" not in hooks.path:
         log.error(
             "%sFilePath: %s has no {0}, and every schema has hooks of its own; no hooks are written (%sBySchema=false "
             "makes one file)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.building.service import RoutineOptions, ServiceOptions
 from rowcall.core.config import Settings
 from rowcall.core.documents.descriptions import Descriptions
 from rowcall.service.options.capabilities.client_code import client_code_options, dart_options, python_options
@@ -26,6 +27,6 @@ def descriptions(settings: Settings, database: str, auth: AuthOptions, urls: Seq
         tool_schemas=tool_schema_options(settings, database, auth, openapi, mcp),
         database_types=(settings.flag("PostgRest:Enabled") and settings.text_or_none("PostgRest:DatabaseTypesFile"))
         or None,
-        safe_numbers=settings.choice("Service:JsonNumbers").casefold() == "safe",
-        resolve_nested=settings.flag("Service:RoutineOptions:ResolveNestedCompositeTypes"),
+        safe_numbers=settings.read(ServiceOptions).safe_numbers,
+        resolve_nested=settings.read(RoutineOptions).resolve_nested,
     )

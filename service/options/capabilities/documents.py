@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
 from rowcall.core.documents.http_files import HttpFileOptions
-from rowcall.core.documents.openapi import OpenApi, OpenApiOptions
+from rowcall.core.documents.openapi import OpenApi, OpenApiOptions, OpenApiTargets, SecuritySchemeKeys, ServerKeys
 from rowcall.core.documents.reference_page import ReferencePage
-from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.service.options.auth import auth_options
 from rowcall.service.options.tables import table_formats
 from rowcall.service.startup_error import StartupError
@@ -31,20 +30,20 @@ def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi 
 
     urls: addresses of the listeners.
     """
-    if not settings.flag(_P + "Enabled"):
+    if not settings.enabled(OpenApiOptions):
         return None
-    file, path = settings.text_or_none(_P + "FileName") or None, settings.text_or_none(_P + "UrlPath") or None
-    if file is None and path is None:
+    targets = settings.read(OpenApiTargets)
+    if targets.file is None and targets.path is None:
         log.warning("%sEnabled is true, but FileName and UrlPath are both null: there is no document", _P)
         return None
-    return OpenApi(document_options(settings, database, urls), file, path, settings.flag(_P + "FileOverwrite"))
+    return OpenApi(document_options(settings, database, urls), targets.file, targets.path, targets.overwrite)
 
 
 def reference_page(settings: Settings, title: str) -> ReferencePage | None:
     """Return the page with the API reference; None: it is off. Raises `StartupError` without a document or viewer."""
-    if not settings.flag(_D + "Enabled"):
+    if not settings.enabled(ReferencePage):
         return None
-    document = settings.text_or_none(_P + "UrlPath") if settings.flag(_P + "Enabled") else None
+    document = settings.read(OpenApiTargets).path if settings.enabled(OpenApiOptions) else None
     if not document:
         raise StartupError(f"{_D}Enabled needs the OpenAPI document: set {_P}Enabled and {_P}UrlPath")
     spec = importlib.util.find_spec("swagger_ui")
@@ -53,7 +52,7 @@ def reference_page(settings: Settings, title: str) -> ReferencePage | None:
     return settings.read(
         ReferencePage,
         document=document,
-        title=settings.text_or_none(_P + "DocumentTitle") or title,
+        title=settings.read(OpenApiOptions, servers=(), schemes=()).title or title,
         folder=str(Path(spec.origin).parent / "static"),
     )
 
@@ -66,41 +65,33 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
     auth = auth_options(settings)
     options = settings.read(
         OpenApiOptions,
-        servers=tuple(_servers(settings, urls)),
+        servers=(),
         schemes=tuple(_schemes(settings)) or tuple(_of_auth(auth)),
-        camel=settings.flag("Service:CamelCaseNames"),
-        claims=auth.mapping,
+        camel=settings.read(ServiceOptions).camel_case_names,
+        claims=auth.login,
         tables=table_formats(settings),
-        level=NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel").upper()),
+        level=settings.read(ServiceOptions).event_level,
     )
-    return options if options.title else replace(options, title=database)
+    servers = _servers(settings, urls if options.add_current_server else ())
+    return replace(options, title=options.title or database, servers=tuple(servers))
 
 
 def http_file_options(settings: Settings, database: str, urls: Sequence[str]) -> HttpFileOptions | None:
-    option = settings.choice(_H + "Option").casefold()
-    if not settings.flag(_H + "Enabled") or option == "disabled":
-        return None
-    options = settings.read(
+    options = settings.read_enabled(
         HttpFileOptions,
         host=next(iter(urls), "http://localhost:8080").rstrip("/"),
-        write=option in ("file", "both"),
-        serve=option in ("endpoint", "both"),
-        claims=auth_options(settings).mapping,
+        claims=auth_options(settings).login,
     )
+    if options is None or options.option == "disabled":
+        return None
     return options if options.name else replace(options, name=database or "rowcall")
 
 
-def _entries(settings: Settings, key: str) -> list[dict[str, Any]]:
-    value = settings.value(_P + key)
-    entries = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    return [{name.casefold(): text for name, text in entry.items()} for entry in entries if isinstance(entry, Mapping)]
-
-
 def _servers(settings: Settings, urls: Sequence[str]) -> list[tuple[str, str | None]]:
-    servers = [
-        (str(entry["url"]), entry.get("description")) for entry in _entries(settings, "Servers") if entry.get("url")
-    ]
-    if settings.flag(_P + "AddCurrentServer") and urls and urls[0] not in {url for url, _ in servers}:
+    """Return the configured servers, and the first of the addresses."""
+    entries = [settings.read(ServerKeys, number) for number in settings.names_of(ServerKeys)]
+    servers = [(entry.url, entry.description) for entry in entries if entry.url is not None]
+    if urls and urls[0] not in {url for url, _ in servers}:
         servers.append((urls[0], "Development server" if "localhost" in urls[0] else None))
     return servers
 
@@ -117,25 +108,19 @@ def _of_auth(auth: AuthOptions) -> Iterator[tuple[str, tuple[tuple[str, str], ..
         yield "apiKeyAuth", (("type", "apiKey"), ("in", "header"), ("name", auth.api_keys.header))
 
 
-_KEY_PLACES = ("header", "query", "cookie")
-
-
 def _schemes(settings: Settings) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
     schemes = []
-    for entry in _entries(settings, "SecuritySchemes"):
-        name, kind = entry.get("name"), str(entry.get("type") or "").casefold()
-        if not name or kind not in ("http", "apikey"):
-            log.warning("%sSecuritySchemes: %s is left out; Name and Type (Http or ApiKey) are needed", _P, name)
+    for number in settings.names_of(SecuritySchemeKeys):
+        entry = settings.read(SecuritySchemeKeys, number)
+        if entry.name is None or entry.type is None:
+            log.warning("%sSecuritySchemes: %s is left out; Name and Type (Http or ApiKey) are needed", _P, entry.name)
             continue
-        if kind == "http":
-            members = [("type", "http"), ("scheme", str(entry.get("scheme") or "bearer").lower())]
-            members += [("bearerFormat", str(entry["bearerformat"]))] if entry.get("bearerformat") else []
+        if entry.type == "Http":
+            members = [("type", "http"), ("scheme", (entry.scheme or "bearer").lower())]
+            members += [] if entry.bearer_format is None else [("bearerFormat", entry.bearer_format)]
         else:
-            place = str(entry.get("apikeylocation") or "header").lower()
-            if place not in _KEY_PLACES:
-                log.warning("%sSecuritySchemes:%s: ApiKeyLocation %r is none of %s", _P, name, place, _KEY_PLACES)
-            members = [("type", "apiKey"), ("name", str(entry.get("in") or name)), ("in", place)]
-        if entry.get("description"):
-            members.append(("description", str(entry["description"])))
-        schemes.append((str(name), tuple(members)))
+            place = (entry.place or "header").lower()
+            members = [("type", "apiKey"), ("name", entry.in_ or entry.name), ("in", place)]
+        members += [] if entry.description is None else [("description", entry.description)]
+        schemes.append((entry.name, tuple(members)))
     return schemes

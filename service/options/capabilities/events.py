@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from rowcall.core.building.service import ServiceOptions
+from rowcall.core.cache.options import RedisKeys
 from rowcall.core.config import Settings
-from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.events.options import BUILT_IN_HEADERS, EventOptions
 from rowcall.core.sections.values import HEADER_NAME
 from rowcall.service.startup_error import StartupError
@@ -29,18 +30,19 @@ def _require_headers(headers: Mapping[str, str | None]) -> None:
 
 
 def event_options(settings: Settings) -> EventOptions:
-    configured = settings.text_map(_HEADERS)
+    service = settings.read(ServiceOptions)
+    configured = service.event_headers
     headers = dict(BUILT_IN_HEADERS)
     headers.update((name.lower(), value or "") for name, value in configured.items())
     _require_headers(configured)
-    execution_header = settings.text(_EXECUTION)
+    execution_header = service.execution_header
     if not HEADER_NAME.fullmatch(execution_header):
         raise StartupError(f"{_EXECUTION}: {execution_header!r} is not the name of a header")
     options = settings.read(
         EventOptions,
-        level=NoticeLevel(settings.choice("Service:DefaultServerSentEventsEventNoticeLevel")),
+        level=service.event_level,
         headers=tuple(headers.items()),
         execution_header=execution_header.lower(),
-        warn_unbound=settings.flag("Service:WarnUnboundServerSentEventsNotices"),
+        warn_unbound=service.warn_unbound,
     )
-    return options if options.redis else replace(options, redis=settings.text("CacheOptions:RedisConfiguration"))
+    return options if options.redis else replace(options, redis=settings.read(RedisKeys).usable)

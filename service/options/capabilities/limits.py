@@ -6,10 +6,16 @@ An unusable policy or source is skipped with a warning.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from rowcall.core.config import Settings
-from rowcall.core.config.tree import Scalar, Section, find
+from rowcall.core.config.sections.rate_limiter import (
+    RateLimiter,
+    RateLimitPartition,
+    RateLimitPolicy,
+    RateLimitSource,
+    ReservedPathLimit,
+)
 from rowcall.core.limits.policy import Kind, LimitOptions, Policy, Source, SourceKind
 from rowcall.service.log.options import HEADER_NAME
 from rowcall.service.startup_error import StartupError
@@ -18,29 +24,21 @@ log = logging.getLogger("rowcall.client")
 
 _P = "RateLimiterOptions:"
 _POLICIES = _P + "Policies"
-_KINDS = {kind.value.casefold(): kind for kind in Kind}
-_SOURCES = {kind.value.casefold(): kind for kind in SourceKind}
-_PERMITS = {
-    Kind.FIXED_WINDOW: ("PermitLimit", 100),
-    Kind.SLIDING_WINDOW: ("PermitLimit", 100),
-    Kind.TOKEN_BUCKET: ("TokenLimit", 100),
-    Kind.CONCURRENCY: ("PermitLimit", 10),
-}
-
 _PATHS = ("Stats", "HealthChecks", "Service:McpOptions", "Auth:PasskeyAuth", "Auth:External", "PostgRest")
 """Sections of reserved paths that may name a policy."""
 
 
 def limit_options(settings: Settings) -> LimitOptions:
-    node = find(settings.root, _POLICIES)
-    if not settings.flag(_P + "Enabled"):
+    options = settings.read_enabled(RateLimiter)
+    if options is None:
         for key, _ in _named_by_paths(settings):
             log.warning("%s has no effect, as it is switched off (%sEnabled): nothing is limited", key, _P)
         return LimitOptions()
-    if isinstance(node, Section) and node.children and all(name.isdecimal() for name in settings.names(_POLICIES)):
+    names = settings.names_of(RateLimitPolicy)
+    if names and all(name.isdecimal() for name in names):
         raise StartupError(f'{_POLICIES}: policies have names, as in {{ "slow": {{ … }} }}; a list has none')
-    policies = tuple(_policies(settings))
-    default = settings.text_or_none(_P + "DefaultPolicy") or None
+    policies = tuple(_policies(settings, options))
+    default = options.default_policy
     if default is not None and default not in {policy.name for policy in policies}:
         log.warning("%sDefaultPolicy: '%s' is no enabled policy; endpoints that name none are not limited", _P, default)
     for key, policy_name in _named_by_paths(settings):
@@ -50,105 +48,80 @@ def limit_options(settings: Settings) -> LimitOptions:
         enabled=True,
         default=default,
         policies=policies,
-        disabled=frozenset(name for name in settings.names(_POLICIES) if not _is_enabled(settings, name)),
-        redis=settings.text_or_none(_P + "RedisConfiguration") or None,
+        disabled=frozenset(name for name in names if not settings.enabled(RateLimitPolicy, name)),
+        redis=options.redis,
     )
-
-
-def _is_enabled(settings: Settings, policy: str) -> bool:
-    return settings.flag(f"{_POLICIES}:{policy}:Enabled")
 
 
 def _named_by_paths(settings: Settings) -> Iterator[tuple[str, str]]:
     """Yield the keys with which enabled sections name a policy, and the names."""
     for section in _PATHS:
-        key = f"{section}:RateLimiterPolicy"
-        policy_name = settings.text_or_none(key) if settings.flag(f"{section}:Enabled") else None
-        if policy_name:
-            yield key, policy_name
+        named = settings.read_enabled(ReservedPathLimit, section)
+        if named is not None and named.policy is not None:
+            yield f"{section}:RateLimiterPolicy", named.policy
 
 
-def _policies(settings: Settings) -> Iterator[Policy]:
-    for name in settings.names(_POLICIES):
-        path = f"{_POLICIES}:{name}:"
-        if not _is_enabled(settings, name):
+def _policies(settings: Settings, options: RateLimiter) -> Iterator[Policy]:
+    for name in settings.names_of(RateLimitPolicy):
+        keys = settings.read_enabled(RateLimitPolicy, name)
+        if keys is None:
             continue
-        kind = _KINDS.get((_written(settings, path + "Type") or "").strip().casefold())
+        kind = next((kind for kind in Kind if kind.value == keys.type), None)
         if kind is None:
             log.warning(
                 "%s:%s is skipped: its Type is none of %s", _POLICIES, name, ", ".join(member.value for member in Kind)
             )
             continue
-        yield _policy(settings, name, kind)
+        if kind is not Kind.CONCURRENCY and not keys.auto_replenishment:
+            log.warning(
+                "%s:%s:AutoReplenishment has no effect: permits are always replenished as time passes", _POLICIES, name
+            )
+        sources, free = _partition(settings, name)
+        bucket, concurrent = kind is Kind.TOKEN_BUCKET, kind is Kind.CONCURRENCY
+        windowed = kind in (Kind.FIXED_WINDOW, Kind.SLIDING_WINDOW)
+        permits = keys.token_limit if bucket else keys.permit_limit
+        yield Policy(
+            name=name,
+            kind=kind,
+            permits=permits or (10 if concurrent else 100),
+            seconds=float(keys.window_seconds if windowed else keys.replenishment_period_seconds),
+            segments=keys.segments_per_window if kind is Kind.SLIDING_WINDOW else 1,
+            added=keys.tokens_per_period if bucket else 0,
+            queue=(5 if concurrent else 10) if keys.queue_limit is None else keys.queue_limit,
+            oldest_first=keys.oldest_first,
+            sources=sources,
+            free_for_users=free,
+            status=options.status if keys.status is None else keys.status,
+            message=options.message if keys.message is None else keys.message,
+        )
 
 
-def _policy(settings: Settings, name: str, kind: Kind) -> Policy:
-    path = f"{_POLICIES}:{name}:"
-
-    def number(key: str, default: int) -> int:
-        """Return an integer; the default depends on the kind, and the table of keys has only one."""
-        text = _written(settings, path + key)
-        return settings.integer(path + key) if text and text.strip() else default
-
-    limit, permits = _PERMITS[kind]
-    windowed = kind in (Kind.FIXED_WINDOW, Kind.SLIDING_WINDOW)
-    bucket = kind is Kind.TOKEN_BUCKET
-    status = settings.integer_or_none(path + "StatusCode")
-    message = settings.text_or_none(path + "StatusMessage")
-    sources, free = _partition(settings, path + "Partition:")
-    if kind is not Kind.CONCURRENCY and not settings.flag(path + "AutoReplenishment"):
-        log.warning("%sAutoReplenishment has no effect: permits are always replenished as time passes", path)
-    return Policy(
-        name=name,
-        kind=kind,
-        permits=number(limit, permits),
-        seconds=float(number("WindowSeconds", 60) if windowed else number("ReplenishmentPeriodSeconds", 10)),
-        segments=number("SegmentsPerWindow", 6) if kind is Kind.SLIDING_WINDOW else 1,
-        added=number("TokensPerPeriod", 10) if bucket else 0,
-        queue=number("QueueLimit", 5 if kind is Kind.CONCURRENCY else 10),
-        oldest_first=settings.flag(path + "OldestFirst"),
-        sources=sources,
-        free_for_users=free,
-        status=settings.integer(_P + "StatusCode") if status is None else status,
-        message=settings.text_or_none(_P + "StatusMessage") if message is None else message,
-    )
-
-
-def _partition(settings: Settings, path: str) -> tuple[tuple[Source, ...], bool]:
-    if find(settings.root, path.rstrip(":")) is None:
+def _partition(settings: Settings, policy: str) -> tuple[tuple[Source, ...], bool]:
+    if not settings.contains(RateLimitPartition, policy):
         return (), False
-    free = settings.flag(path + "BypassAuthenticated")
-    entries = settings.value(path + "Sources")
-    sources = tuple(_sources(entries, path + "Sources")) if isinstance(entries, tuple | list) else ()
+    free = settings.read(RateLimitPartition, policy).bypass_authenticated
+    sources = tuple(_sources(settings, policy))
     if not sources and not free:
-        log.warning("%s names no source that distinguishes callers; all callers share one limit", path.rstrip(":"))
+        log.warning(
+            "%s:%s:Partition names no source that distinguishes callers; all callers share one limit", _POLICIES, policy
+        )
     return sources, free
 
 
-def _sources(entries: tuple[object, ...] | list[object], path: str) -> Iterator[Source]:
-    for number, entry in enumerate(entries):
-        values = {key.casefold(): value for key, value in entry.items()} if isinstance(entry, Mapping) else {}
-        kind = _SOURCES.get(str(values.get("type") or "").strip().casefold())
+def _sources(settings: Settings, policy: str) -> Iterator[Source]:
+    for number in settings.names_of(RateLimitSource, policy):
+        keys = settings.read(RateLimitSource, policy, number)
+        place = f"{_POLICIES}:{policy}:Partition:Sources:{number}"
+        kind = next((kind for kind in SourceKind if kind.value == keys.type), None)
         if kind is None:
-            log.warning(
-                "%s:%d is skipped: its Type is none of %s",
-                path,
-                number,
-                ", ".join(member.value for member in SourceKind),
-            )
+            kinds = ", ".join(member.value for member in SourceKind)
+            log.warning("%s is skipped: its Type is none of %s", place, kinds)
             continue
-        key = "value" if kind is SourceKind.STATIC else "name"
-        text = str(values.get(key) or "")
+        text = (keys.value if kind is SourceKind.STATIC else keys.name) or ""
         if not text and kind is not SourceKind.ADDRESS:
-            log.warning("%s:%d is skipped: %s needs a %s", path, number, kind.value, key.capitalize())
-            continue
-        if kind is SourceKind.HEADER and not HEADER_NAME.fullmatch(text):
-            log.warning("%s:%d is skipped: %r is not the name of a header", path, number, text)
-            continue
-        yield Source(kind, text)
-
-
-def _written(settings: Settings, path: str) -> str | None:
-    """Return the unconverted text, which the caller validates; None: it is not configured."""
-    node = find(settings.root, path)
-    return settings.value(path) if isinstance(node, Scalar) else None  # type: ignore[return-value]
+            key = "Value" if kind is SourceKind.STATIC else "Name"
+            log.warning("%s is skipped: %s needs a %s", place, kind.value, key)
+        elif kind is SourceKind.HEADER and not HEADER_NAME.fullmatch(text):
+            log.warning("%s is skipped: %r is not the name of a header", place, text)
+        else:
+            yield Source(kind, text)

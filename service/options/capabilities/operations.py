@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass, field
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.connections import ConnectionOfSection
 from rowcall.core.operations.options import StatisticsKeys
 from rowcall.core.operations.statistics import ACTIVITY, INDEXES, ROUTINES, TABLES, Report
 from rowcall.service.database.connector import ConnectionTarget
@@ -28,7 +29,7 @@ class StatisticsOptions(StatisticsKeys):
 def statistics_options(
     settings: Settings, main: ConnectionTarget, connections: Connections
 ) -> StatisticsOptions | None:
-    if not settings.flag("Stats:Enabled"):
+    if not settings.enabled(StatisticsKeys):
         return None
     options = settings.read(StatisticsOptions, target=_target(settings, main, connections))
     if options.guarded.access.anonymous:
@@ -44,7 +45,7 @@ def _target(settings: Settings, main: ConnectionTarget, connections: Connections
 
     `connection_plan` guarantees that it exists, also if endpoints may not use it.
     """
-    name = settings.text_or_none("Stats:ConnectionName")
+    name = settings.read(ConnectionOfSection, "Stats").name
     if name is None or name.casefold() in connections.plan.main_names:
         return main
     info = next(info for key, info in connections.others.items() if key.casefold() == name.casefold())

@@ -15,8 +15,8 @@ _TIMEOUT = "Service:ProxyOptions:DefaultTimeout"
 
 def outbound_options(settings: Settings) -> OutboundOptions:
     """Return the options of outgoing requests, and warn about an invalid timeout. Raises `ConfigError`."""
-    text = settings.text_or_none(_TIMEOUT)
+    proxy = settings.read_enabled(ProxyOptions) or ProxyOptions()
+    text = proxy.default_timeout
     if text and parse_interval(text) is None:
         log.warning("%s: %r is no interval such as '5 seconds'; %g seconds are used", _TIMEOUT, text, FALLBACK_TIMEOUT)
-    proxy = settings.read_enabled(ProxyOptions) or ProxyOptions()
     return OutboundOptions(settings.read(ClientOptions), settings.read(TypeOptions), proxy)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from rowcall.core.auth.passkeys import PasskeyOptions, PasskeyPaths
 from rowcall.core.auth.schemes import Schemes
 from rowcall.core.config import Settings
+from rowcall.service.options.application_name import running_name
 from rowcall.service.options.server.browsers import as_browsers_write
 from rowcall.service.startup_error import StartupError
 
@@ -31,7 +31,8 @@ def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[s
 
     connections: connections besides the main one, by case-folded name.
     """
-    if not settings.flag(_P + "Enabled"):
+    options = settings.read_enabled(PasskeyOptions)
+    if options is None:
         return None
     if not schemes:
         log.warning(
@@ -39,17 +40,18 @@ def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[s
             "Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth",
             _P,
         )
-    options = settings.read(PasskeyOptions, paths=_paths(settings), connection=_connection(settings, connections))
+    connection = (options.connection or "").casefold()
     return replace(
         options,
-        relying_party_name=options.relying_party_name or settings.text_or_none("ApplicationName") or Path.cwd().name,
-        origins=_origins(settings, options.relying_party),
+        paths=_paths(options.paths, registers=settings.enabled(PasskeyPaths)),
+        connection=connection if connection in connections else None,
+        relying_party_name=options.relying_party_name or running_name(settings),
+        origins=_origins(options.origins, options.relying_party),
     )
 
 
-def _paths(settings: Settings) -> PasskeyPaths:
-    paths = settings.read(PasskeyPaths)
-    if not settings.flag(_P + "EnableRegister"):
+def _paths(paths: PasskeyPaths, *, registers: bool) -> PasskeyPaths:
+    if not registers:
         paths = replace(paths, register=None, register_options=None)
     keys_by_path: dict[str, str] = {}
     for name, key in _PATHS.items():
@@ -60,9 +62,9 @@ def _paths(settings: Settings) -> PasskeyPaths:
     return paths
 
 
-def _origins(settings: Settings, relying_party: str | None) -> frozenset[str]:
+def _origins(texts: Iterable[str], relying_party: str | None) -> frozenset[str]:
     key = _P + "RelyingPartyOrigins"
-    configured = [text.strip() for text in settings.texts(key) or () if text.strip()]
+    configured = [text.strip() for text in sorted(texts) if text.strip()]
     if not configured:
         log.warning(
             "%s is empty: passkeys are accepted from pages of any host that a request names; list the origins of your "
@@ -77,8 +79,3 @@ def _origins(settings: Settings, relying_party: str | None) -> frozenset[str]:
         if origin.startswith("http://") and host != "localhost" and not host.endswith(".localhost"):
             log.warning("%s: browsers do not offer passkeys to %s, which is not https", key, origin)
     return frozenset(origins)
-
-
-def _connection(settings: Settings, connections: Mapping[str, object]) -> str | None:
-    name = settings.text_or_none(_P + "ConnectionName")
-    return name.casefold() if name is not None and name.casefold() in connections else None

@@ -7,6 +7,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from rowcall.core.auth.options import LoginOptions
 from rowcall.core.config import Settings
 from rowcall.core.operations.static_files import PageOptions, StaticFileOptions
 from rowcall.core.text.globs import has_wildcard
@@ -20,17 +21,11 @@ _PARSE = _P + "ParseContentOptions:"
 
 def static_file_options(settings: Settings) -> StaticFileOptions | None:
     """Return the options, or None if no files are served. Raises StartupError if there is no folder."""
-    if not settings.flag(_P + "Enabled"):
+    if not settings.enabled(StaticFileOptions):
         return None
-    claims = "Service:AuthenticationOptions:Default"
+    login = settings.read(LoginOptions)
     options = settings.read(
-        StaticFileOptions,
-        pages=_pages(settings),
-        names=(
-            settings.text(claims + "UserIdClaimType"),
-            settings.text(claims + "NameClaimType"),
-            settings.text(claims + "RoleClaimType"),
-        ),
+        StaticFileOptions, pages=_pages(settings), names=(login.user_id, login.user_name, login.user_roles)
     )
     root = os.path.realpath(options.root)
     if not Path(root).is_dir():
@@ -46,7 +41,7 @@ def _pages(settings: Settings) -> PageOptions | None:
     options = settings.read_enabled(PageOptions)
     if options is None:
         return None
-    for line in settings.texts(_PARSE + "Headers") or ():
+    for line in options.header_lines:
         if line.count(":") != 1 or not line.partition(":")[0].strip():
             log.warning("%sHeaders: %r is left out; `Name: value` is expected", _PARSE, line)
     environment = {**os.environ, **settings.variables}

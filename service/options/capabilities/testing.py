@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from rowcall.core.config import Settings
 from rowcall.core.config.settings import BOOLEANS
 from rowcall.core.sections.keys import JsonValue
-from rowcall.core.testing.options import PreparationStep, ResponseTable, TestOptions
+from rowcall.core.testing.options import PreparationStep, ResponseTable, TestOptions, TestSteps
 from rowcall.core.testing.request import is_table_name
-from rowcall.core.text.interval import parse_interval
 from rowcall.service.startup_error import StartupError
 
 _P = "TestRunner:"
 _TABLE = "TestRunner:ResponseTempTable:"
-DEFAULT_TIMEOUT = 30.0
 _SPELLED = {"sql": "Sql", "sqlfile": "SqlFile", "command": "Command"}
 """Case-folded keys of what a step does, with their spelling; a step has exactly one of them."""
 _OF_KINDS = (
@@ -35,42 +34,29 @@ COLUMNS = (
 
 def test_options(settings: Settings) -> TestOptions:
     """Return the options of the test runner. Raises ConfigError and StartupError."""
-    steps = _named_steps(settings.value(_P + "Steps"))
-    return settings.read(
-        TestOptions,
-        parallel=settings.integer(_P + "MaxParallelism") or os.cpu_count() or 1,
-        timeout=_timeout(settings),
-        table=_response_table(settings),
+    keys = settings.read(TestSteps)
+    steps = _named_steps(keys.steps)
+    options = settings.read(TestOptions, table=_response_table(settings.read(ResponseTable)))
+    return replace(
+        options,
+        parallel=options.most_parallel or os.cpu_count() or 1,
         steps=steps,
-        setup=_steps(settings.value(_P + "Setup"), steps, "Setup"),
-        teardown=_steps(settings.value(_P + "Teardown"), steps, "Teardown"),
-        warnings=tuple(_warnings(settings)),
+        setup=_steps(keys.setup, steps, "Setup"),
+        teardown=_steps(keys.teardown, steps, "Teardown"),
+        warnings=tuple(_warnings(keys)),
     )
 
 
-def _timeout(settings: Settings) -> float:
-    """Return the timeout of a file in seconds.
-
-    Invalid text means the default; zero and negative durations set no limit (testing-2, testing-3).
-    """
-    text = str(settings.value(_P + "PerTestTimeout") or "").strip()
-    if text.startswith("-"):
-        return 0.0
-    seconds = parse_interval(text)
-    return DEFAULT_TIMEOUT if seconds is None else seconds
-
-
-def _response_table(settings: Settings) -> ResponseTable:
-    configured = (
-        (kind, settings.text_or_none(f"{_TABLE}Columns:{kind}") or "", type_name) for kind, type_name in COLUMNS
-    )
-    columns = tuple(column for column in configured if column[1])
+def _response_table(table: ResponseTable) -> ResponseTable:
+    """Return the table with its columns. Raises StartupError."""
+    names_by_kind = (table.columns_status, table.columns_body, table.columns_content_type, table.columns_headers)
+    configured = zip(COLUMNS, (*names_by_kind, table.columns_is_success), strict=True)
+    columns = tuple((kind, name, type_name) for (kind, type_name), name in configured if name)
     if not columns:
         raise StartupError(f"{_TABLE}Columns: all of them are left out")
     names = [column.casefold() for _, column, _ in columns]
     if duplicate := next((name for name in names if names.count(name) > 1), None):
         raise StartupError(f"{_TABLE}Columns: two columns are called {duplicate!r}")
-    table = settings.read(ResponseTable, columns=columns)
     parts = (table.debug or "").split(".")
     for key, text in (
         ("Name", table.name),
@@ -84,7 +70,7 @@ def _response_table(settings: Settings) -> ResponseTable:
         raise StartupError(
             f"{_TABLE}MultiNamePattern: {table.pattern!r} has no {{n}}, and all tables would have one name"
         )
-    return table
+    return replace(table, columns=columns)
 
 
 def _named_steps(value: JsonValue) -> dict[str, PreparationStep | None]:
@@ -97,13 +83,12 @@ def _named_steps(value: JsonValue) -> dict[str, PreparationStep | None]:
     return steps
 
 
-def _warnings(settings: Settings) -> Iterator[str]:
-    named_steps = settings.value(_P + "Steps")
+def _warnings(keys: TestSteps) -> Iterator[str]:
+    named_steps = keys.steps
     bodies = [
         (f"Steps:{name}", body) for name, body in (named_steps.items() if isinstance(named_steps, Mapping) else ())
     ]
-    for key in ("Setup", "Teardown"):
-        value = settings.value(_P + key)
+    for key, value in (("Setup", keys.setup), ("Teardown", keys.teardown)):
         items = value if isinstance(value, tuple | list) else ()
         bodies += [(f"{key}[{number}]", body) for number, body in enumerate(items, 1)]
     for place, body in bodies:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from rowcall.core.config import Settings
 from rowcall.core.downloads.options import DownloadOptions
 from rowcall.core.outgoing.aws_signature import Credentials
-from rowcall.core.sections.declaration import declared_section
 from rowcall.core.uploads.options import (
     Common,
     Csv,
@@ -21,6 +20,7 @@ from rowcall.core.uploads.options import (
     LargeObjects,
     ObjectStore,
     Resumable,
+    StoreCredentials,
     UploadOptions,
 )
 from rowcall.core.uploads.protected import ProtectedFolders
@@ -38,36 +38,25 @@ def upload_options(settings: Settings) -> UploadOptions:
 
     Raises `StartupError` for a folder into which uploads must not be written.
     """
-    uses_parameter = settings.flag(_P + "UseDefaultUploadMetadataParameter")
-    uses_context_key = settings.flag(_P + "UseDefaultUploadMetadataContextKey")
-    handlers = _handlers(settings) if settings.flag(_P + "Enabled") else {}
-    default = settings.text(_P + "DefaultUploadHandler")
-    if handlers and default not in handlers:
+    handlers = _handlers(settings) if settings.enabled(UploadOptions) else {}
+    protected = protected_folders(settings)
+    options = settings.read(UploadOptions, common=settings.read(Common), handlers=handlers, protected=protected)
+    if handlers and options.default_handler not in handlers:
         log.warning(
             "%sDefaultUploadHandler: '%s' is none of the handlers %s; endpoints that name no handler accept no files",
             _P,
-            default,
+            options.default_handler,
             ", ".join(handlers),
         )
-    protected = protected_folders(settings)
-    resumable = settings.read(Resumable)
     if handlers:
-        _check_folders(handlers.values(), resumable, protected)
-    return settings.read(
-        UploadOptions,
-        default_handler=default,
-        metadata_parameter=settings.text(_P + "DefaultUploadMetadataParameterName") if uses_parameter else None,
-        context_key=settings.text(_P + "DefaultUploadMetadataContextKey") if uses_context_key else None,
-        common=settings.read(Common),
-        handlers=handlers,
-        resumable=resumable,
-        protected=protected,
-    )
+        _check_folders(handlers.values(), options.resumable, protected)
+    return options
 
 
 def download_options(settings: Settings, uploads: UploadOptions) -> DownloadOptions:
     """Return the options of downloads. Raises `StartupError` for a folder with files of the service itself."""
-    names = settings.texts("Downloads:Folders") or tuple(
+    options = settings.read(DownloadOptions)
+    names = options.folders or tuple(
         handler.path for handler in uploads.handlers.values() if isinstance(handler, Folder)
     )
     folders = tuple(os.path.realpath(name) for name in names)
@@ -75,7 +64,7 @@ def download_options(settings: Settings, uploads: UploadOptions) -> DownloadOpti
         reason = uploads.protected.conflict(folder)
         if reason is not None:
             raise StartupError(f"Downloads:Folders: files of {name} must not be sent: {reason}")
-    return settings.read(DownloadOptions, folders=folders)
+    return replace(options, folders=folders)
 
 
 def _check_folders(handlers: Iterable[HandlerOptions], resumable: Resumable, protected: ProtectedFolders) -> None:
@@ -102,34 +91,32 @@ class FolderCheck:
 
 def _handlers(settings: Settings) -> dict[str, HandlerOptions]:
     """Return the enabled handlers by name; empty if only those for workbooks and JSON lines are enabled (uploads-1)."""
-    plain = [handler for kind in (LargeObjects, Folder, Csv) for handler in _enabled(settings, kind)]
-    if settings.flag(_H + "S3UploadEnabled"):
+    plain = _enabled(settings, LargeObjects, Folder, Csv)
+    if settings.enabled(ObjectStore):
         plain.append(_object_store(settings))
-    other = [handler for kind in (Excel, JsonLines) for handler in _enabled(settings, kind)] if plain else []
+    other = _enabled(settings, Excel, JsonLines) if plain else []
     return {handler.key: handler for handler in (*plain, *other)}
 
 
-def _enabled(settings: Settings, kind: type[HandlerOptions]) -> Iterator[HandlerOptions]:
-    switch = declared_section(kind).fields["enabled"].key.path
-    if settings.flag(switch):
-        yield settings.read(kind)
+def _enabled(settings: Settings, *kinds: type[HandlerOptions]) -> list[HandlerOptions]:
+    return [handler for kind in kinds if (handler := settings.read_enabled(kind)) is not None]
 
 
 def _object_store(settings: Settings) -> ObjectStore:
     """Return the options of the S3 handler. Raises `StartupError` without credentials."""
     store = settings.read(ObjectStore, credentials=_credentials(settings))
-    path_style = settings.flag_or_none(_H + "S3ForcePathStyle")
     return replace(
         store,
         endpoint=store.endpoint or f"https://s3.{store.region}.amazonaws.com",
-        path_style=bool(store.endpoint) if path_style is None else path_style,
+        path_style=bool(store.endpoint) if store.path_style is None else store.path_style,
     )
 
 
 def _credentials(settings: Settings) -> Credentials:
-    key_id = settings.text_or_none(_H + "S3AccessKeyId") or os.environ.get("AWS_ACCESS_KEY_ID")
-    secret = settings.text_or_none(_H + "S3SecretAccessKey") or os.environ.get("AWS_SECRET_ACCESS_KEY")
-    token = settings.text_or_none(_H + "S3SessionToken") or os.environ.get("AWS_SESSION_TOKEN")
+    keys = settings.read(StoreCredentials)
+    key_id = keys.key_id or os.environ.get("AWS_ACCESS_KEY_ID")
+    secret = keys.secret or os.environ.get("AWS_SECRET_ACCESS_KEY")
+    token = keys.token or os.environ.get("AWS_SESSION_TOKEN")
     if not key_id or not secret:
         raise StartupError(
             f"{_H}S3UploadEnabled needs S3AccessKeyId and S3SecretAccessKey beside it, or AWS_ACCESS_KEY_ID and "

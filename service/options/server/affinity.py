@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.http_server import HttpServer
 from rowcall.core.text.cpu_list import parse_cpu_groups
 from rowcall.service.startup_error import StartupError
 
@@ -25,7 +26,7 @@ def worker_count(settings: Settings) -> int:
 
     Raises StartupError for an invalid `CpuAffinity`.
     """
-    count = settings.integer_or_none("HttpServer:Workers")
+    count = settings.read(HttpServer).workers
     if count is not None:
         return count
     if places := worker_places(settings):
@@ -48,7 +49,7 @@ def worker_places(settings: Settings) -> tuple[Cores, ...]:
     One list of cores gives each worker one of these cores. Several lists, separated by semicolons, give each worker
     one list.
     """
-    text = (settings.text_or_none(_KEY) or "").strip()
+    text = (settings.read(HttpServer).cpu_affinity or "").strip()
     if not text:
         return ()
     allowed = allowed_cores()

@@ -1,14 +1,21 @@
-"""Read `Cors` and `SecurityHeaders`: response headers for browsers (browsers-1 to browsers-5)."""
+"""Read `Cors`, `SecurityHeaders` and `Antiforgery`: protection of browsers (browsers-1 to browsers-10)."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import logging
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
+from rowcall.core.auth.antiforgery import AntiforgeryOptions
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.security_headers import SecurityHeaders
 from rowcall.core.http.cors import Cors
 from rowcall.core.http.origins import serialized_origin
+from rowcall.core.operations.static_files import AntiforgeryTags
+from rowcall.service.options.application_name import application_name
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -31,16 +38,18 @@ def security_headers(settings: Settings) -> tuple[tuple[str, str], ...]:
 
     X-Frame-Options is left out if `Antiforgery` is enabled, which sends it itself with the pages that need it.
     """
-    if not settings.flag("SecurityHeaders:Enabled"):
+    options = settings.read_enabled(SecurityHeaders)
+    if options is None:
         return ()
     fields: list[tuple[str, str]] = []
     for name, field in _HEADERS.items():
-        key = f"SecurityHeaders:{name}"
-        value = settings.text_or_none(key)
-        if not value or (name == "XFrameOptions" and settings.flag("Antiforgery:Enabled")):
+        value = getattr(options, field.replace("-", "_"))
+        if not value or (name == "XFrameOptions" and settings.enabled(AntiforgeryOptions)):
             continue
         if not _FIELD_VALUE.fullmatch(value):
-            raise StartupError(f"{key}: {value!r} cannot be sent as a header; only printable ASCII can")
+            raise StartupError(
+                f"SecurityHeaders:{name}: {value!r} cannot be sent as a header; only printable ASCII can"
+            )
         fields.append((field, value))
     log.debug("security headers: %s", ", ".join(field for field, _ in fields) or "none")
     return tuple(fields)
@@ -69,3 +78,18 @@ def as_browsers_write(texts: Iterable[str], key: str) -> Iterable[str]:
             yield serialized_origin(text)
         except ValueError as error:
             raise StartupError(f"{key}: {error}") from None
+
+
+def antiforgery_options(settings: Settings) -> AntiforgeryOptions | None:
+    """Return the options, or None if antiforgery tokens are neither issued nor required. Raises ConfigError."""
+    tags = settings.read(AntiforgeryTags)
+    options = settings.read_enabled(AntiforgeryOptions, field_tag=tags.field, token_tag=tags.token)
+    if options is None or options.cookie:
+        return options
+    return replace(options, cookie=f".AspNetCore.Antiforgery.{_suffix(settings)}")
+
+
+def _suffix(settings: Settings) -> str:
+    """Return a hash of the application name, so that two applications on one host have different cookies."""
+    digest = hashlib.sha256(application_name(settings).encode()).digest()
+    return base64.urlsafe_b64encode(digest[:8]).rstrip(b"=").decode()

@@ -1,22 +1,33 @@
-"""Read `HttpServer` and its neighbours: options of the listeners and of granian (browsers-12, server-1 to server-5)."""
+"""Read `HttpServer` and its neighbours: options of the listeners and of granian, and compression of responses
+(browsers-12, server-1 to server-5, server-11 to server-13)."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.application import Application
+from rowcall.core.config.sections.connections import PoolOptions
+from rowcall.core.config.sections.http_server import EndpointKeys, HttpServer
+from rowcall.core.config.sections.ssl import Ssl
+from rowcall.core.config.sections.thread_pool import ThreadPool
 from rowcall.core.config.table import key_at
 from rowcall.core.config.tree import find
-from rowcall.core.http.forwarded_headers import host_pattern
+from rowcall.core.http.compression import Compression, ResponseCompression
 from rowcall.core.http.limits import HttpLimits
+from rowcall.core.sections.keys import JsonValue
+from rowcall.core.uploads.options import UploadOptions
 from rowcall.service.options.server.affinity import worker_count
 from rowcall.service.options.server.browsers import cors, security_headers
-from rowcall.service.options.server.compression import compression
 from rowcall.service.options.worker import HttpOptions
 from rowcall.service.sockets.certificates import CertificateFiles
 from rowcall.service.sockets.listeners import Address, ListenerPlan
 from rowcall.service.startup_error import StartupError
+
+log = logging.getLogger("rowcall")
 
 _LIMITS = "HttpServer:Limits:"
 _HTTP2 = _LIMITS + "Http2:"
@@ -47,11 +58,10 @@ WITHOUT_EFFECT = (
 def without_effect(settings: Settings) -> tuple[str, ...]:
     """Return configured keys without effect, and keys whose configured value granian cannot apply."""
     named = [path for path in WITHOUT_EFFECT if _is_given(settings, path) and not _is_default(settings, path)]
-    keep_alive = settings.seconds_or_none(_LIMITS + "KeepAliveTimeout")
-    header_timeout = settings.seconds_or_none(_LIMITS + "RequestHeadersTimeout")
-    if keep_alive and header_timeout and keep_alive != header_timeout:
+    limits = settings.read(HttpLimits)
+    if limits.keep_alive and limits.header_timeout and limits.keep_alive != limits.header_timeout:
         named.append(f"{_LIMITS}KeepAliveTimeout (RequestHeadersTimeout holds for idle connections too)")
-    if (settings.integer_or_none(_LIMITS + "MaxRequestHeaderCount") or 0) > HEADER_COUNT:
+    if (limits.header_count or 0) > HEADER_COUNT:
         named.append(f"{_LIMITS}MaxRequestHeaderCount (it cannot be more than {HEADER_COUNT})")
     return tuple(named)
 
@@ -60,14 +70,14 @@ def configuration_warnings(settings: Settings, https_port: int | None) -> Iterat
     """Yield warnings about settings of the HTTP server that do not do what they seem to (server-4)."""
     if ignored := without_effect(settings):
         yield f"these keys have no effect in this HTTP server: {', '.join(ignored)}"
-    if settings.names("HttpServer:Endpoints") and _is_given(settings, "Urls"):
+    if settings.names_of(EndpointKeys) and _is_given(settings, "Urls"):
         yield "Urls is not used: HttpServer:Endpoints says where to listen"
-    for name, endpoint in _sections(settings, "HttpServer:Endpoints").items():
+    for name, endpoint in _sections(settings.read(HttpServer).endpoints).items():
         for word in _words(endpoint.get("sslprotocols")):
             if word.casefold() not in _TLS_VERSIONS:
                 yield f"HttpServer:Endpoints:{name}:SslProtocols: {word!r} is none of Tls12, Tls13 and is ignored"
-    has_https_port = https_port is not None or settings.integer_or_none(_HTTPS_PORT) is not None
-    if not has_https_port and settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"):
+    ssl = settings.read(Ssl)
+    if https_port is None and ssl.port is None and ssl.enabled and ssl.redirects:
         yield f"Ssl:UseHttpsRedirection does nothing: no address is https; set {_HTTPS_PORT} if a proxy accepts https"
 
 
@@ -82,85 +92,58 @@ def _is_given(settings: Settings, path: str) -> bool:
 
 def _is_default(settings: Settings, path: str) -> bool:
     """Return whether the value is the default, as in the output of `rowcall --config`; then no warning is due."""
-    return str(settings.value(path)).casefold() == str(key_at(path).default).casefold()
+    return str(settings.at(path)).casefold() == str(key_at(path).default).casefold()
 
 
-def _read_at_once(settings: Settings, chosen: int | None) -> int:
-    """Return the size of one read of an HTTP/1 connection in bytes; 0 means the size of a request head.
+def _read_at_once(settings: Settings, chosen: int | None) -> int | None:
+    """Return the size of one read of an HTTP/1 connection in bytes; None means the size of a request head.
 
     Each chunk of a body changes threads three times. With the small buffer of a request head, this is most of the time
     of an upload; so 256 KiB are read at once if uploads are enabled.
     """
     if chosen is not None:
         return min(chosen, 1_048_576)
-    return 262_144 if settings.flag("Service:UploadOptions:Enabled") else 0
+    return 262_144 if settings.enabled(UploadOptions) else None
 
 
 def http_options(settings: Settings) -> HttpOptions:
-    limits = settings.read(HttpLimits)
+    server, limits, threads = settings.read(HttpServer), settings.read(HttpLimits), settings.read(ThreadPool)
     return HttpOptions(
-        body_limit=limits.body_size,
-        sign_in_body_limit=limits.sign_in_body_size,
-        form_body_limit=limits.form_body_size,
-        bodies=limits.bodies,
-        allowed_hosts=_allowed_hosts(settings),
-        header_timeout=limits.header_timeout or limits.keep_alive or 30.0,
-        keep_alive=limits.keep_alive != 0,
-        line_limit=limits.line_size,
-        headers_limit=limits.headers_size,
-        header_count_limit=limits.header_count,
-        read_at_once=_read_at_once(settings, limits.read_at_once),
-        engine=settings.choice("HttpServer:Engine"),
-        connections=None if limits.connections is None else max(1, limits.connections // worker_count(settings)),
-        response_buffer=limits.response_buffer,
-        http2=limits.http2,
-        threads=_threads(settings),
-        blocking_threads=settings.integer_or_none("ThreadPool:MaxWorkerThreads"),
-        server_timing=settings.flag("HttpServer:ServerTiming"),
-        server_header=settings.flag("HttpServer:AddServerHeader"),
-        slow_client=settings.seconds("ConnectionSettings:Pool:SlowClientTimeout"),
-        redirect_to_https=settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHttpsRedirection"),
-        https_port=settings.integer_or_none(_HTTPS_PORT),
-        hsts=settings.flag("Ssl:Enabled") and settings.flag("Ssl:UseHsts"),
+        server=replace(server, threads=server.threads or threads.threads),
+        limits=replace(
+            limits,
+            read_at_once=_read_at_once(settings, limits.read_at_once),
+            connections=None if limits.connections is None else max(1, limits.connections // worker_count(settings)),
+        ),
+        ssl=settings.read(Ssl),
+        blocking_threads=threads.blocking,
+        slow_client=settings.read(PoolOptions).slow_client,
         compression=compression(settings),
         security_headers=security_headers(settings),
         cors=cors(settings),
     )
 
 
-def _allowed_hosts(settings: Settings) -> tuple[str, ...]:
-    key = "HttpServer:AllowedHosts"
-    try:
-        return tuple(map(host_pattern, settings.texts(key) or ()))
-    except ValueError as error:
-        raise StartupError(f"{key}: {error}") from None
-
-
-def _threads(settings: Settings) -> int:
-    threads = settings.integer_or_none("HttpServer:Threads")
-    return threads or settings.integer_or_none("ThreadPool:MaxCompletionPortThreads") or 1
-
-
 def listener_plans(settings: Settings) -> tuple[ListenerPlan, ...]:
     """Return the listeners of `HttpServer:Endpoints`; if there are none, those of `Urls`. Raises StartupError."""
-    default = _default_certificate(settings)
-    endpoints = _sections(settings, "HttpServer:Endpoints")
+    server = settings.read(HttpServer)
+    certificate = _sections(server.certificates).get("Default")
+    default = CertificateFiles.of("HttpServer:Certificates:Default", certificate) if certificate else None
+    endpoints = _sections(server.endpoints)
     complete = {name.casefold() for name in endpoints}
-    incomplete = next(
-        (name for name in settings.names("HttpServer:Endpoints") if name.casefold() not in complete), None
-    )
+    incomplete = next((name for name in settings.names_of(EndpointKeys) if name.casefold() not in complete), None)
     if incomplete is not None:
         raise StartupError(f"HttpServer:Endpoints:{incomplete}: Url is missing")
     if endpoints:
-        return tuple(_endpoint_plan(name, endpoint, default, settings) for name, endpoint in endpoints.items())
-    protocols = _PROTOCOLS[settings.choice("HttpServer:Protocols").casefold()]
-    urls = [url for url in settings.text("Urls").split(";") if url.strip()]
+        return tuple(_endpoint_plan(name, keys, default, server.protocols) for name, keys in endpoints.items())
+    protocols = _PROTOCOLS[server.protocols.casefold()]
+    urls = [url for url in settings.read(Application).urls.split(";") if url.strip()]
     return tuple(ListenerPlan(Address.parse(url), protocols, default) for url in urls)
 
 
 def unix_mode(settings: Settings) -> int | None:
     """Return the configured permissions of Unix sockets (octal, such as 660) or None. Raises StartupError."""
-    text = settings.text_or_none("HttpServer:UnixSocketPermissions")
+    text = settings.read(HttpServer).unix_socket_permissions
     if not text:
         return None
     try:
@@ -173,7 +156,7 @@ def unix_mode(settings: Settings) -> int | None:
 
 
 def _endpoint_plan(
-    name: str, endpoint: Mapping[str, Any], default: CertificateFiles | None, settings: Settings
+    name: str, endpoint: Mapping[str, Any], default: CertificateFiles | None, protocols_of_server: str
 ) -> ListenerPlan:
     key = f"HttpServer:Endpoints:{name}"
     url = endpoint.get("url")
@@ -181,7 +164,7 @@ def _endpoint_plan(
         raise StartupError(f"{key}: Url is missing")
     certificate = endpoint.get("certificate")
     own = CertificateFiles.of(f"{key}:Certificate", certificate) if isinstance(certificate, Mapping) else default
-    words = endpoint.get("protocols") or settings.choice("HttpServer:Protocols")
+    words = endpoint.get("protocols") or protocols_of_server
     protocols = _PROTOCOLS.get(str(words).replace(" ", "").casefold())
     if protocols is None:
         raise StartupError(f"{key}:Protocols: {words!r} is not Http1, Http2 or Http1AndHttp2")
@@ -204,14 +187,8 @@ def _only_tls13(names: object) -> bool:
     return "tls13" in versions and "tls12" not in versions
 
 
-def _default_certificate(settings: Settings) -> CertificateFiles | None:
-    section = _sections(settings, "HttpServer:Certificates").get("Default")
-    return CertificateFiles.of("HttpServer:Certificates:Default", section) if section else None
-
-
-def _sections(settings: Settings, path: str) -> dict[str, Mapping[str, Any]]:
-    """Return the named sections below `path`: names as written (except `Default`), keys in lower case."""
-    value = settings.value(path)
+def _sections(value: JsonValue) -> dict[str, Mapping[str, Any]]:
+    """Return named sections: names as written (except `Default`), keys in lower case."""
     return dict(_named(value)) if isinstance(value, Mapping) else {}
 
 
@@ -220,3 +197,29 @@ def _named(value: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if isinstance(section, Mapping):
             label = "Default" if name.casefold() == "default" else name
             yield label, {key.casefold(): inner for key, inner in section.items()}
+
+
+_LEVELS = {"Optimal": (4, 6), "Fastest": (1, 1), "NoCompression": (0, 0), "SmallestSize": (11, 9)}
+"""Levels of brotli and gzip for each value of `CompressionLevel`."""
+
+
+def compression(settings: Settings) -> Compression | None:
+    """Return the compression options, or None if no response is compressed."""
+    keys = settings.read_enabled(ResponseCompression)
+    if keys is None:
+        return None
+    brotli_level, gzip_level = _LEVELS[keys.level]
+    offers = (("br", brotli_level, keys.brotli), ("gzip", gzip_level, keys.gzip))
+    chosen = [(coding, level) for coding, level, offered in offers if offered]
+    if not chosen:
+        log.warning(
+            "ResponseCompression:Enabled is true, but UseBrotli and UseGzipFallback are false: nothing is compressed"
+        )
+        return None
+    return Compression(
+        codings=tuple(coding for coding, _ in chosen),
+        effort=tuple(level for _, level in chosen),
+        include=keys.include,
+        exclude=keys.exclude,
+        https=keys.https,
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.access import ANYONE, Access
 from rowcall.core.operations.console import ConsoleOptions
-from rowcall.core.operations.metrics import MetricsOptions
+from rowcall.core.operations.metrics import Admin, MetricsOptions
 from rowcall.service.sockets.listeners import Address
 from rowcall.service.startup_error import StartupError
 
@@ -42,7 +42,7 @@ def metrics_options(settings: Settings) -> MetricsOptions | None:
 
     Raises StartupError without `Admin:Url`.
     """
-    if not (settings.flag("Metrics:Enabled") or settings.flag("Console:Enabled")):
+    if not (settings.enabled(MetricsOptions) or settings.enabled(ConsoleOptions)):
         return None
     if not _url(settings)[1]:
         raise StartupError("Metrics:Enabled needs an address to be read at: Admin:Url, such as http://127.0.0.1:9464")
@@ -66,12 +66,13 @@ def admin_options(settings: Settings) -> AdminOptions | None:
         )
     if address.secure:
         raise StartupError(f"{key}: the admin listener speaks http; put a proxy in front of it for https")
-    token = settings.text_or_none("Admin:BearerToken") or None
+    admin = settings.read(Admin)
+    token = admin.bearer_token
     if token is not None and len(token) < SHORTEST_TOKEN:
         message = f"Admin:BearerToken is shorter than {SHORTEST_TOKEN} characters, and could be guessed"
         raise StartupError(f"{message}; set a longer random text")
     if token is None and not is_local(address):
-        if not settings.flag("Admin:AllowAnonymous"):
+        if not admin.allow_anonymous:
             raise StartupError(
                 f"Admin:Url: {url} can be reached from other machines: give it Admin:BearerToken, bind it to 127.0.0.1 "
                 "or to a Unix socket, or set Admin:AllowAnonymous"
@@ -79,16 +80,15 @@ def admin_options(settings: Settings) -> AdminOptions | None:
         log.warning(
             "Admin:Url: %s is open to every client that can reach it, and reports paths, routines and load", url
         )
-    path = _path(settings) if settings.flag("Metrics:Enabled") else None
+    path = _path(settings) if settings.enabled(MetricsOptions) else None
     return AdminOptions(address, token, path, settings.read_enabled(ConsoleOptions))
 
 
 def _url(settings: Settings) -> tuple[str, str]:
     """Return the key and the address of the admin listener; the address is empty if there is no listener."""
-    url = settings.text_or_none("Admin:Url")
-    if url or not settings.flag("Console:Enabled"):
-        return "Admin:Url", url or ""
-    return "Console:Url", settings.text("Console:Url")
+    url = settings.read(Admin).url
+    console = None if url else settings.read_enabled(ConsoleOptions)
+    return ("Admin:Url", url or "") if console is None else ("Console:Url", console.url)
 
 
 SHORTEST_TOKEN = 16
@@ -105,7 +105,7 @@ def is_local(address: Address) -> bool:
 
 
 def _path(settings: Settings) -> str:
-    path = settings.text("Metrics:Path")
+    path = settings.read(MetricsOptions).path
     if not path.startswith("/") or any(letter in path for letter in "?# "):
         raise StartupError(f"Metrics:Path: {path!r} is no path such as /metrics")
     return path

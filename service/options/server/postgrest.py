@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rowcall.core.cache.options import CacheOptions
 from rowcall.core.config import Settings
-from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS, ConfigurationKey
+from rowcall.core.config.sections.postgrest import PostgRest
+from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS
 from rowcall.core.postgrest.options import ANONYMOUS_CACHE, InvalidOptionError, PostgRestOptions, options_of
 from rowcall.service.startup_error import StartupError
 
 
 def postgrest_options(settings: Settings) -> PostgRestOptions | None:
     """Return the options; None if the interface is not served. Raises `StartupError`."""
-    if not settings.flag("PostgRest:Enabled"):
+    if not settings.enabled(PostgRest):
         return None
     try:
         return options_of(interface_texts(settings))
@@ -22,34 +24,26 @@ def postgrest_options(settings: Settings) -> PostgRestOptions | None:
 
 def interface_texts(settings: Settings) -> dict[str, str]:
     """Return the texts by key of PostgREST. Raises `StartupError` for a file that cannot be read."""
-    texts = {
-        "path": settings.text_or_none("PostgRest:Path") or "/",
-        "rate-limiter-policy": settings.text_or_none("PostgRest:RateLimiterPolicy") or "",
-    }
-    seconds = settings.seconds_or_none("PostgRest:AnonymousCache")
+    options = settings.read(PostgRest)
+    texts = {"path": options.path, "rate-limiter-policy": options.rate_limiter or ""}
+    seconds = options.anonymous_cache
     if seconds:
-        if not settings.flag("CacheOptions:Enabled"):
+        if not settings.enabled(CacheOptions):
             raise StartupError("PostgRest:AnonymousCache needs CacheOptions:Enabled")
         texts[ANONYMOUS_CACHE] = str(seconds)
     for key in INTERFACE_KEYS:
-        texts[key.postgrest] = _text(settings, key)
+        texts[key.postgrest] = _text(settings.at(f"PostgRest:{key.name}"))
     texts["jwt-secret"] = _content_of(texts["jwt-secret"], "jwt-secret")
-    for name, text in settings.text_map("PostgRest:AppSettings").items():
+    for name, text in options.app_settings.items():
         texts[APP_SETTINGS + name] = text or ""
     return texts
 
 
-def _text(settings: Settings, key: ConfigurationKey) -> str:
-    """Return the value of a key as PostgREST writes it. An empty text means none, which counts for the search path."""
-    path = f"PostgRest:{key.name}"
-    if key.is_flag:
-        return "true" if settings.flag(path) else "false"
-    if key.is_number:
-        number = settings.integer_or_none(path)
-        return "" if number is None else str(number)
-    if key.choices:
-        return settings.choice(path)
-    return settings.text_or_none(path) or ""
+def _text(value: object) -> str:
+    """Return a value as PostgREST writes it. An empty text means none, which counts for the search path."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
 
 
 def _content_of(text: str, key: str) -> str:

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.application import Loading
+from rowcall.core.config.sections.data_protection import DataProtection
+from rowcall.core.config.sections.sql_files import SqlFileOptions
 from rowcall.core.config.tree import Scalar, Section
 from rowcall.core.text.globs import base_folder, has_wildcard, is_recursive
 from rowcall.core.uploads.protected import ProtectedFolder, ProtectedFolders
 
 _FILES = "Service:SqlFileSource:FilePattern"
-_KEYS = "DataProtection:FileSystemPath"
 _PACKAGE = Path(__file__).resolve().parent.parent.parent
 
 
@@ -41,14 +43,14 @@ def _of_settings(settings: Settings) -> Iterator[ProtectedFolder]:
     for name in sorted(_origins(settings.root)):
         if os.path.isfile(name):
             yield ProtectedFolder(os.path.dirname(name) or os.curdir, "a folder with configuration of the service")
-    environment_file = settings.text_or_none("Config:EnvFile")
+    environment_file = settings.read(Loading).env_file
     if environment_file:
         folder = os.path.dirname(environment_file) or os.curdir
         yield ProtectedFolder(folder, "a folder with configuration of the service")
-    keys = settings.text_or_none(_KEYS)
+    keys = settings.read(DataProtection).folder
     if keys:
         yield ProtectedFolder(keys, "the folder with the keys of the service", tree=True)
-    pattern = (settings.text_or_none(_FILES) or "").strip().replace("\\", "/")
+    pattern = settings.read(SqlFileOptions).pattern
     if pattern:
         tree = is_recursive(pattern) or has_wildcard(os.path.dirname(pattern))
         yield ProtectedFolder(base_folder(pattern), "the folder with SQL files of the service", tree=tree)

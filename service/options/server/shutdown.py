@@ -6,9 +6,10 @@ import sys
 from dataclasses import dataclass
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.connections import PoolOptions
+from rowcall.core.config.sections.http_server import HttpServer
 from rowcall.service.startup_error import StartupError
 
-_P = "HttpServer:Shutdown:"
 _LONGEST_PATH = 100
 """Longest path of a Unix socket in bytes that every system accepts."""
 
@@ -28,7 +29,8 @@ class ShutdownOptions:
 
 
 def shutdown_options(settings: Settings) -> ShutdownOptions:
-    handover = settings.text_or_none("HttpServer:HandoverSocket")
+    server = settings.read(HttpServer)
+    handover = server.handover_socket
     if handover is not None and sys.platform != "linux":
         raise StartupError("HttpServer:HandoverSocket: listening sockets are handed over on Linux only")
     if handover is not None and not (handover.startswith("/") and len(handover.encode()) <= _LONGEST_PATH):
@@ -36,8 +38,8 @@ def shutdown_options(settings: Settings) -> ShutdownOptions:
             f"HttpServer:HandoverSocket: {handover!r} is no absolute path of at most {_LONGEST_PATH} bytes"
         )
     return ShutdownOptions(
-        delay=settings.seconds(_P + "Delay"),
-        close_announcement=settings.seconds(_P + "ConnectionCloseTime"),
-        within=settings.seconds("ConnectionSettings:Pool:ShutdownTimeout"),
+        delay=server.shutdown_delay,
+        close_announcement=server.close_announcement,
+        within=settings.read(PoolOptions).shutdown,
         handover=handover,
     )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import replace
-from pathlib import Path
 
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.application import ApplicationNames
+from rowcall.core.config.sections.connections import ConnectionSettings
+from rowcall.core.operations.console import ConsoleOptions
 from rowcall.core.operations.tracing import TracingOptions
+from rowcall.service.options.application_name import running_name
 from rowcall.service.startup_error import StartupError
 
 _STORED = 2000
@@ -16,21 +19,21 @@ _STORED = 2000
 
 def tracing_options(settings: Settings) -> TracingOptions | None:
     """Return the options of tracing, or None if it is disabled. Raises StartupError for settings that cannot work."""
-    if not settings.flag("Tracing:Enabled"):
+    if not settings.enabled(TracingOptions):
         return None
     if not _installed():
         raise StartupError("Tracing:Enabled needs the extra: pip install 'rowcall[tracing]'")
     options = settings.read(TracingOptions)
-    if options.names and settings.flag("ConnectionSettings:UseJsonApplicationName"):
+    if options.names and settings.read(ConnectionSettings).names_request:
         raise StartupError(
             "Tracing:ApplicationName and ConnectionSettings:UseJsonApplicationName both set application_name; "
             "enable only one of them"
         )
     sender = {
-        "service.name": settings.text_or_none("ApplicationName") or Path.cwd().name,
-        "deployment.environment.name": settings.text_or_none("EnvironmentName") or "",
+        "service.name": running_name(settings),
+        "deployment.environment.name": settings.read(ApplicationNames).environment,
     }
-    stored = _STORED if settings.flag("Console:Enabled") else 0
+    stored = _STORED if settings.enabled(ConsoleOptions) else 0
     return replace(options, resource={**sender, **options.resource}, stored=stored)
 
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 from rowcall.core.auth.cookies import cookie_name
-from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Scheme, Schemes
+from rowcall.core.auth.options import ApiKeys
+from rowcall.core.auth.schemes import (
+    BearerScheme,
+    CookieScheme,
+    JwtFiles,
+    JwtScheme,
+    Scheme,
+    Schemes,
+    same_site_attribute,
+)
 from rowcall.core.config import Settings
-from rowcall.core.config.tree import find
-from rowcall.core.text.interval import parse_interval
+from rowcall.core.config.sections.auth import NamedBearer, NamedCookie, NamedJwt, NamedJwtFiles, NamedScheme
 from rowcall.service.startup_error import StartupError
 
 log = logging.getLogger("rowcall")
@@ -22,23 +32,12 @@ SHORTEST_SECRET = 32
 
 def schemes_of(settings: Settings) -> Schemes:
     """Return all enabled schemes. Raises `StartupError` or `ConfigError`."""
-    names = {
-        "cookie": settings.text_or_none(_AUTH + "CookieAuthScheme") or "Cookies",
-        "bearer": settings.text_or_none(_AUTH + "BearerTokenAuthScheme") or "BearerToken",
-        "jwt": settings.text_or_none(_AUTH + "JwtAuthScheme") or "Bearer",
-    }
-    main: list[Scheme] = []
-    if settings.flag(_AUTH + "CookieAuth"):
-        main.append(_cookie(settings, names["cookie"], None))
-    if settings.flag(_AUTH + "BearerTokenAuth"):
-        main.append(_bearer(settings, names["bearer"], None))
-    if settings.flag(_AUTH + "JwtAuth"):
-        main.append(_jwt(settings, names["jwt"], None))
-    with_keys = settings.flag(_AUTH + "ApiKey:Enabled")
+    main: list[Scheme] = [make(settings) for kind, make in _MAKERS.values() if settings.enabled(kind)]
+    with_keys = settings.enabled(ApiKeys)
     if not main:
         return Schemes(api_keys=with_keys)
     _check_main_names(main)
-    every = (*main, *_named_schemes(settings, set(names.values())))
+    every = (*main, *_named_schemes(settings))
     _check_unique(every)
     jwts = tuple(scheme for scheme in every if isinstance(scheme, JwtScheme))
     return Schemes(
@@ -51,19 +50,21 @@ def schemes_of(settings: Settings) -> Schemes:
     )
 
 
-def _named_schemes(settings: Settings, taken: set[str]) -> Iterable[Scheme]:
-    for name in settings.names(_AUTH + "Schemes"):
+def _named_schemes(settings: Settings) -> Iterable[Scheme]:
+    main = settings.read(CookieScheme), settings.read(BearerScheme), settings.read(JwtScheme, secret=None)
+    taken = {scheme.name for scheme in main}
+    for name in settings.names_of(NamedScheme):
         path = f"{_AUTH}Schemes:{name}"
         if not name.strip():
             raise StartupError(f"{_AUTH}Schemes holds a scheme without a name")
-        if not settings.flag(path + ":Enabled"):
+        keys = settings.read_enabled(NamedScheme, name)
+        if keys is None:
             continue
-        kind = settings.choice_or_none(path + ":Type")
         if name in taken:
             raise StartupError(f"{path}: the name {name} is that of a main scheme")
-        if kind is None:
+        if keys.type is None:
             raise StartupError(f"{path}:Type is missing; it is one of {', '.join(_MAKERS)}")
-        yield _MAKERS[kind](settings, name, path + ":")
+        yield _MAKERS[keys.type][1](settings, name)
 
 
 def _check_main_names(main: Iterable[Scheme]) -> None:
@@ -93,68 +94,45 @@ def _claimed(scheme: Scheme) -> Iterable[tuple[str, str]]:
         yield "refresh path", scheme.refresh_path
 
 
-class _Reader:
-    """Reads values of a scheme: its own value, else the one of the section `Auth`.
+def _path(name: str | None) -> str:
+    """Return the prefix of the keys of a scheme. name: None for a main scheme."""
+    return _AUTH if name is None else f"{_AUTH}Schemes:{name}:"
 
-    path: prefix of the keys of a named scheme; None for a main scheme.
+
+def _own(settings: Settings, kind: type[Any], name: str | None, *not_inherited: str) -> dict[str, Any]:
+    """Return the values of a named scheme that are not those of the section `Auth`; for a main scheme, there are none.
+
+    not_inherited: fields that a named scheme never has from the main one.
     """
-
-    def __init__(self, settings: Settings, path: str | None) -> None:
-        self._settings = settings
-        self._path = path
-
-    def text(self, key: str) -> str | None:
-        own = self._settings.text_or_none(self._path + key) if self._path else None
-        return own or self._settings.text_or_none(_AUTH + key) or None
-
-    def own_text(self, key: str) -> str | None:
-        return self._settings.text_or_none((self._path or _AUTH) + key) or None
-
-    def flag(self, key: str) -> bool:
-        own = self._settings.flag_or_none(self._path + key) if self._path else None
-        return self._settings.flag(_AUTH + key) if own is None else own
-
-    def configured_flag(self, key: str) -> bool | None:
-        """Return the flag if the configuration contains it, else None; the default is ignored."""
-        own = self._settings.flag_or_none(self._path + key) if self._path else None
-        is_configured = find(self._settings.root, _AUTH + key) is not None
-        return self._settings.flag_or_none(_AUTH + key) if own is None and is_configured else own
-
-    def choice(self, key: str) -> str | None:
-        own = self._settings.choice_or_none(self._path + key) if self._path else None
-        return own or self._settings.choice_or_none(_AUTH + key)
-
-    def seconds(self, key: str, default: str) -> float:
-        own = self._settings.seconds_or_none(self._path + key) if self._path else None
-        seconds = self._settings.seconds_or_none(_AUTH + key) if own is None else own
-        return (parse_interval(default) or 0.0) if seconds is None else seconds
-
-    def lifetime(self, key: str, default: str) -> float:
-        seconds = self.seconds(key, default)
-        if seconds < 1:
-            raise StartupError(f"{self._path or _AUTH}{key}: the lifetime must be at least one second")
-        return seconds
+    if name is None:
+        return {}
+    keys = settings.read(kind, name)
+    values = {field.name: getattr(keys, field.name) for field in fields(keys)}
+    own = {field: value for field, value in values.items() if value is not None or field in not_inherited}
+    return own if kind is NamedJwtFiles else {"name": name, **own}
 
 
-def _cookie(settings: Settings, name: str, path: str | None) -> CookieScheme:
-    read = _Reader(settings, path)
-    same_site = read.choice("CookieSameSite") or "Lax"
-    scheme = CookieScheme(
-        name=name,
-        # Not inherited: if two schemes shared a cookie, each sign-in would end the other's session (sign-in-11).
-        cookie=_cookie_name(read.own_text("CookieName") or f".AspNetCore.{name}"),
-        valid=read.lifetime("CookieValid", "14 days"),
-        path=_cookie_path(read.text("CookiePath") or "/"),
-        domain=_attribute(read.text("CookieDomain") or "", "CookieDomain") or None,
-        persistent=read.flag("CookieMultiSessions"),
-        http_only=read.flag("CookieHttpOnly"),
-        same_site=None if same_site == "Unspecified" else same_site.lower(),
-        secure=read.choice("CookieSecure") or "SameAsRequest",
-    )
+def _check_lifetime(name: str | None, key: str, seconds: float) -> None:
+    if seconds < 1:
+        raise StartupError(f"{_path(name)}{key}: the lifetime must be at least one second")
+
+
+def _cookie(settings: Settings, name: str | None = None) -> CookieScheme:
+    # If two schemes shared a cookie, each sign-in would end the other's session (sign-in-11).
+    own = _own(settings, NamedCookie, name, "cookie")
+    if name is not None:
+        own["cookie"] = own["cookie"] or ""
+    if "same_site" in own:
+        own["same_site"] = same_site_attribute(own["same_site"])
+    scheme = settings.read(CookieScheme, **own)
+    _cookie_name(scheme.cookie)
+    _check_lifetime(name, "CookieValid", scheme.valid)
+    _check_cookie_path(scheme.path)
+    _check_attribute(scheme.domain or "", "CookieDomain")
     if scheme.same_site == "none" and scheme.secure != "Always":
-        log.warning("%sCookieSameSite is None: browsers drop the cookie unless CookieSecure is Always", path or _AUTH)
+        log.warning("%sCookieSameSite is None: browsers drop the cookie unless CookieSecure is Always", _path(name))
     for condition in _wanted_by_prefix(scheme):
-        log.warning("%sCookieName is %s: browsers drop the cookie unless %s", path or _AUTH, scheme.cookie, condition)
+        log.warning("%sCookieName is %s: browsers drop the cookie unless %s", _path(name), scheme.cookie, condition)
     return scheme
 
 
@@ -176,96 +154,78 @@ def _cookie_name(text: str) -> str:
         raise StartupError(f"Auth:CookieName: {error}") from None
 
 
-def _attribute(text: str, key: str) -> str:
+def _check_attribute(text: str, key: str) -> None:
     if not text.isascii() or not text.isprintable() or ";" in text:
         raise StartupError(f"Auth:{key}: {text!r} cannot be part of a cookie")
-    return text
 
 
-def _cookie_path(text: str) -> str:
-    """Return `text` if it begins with a slash. Raises StartupError.
-
-    Browsers replace any other path by the folder of the page that signs in (RFC 6265, 5.2.4).
-    """
+def _check_cookie_path(text: str) -> None:
+    """Raise StartupError for a path without a slash, which browsers replace by the folder of the page that signs in
+    (RFC 6265, 5.2.4)."""
     if not text.startswith("/"):
         raise StartupError(f"Auth:CookiePath: {text!r} is no path such as /")
-    return _attribute(text, "CookiePath")
+    _check_attribute(text, "CookiePath")
 
 
-def _refresh_path(read: _Reader, key: str) -> str | None:
-    """Return the path of token refresh, or None if there is none. Raises StartupError for an invalid path."""
-    text = read.own_text(key)
+def _check_refresh_path(text: str | None, key: str) -> None:
     if text is not None and (not text.startswith("/") or any(letter in text for letter in "{}?# ")):
         raise StartupError(f"Auth:{key}: {text!r} is no path such as /api/token/refresh")
-    return text
 
 
-def _bearer(settings: Settings, name: str, path: str | None) -> BearerScheme:
-    read = _Reader(settings, path)
-    return BearerScheme(
-        name=name,
-        expire=read.lifetime("BearerTokenExpire", "1 hour"),
-        refresh_path=_refresh_path(read, "BearerTokenRefreshPath"),
-    )
+def _bearer(settings: Settings, name: str | None = None) -> BearerScheme:
+    own = _own(settings, NamedBearer, name, "refresh_path")
+    scheme = settings.read(BearerScheme, **own)
+    _check_lifetime(name, "BearerTokenExpire", scheme.expire)
+    _check_refresh_path(scheme.refresh_path, "BearerTokenRefreshPath")
+    return scheme
 
 
-def _jwt(settings: Settings, name: str, path: str | None) -> JwtScheme:
-    read = _Reader(settings, path)
-    where = path or _AUTH
-    secret = read.text("JwtSecret")
-    signing = read.text("JwtSigningKeyPath")
-    verification = read.text("JwtVerificationKeyPath")
-    password = read.text("JwtSigningKeyPassword")
-    if secret is None and signing is None:
+def _jwt(settings: Settings, name: str | None = None) -> JwtScheme:
+    own = _own(settings, NamedJwt, name, "refresh_path")
+    scheme = settings.read(JwtScheme, **own)
+    files = settings.read(JwtFiles, **_own(settings, NamedJwtFiles, name))
+    where = _path(name)
+    if scheme.secret is None and files.signing is None:
         raise StartupError(f"{where}JwtSecret or {where}JwtSigningKeyPath is needed to sign tokens")
-    if secret is not None and len(secret) < SHORTEST_SECRET:
+    if scheme.secret is not None and len(scheme.secret) < SHORTEST_SECRET:
         raise StartupError(f"{where}JwtSecret is too short: {SHORTEST_SECRET} characters or more are needed")
-    foreign = next((key for key in _FOREIGN if read.text(key)), None)
-    validate_issuer = _validates(read, "JwtValidateIssuer", "JwtIssuer", where, foreign)
-    validate_audience = _validates(read, "JwtValidateAudience", "JwtAudience", where, foreign)
-    key_set_url = read.text("JwtKeySetUrl")
-    if key_set_url is not None and not key_set_url.lower().startswith(("https://", "http://")):
+    foreign = "JwtVerificationKeyPath" if files.verification else None
+    foreign = "JwtKeySetUrl" if scheme.key_set_url else foreign
+    issuer = _validates(scheme.validate_issuer, scheme.issuer, "Issuer", where, foreign)
+    audience = _validates(scheme.validate_audience, scheme.audience, "Audience", where, foreign)
+    if scheme.key_set_url is not None and not scheme.key_set_url.lower().startswith(("https://", "http://")):
         raise StartupError(f"{where}JwtKeySetUrl has to begin with https:// or http://")
-    return JwtScheme(
-        name=name,
-        secret=secret,
-        signing_key=_private_key(signing, password, where) if signing else None,
-        verification_key=_public_key(verification, where) if verification else None,
-        key_set_url=key_set_url,
-        key_set_fresh=max(1.0, read.seconds("JwtKeySetRefreshInterval", "10 minutes")),
-        key_set_longest=read.seconds("JwtKeySetMaxAge", "1 hour"),
-        issuer=read.text("JwtIssuer"),
-        audience=read.text("JwtAudience"),
-        expire=read.lifetime("JwtExpire", "60 minutes"),
-        refresh_expire=read.lifetime("JwtRefreshExpire", "7 days"),
-        validate_issuer=validate_issuer,
-        validate_audience=validate_audience,
-        validate_lifetime=read.flag("JwtValidateLifetime"),
-        clock_skew=read.seconds("JwtClockSkew", "5 minutes"),
-        refresh_path=_refresh_path(read, "JwtRefreshPath"),
+    _check_lifetime(name, "JwtExpire", scheme.expire)
+    _check_lifetime(name, "JwtRefreshExpire", scheme.refresh_expire)
+    _check_refresh_path(scheme.refresh_path, "JwtRefreshPath")
+    return replace(
+        scheme,
+        key_set_fresh=max(1.0, scheme.key_set_fresh),
+        signing_key=_private_key(files.signing, files.password, where) if files.signing else None,
+        verification_key=_public_key(files.verification, where) if files.verification else None,
+        validate_issuer=issuer,
+        validate_audience=audience,
     )
 
 
-_FOREIGN = ("JwtKeySetUrl", "JwtVerificationKeyPath")
-"""Keys that make a scheme accept tokens of another issuer."""
-
-
-def _validates(read: _Reader, flag: str, needed: str, where: str, foreign: str | None) -> bool:
+def _validates(requested: bool | None, expected: str | None, claim: str, where: str, foreign: str | None) -> bool:
     """Return whether the claim of tokens (issuer or audience) is validated.
 
     If tokens of another issuer are accepted, validation is on by default, since the keys of an issuer sign the tokens
     of all its applications. Raises StartupError if there is nothing to compare with.
 
-    flag: key of the switch. needed: key of the expected value. foreign: key that makes the scheme accept other tokens.
+    requested: None if the configuration does not say. claim: Issuer or Audience. foreign: key that makes the scheme
+    accept tokens of another issuer.
     """
-    requested = read.configured_flag(flag)
+    flag, needed = f"JwtValidate{claim}", f"Jwt{claim}"
     if foreign is not None and requested is False:
         log.warning(
             "%s%s is false: all tokens that the keys of %s%s have signed are accepted, also those for other services",
             *(where, flag, where, foreign),
         )
-    if read.text(needed) is not None or not (foreign if requested is None else requested):
-        return foreign is not None if requested is None else requested
+    validates = foreign is not None if requested is None else requested
+    if expected is not None or not validates:
+        return validates
     if requested:
         raise StartupError(f"{where}{flag} is on, and there is no {where}{needed} to compare with")
     raise StartupError(
@@ -300,8 +260,8 @@ def _public_key(path: str, where: str) -> bytes:
     return pem
 
 
-_MAKERS: Mapping[str, Callable[[Settings, str, str | None], Scheme]] = {
-    "Cookies": _cookie,
-    "BearerToken": _bearer,
-    "Jwt": _jwt,
+_MAKERS: Mapping[str, tuple[type[Any], Callable[..., Scheme]]] = {
+    "Cookies": (CookieScheme, _cookie),
+    "BearerToken": (BearerScheme, _bearer),
+    "Jwt": (JwtScheme, _jwt),
 }

@@ -9,7 +9,9 @@ from rowcall.core.auth.argon2_hash import work_of
 from rowcall.core.auth.options import AuthOptions, BasicOptions
 from rowcall.core.auth.password_hash import iterations_of
 from rowcall.core.config import Settings
+from rowcall.core.config.sections.auth import NamedJwt, NamedScheme
 from rowcall.core.config.tree import find
+from rowcall.core.operations.options import HealthOptions, StatisticsKeys
 from rowcall.core.operations.static_files import StaticFileOptions
 
 _OPTIONS = "Service:AuthenticationOptions:"
@@ -22,8 +24,8 @@ _VARIABLE = re.compile(r"[^\W\d][\w$]*(\.[^\W\d][\w$]*)+")
 
 def configuration_warnings(settings: Settings, auth: AuthOptions, static: StaticFileOptions | None) -> Iterator[str]:
     """Yield a message for each setting of sign-in that does not do what it seems to."""
-    for name in settings.names("Auth:Schemes"):
-        if auth.schemes.default is None and settings.flag(f"Auth:Schemes:{name}:Enabled"):
+    for name in settings.names_of(NamedScheme):
+        if auth.schemes.default is None and settings.enabled(NamedScheme, name):
             yield f"Auth:Schemes:{name} is not offered: named schemes require {MAIN_SCHEMES}"
     yield from _endless_tokens(settings, auth)
     yield from _basic_warnings(auth.basic)
@@ -36,10 +38,10 @@ def configuration_warnings(settings: Settings, auth: AuthOptions, static: Static
 
 def _endless_tokens(settings: Settings, auth: AuthOptions) -> Iterator[str]:
     for scheme in auth.schemes.jwts:
-        own = f"Auth:Schemes:{scheme.name}:JwtValidateLifetime"
-        named = scheme.name in settings.names("Auth:Schemes") and settings.flag_or_none(own) is not None
         if not scheme.validate_lifetime:
-            key = own if named else "Auth:JwtValidateLifetime"
+            named = scheme.name in settings.names_of(NamedScheme)
+            own = named and settings.read(NamedJwt, scheme.name).validate_lifetime is not None
+            key = f"Auth:{f'Schemes:{scheme.name}:' if own else ''}JwtValidateLifetime"
             yield f"{key} is false: tokens of the scheme {scheme.name} are accepted long after they have expired"
 
 
@@ -60,7 +62,7 @@ def _basic_warnings(basic: BasicOptions) -> Iterator[str]:
 
 
 def _variable_warnings(auth: AuthOptions) -> Iterator[str]:
-    mapping = auth.mapping
+    mapping = auth.login
     variables = [(f"{_OPTIONS}ContextKeyClaimsMapping", name) for name, _ in mapping.context]
     variables += [(f"{_OPTIONS}ClaimsJsonContextKey", mapping.json_key or "")]
     variables += [(f"{_OPTIONS}IpAddressContextKey", mapping.address_key or "")]
@@ -79,7 +81,7 @@ def _mapping_warnings(settings: Settings, auth: AuthOptions) -> Iterator[str]:
     """
     identity = (auth.identity.user_id, auth.identity.user_name, auth.identity.roles)
     renamed = [*zip(_IDENTITY, ("user_id", "user_name", "user_roles"), identity, strict=True)]
-    maps = (("ParameterNameClaimsMapping", auth.mapping.parameters), ("ContextKeyClaimsMapping", auth.mapping.context))
+    maps = (("ParameterNameClaimsMapping", auth.login.parameters), ("ContextKeyClaimsMapping", auth.login.context))
     for name, pairs in maps:
         if find(settings.root, _OPTIONS + name) is not None:
             continue
@@ -94,12 +96,12 @@ _IDENTITY = ("DefaultUserIdClaimType", "DefaultNameClaimType", "DefaultRoleClaim
 
 def _closed(settings: Settings, static: StaticFileOptions | None) -> Iterator[str]:
     """Yield the keys that require a sign-in for something other than endpoints."""
-    if settings.flag("HealthChecks:Enabled") and settings.flag("HealthChecks:RequireAuthorization"):
+    health, statistics = settings.read_enabled(HealthOptions), settings.read_enabled(StatisticsKeys)
+    if health is not None and health.closed:
         yield "HealthChecks:RequireAuthorization"
-    if settings.flag("Stats:Enabled"):
-        if settings.flag("Stats:RequireAuthorization"):
-            yield "Stats:RequireAuthorization"
-        elif any(settings.texts("Stats:AuthorizedRoles") or ()):
-            yield "Stats:AuthorizedRoles"
+    if statistics is not None and statistics.closed:
+        yield "Stats:RequireAuthorization"
+    elif statistics is not None and statistics.roles:
+        yield "Stats:AuthorizedRoles"
     if static is not None and static.closed:
         yield "StaticFiles:AuthorizePaths"

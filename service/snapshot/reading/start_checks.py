@@ -17,6 +17,7 @@ from psycopg.pq import DiagnosticField, ExecStatus
 from rowcall.core.auth.commands import VALID, numbered
 from rowcall.core.auth.external.options import UNTYPED
 from rowcall.core.auth.passkeys import PasskeyOptions
+from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.service.database.connector import Connector
@@ -65,7 +66,7 @@ async def check_statistics_pattern(options: WorkerOptions) -> None:
 def report_empty_schemas(settings: Settings, endpoints: Sequence[Endpoint]) -> None:
     """Warn of configured schemas without an endpoint, because a misspelt name has no other symptom."""
     served = {endpoint.routine.schema for endpoint in endpoints}
-    for schema in settings.texts(_SCHEMAS) or ():
+    for schema in settings.read(ServiceOptions).include_schemas or ():
         if schema not in served:
             log.warning(
                 "%s names %s, where no endpoint is found: is the schema spelled so? Case counts", _SCHEMAS, schema
@@ -132,8 +133,8 @@ def _main_commands(settings: Settings, options: WorkerOptions, endpoints: Iterab
         yield _Command("Auth:External:LoginCommand", auth.external.command, UNTYPED)
         if any(provider.back_channel for provider in auth.external.providers):
             yield _Command("Auth:External:BackChannelLogoutCommand", auth.external.logout_command)
-    if auth.schemes and auth.single_use and (use := settings.text_or_none("Auth:RefreshTokenUseCommand")):
-        yield _Command("Auth:RefreshTokenUseCommand", use, None)
+    if auth.schemes and auth.refresh_tokens.single_use and auth.refresh_tokens.use_command:
+        yield _Command("Auth:RefreshTokenUseCommand", auth.refresh_tokens.use_command, None)
     yield from (_Command("Service:BeforeRoutineCommands", before.sql) for before in options.before)
 
 

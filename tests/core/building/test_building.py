@@ -12,6 +12,7 @@ from rowcall.core.building.endpoint_builder import (
     EndpointDefaults,
     build_endpoint,
 )
+from rowcall.core.building.service import RoutineOptions, ServiceOptions
 from rowcall.core.catalogue.catalog import RoutineKind, Volatility
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.capabilities import CommentsMode
@@ -56,7 +57,7 @@ def api_names(made: Endpoint) -> list[str]:
     ],
 )
 def test_the_comments_mode_selects_the_endpoints(mode: CommentsMode, comment: str, made: bool) -> None:
-    assert (build(comment, EndpointDefaults(comments_mode=mode)).endpoint is not None) is made
+    assert (build(comment, EndpointDefaults().of_source(mode)).endpoint is not None) is made
 
 
 def test_diagnostics_of_an_object_without_endpoint_are_kept() -> None:
@@ -85,15 +86,14 @@ def test_the_automatic_method_and_transport(name: str, volatility: Volatility, m
 
 
 def test_defaults_come_from_the_configuration() -> None:
-    defaults = EndpointDefaults(
-        comments_mode=CommentsMode.PARSE_ALL,
+    service = ServiceOptions(
         url_path_prefix="v1",
         camel_case_names=False,
         requires_authorization=False,
         query_null=QueryNull.NULL_LITERAL,
         null_text=NullText.NO_CONTENT,
-        nested=True,
     )
+    defaults = EndpointDefaults(service).of_source(CommentsMode.PARSE_ALL, nested=True)
     made = endpoint(parameter("_a_b"), defaults=defaults)
     assert (made.path, api_names(made)) == ("/v1/f", ["_a_b"])
     assert not made.options.requires_authorization
@@ -151,7 +151,8 @@ def test_an_unnamed_composite_parameter_is_known_by_its_attributes() -> None:
 
 
 def test_the_separator_of_composite_fields_can_be_chosen() -> None:
-    defaults = replace(EVERYTHING, custom_type_parameter_separator=".")
+    service = ServiceOptions(routines=RoutineOptions(parameter_separator="."))
+    defaults = EndpointDefaults(service).of_source(CommentsMode.PARSE_ALL)
     assert api_names(endpoint(parameter("_box", GAUGE), defaults=defaults))[0] == "box.id"
 
 

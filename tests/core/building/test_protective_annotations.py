@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from rowcall.core.building.configuration_checks import KnownNames
 from rowcall.core.building.endpoint_builder import build_endpoint
-from rowcall.core.building.known_names import KnownNames
 from tests.core.routines import EVERYTHING, catalog, column, parameter, routine
 
 COLUMNS = (column("id"), column("card_no", 25), column("row"))

@@ -51,7 +51,7 @@ create function vectors(_v int2vector, _n "char", _x name) returns text language
 create procedure work(_a int, inout _b int default 3) language sql as 'select _b';
 """
 
-DEFAULTS = EndpointDefaults(comments_mode=CommentsMode.IGNORE)
+DEFAULTS = EndpointDefaults().of_source(CommentsMode.IGNORE)
 
 
 def endpoints(conninfo: str) -> dict[str, Endpoint]:

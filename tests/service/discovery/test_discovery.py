@@ -115,7 +115,7 @@ def test_routines_of_the_same_signature_share_what_is_made_of_it(own_database: D
     """And no others do: what is like it but for a default, a name of a column or its kind has its own."""
     own_database.execute(TENANTS)
     result = read(own_database.conninfo)
-    endpoints, _ = build_endpoints(result, EndpointDefaults(comments_mode=CommentsMode.IGNORE))
+    endpoints, _ = build_endpoints(result, EndpointDefaults().of_source(CommentsMode.IGNORE))
     by_path = {item.path: item for item in endpoints}
     for name in ("find", "rename", "list", "find-again"):
         north, south = by_path[f"/api/north/{name}"], by_path[f"/api/south/{name}"]

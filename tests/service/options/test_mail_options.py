@@ -9,7 +9,7 @@ import pytest
 from rowcall.core.config import assemble
 from rowcall.core.config.tree import Section
 from rowcall.core.sections.errors import ConfigError
-from rowcall.service.options.queues.mail import mail_options
+from rowcall.service.options.queues import mail_options
 from rowcall.service.startup_error import StartupError
 
 ON = ("Mail:Enabled", "true")

@@ -15,7 +15,7 @@ from rowcall.service.startup_error import StartupError
 
 P = "Auth:PasskeyAuth:"
 ON = (P + "Enabled", "true")
-COOKIES = Schemes(cookies=(CookieScheme("Cookies", "yard", 60),), default="Cookies")
+COOKIES = Schemes(cookies=(CookieScheme(name="Cookies", cookie="yard", valid=60),), default="Cookies")
 
 
 def settings(*overrides: tuple[str, str]) -> Settings:

@@ -22,6 +22,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from rowcall.core.config.sections.http_server import HttpServer
 from rowcall.service.options.worker import HttpOptions
 from rowcall.service.sockets.listeners import BACKLOG, Listener
 from rowcall.service.worker import http_server
@@ -86,7 +87,7 @@ class ServerModel(RuleBasedStateMachine):
     async def _started(self) -> http_server.HttpServer:
         http_server.deque = lambda: RecordingDeque(self.callers)  # type: ignore[attr-defined, assignment]
         server = http_server.HttpServer(
-            self._handle, Listener(self.socket.dup().detach(), protocols="1"), HttpOptions(threads=3)
+            self._handle, Listener(self.socket.dup().detach(), protocols="1"), HttpOptions(HttpServer(threads=3))
         )
         server.start()
         server.start()  # no effect

@@ -1,4 +1,4 @@
-"""Read the section `Mail`."""
+"""Read `Mail` and `Webhooks`: queues in the database."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ssl
 
 from rowcall.core.accounts.options import MailOptions
 from rowcall.core.config import Settings
+from rowcall.core.webhooks.options import DeliveryOptions, Subscriber
 from rowcall.service.startup_error import StartupError
 
 
@@ -19,3 +20,13 @@ def mail_options(settings: Settings) -> MailOptions:
             message = f"Mail:CaFile: {options.ca_file} has no certificates that can be read: {error}"
             raise StartupError(message) from None
     return options
+
+
+def delivery_options(settings: Settings) -> DeliveryOptions | None:
+    """Return the options of deliveries; None: they are off. Raises `ConfigError`."""
+    if not settings.enabled(DeliveryOptions):
+        return None
+    names = settings.names_of(Subscriber)
+    return settings.read(
+        DeliveryOptions, subscribers=tuple(settings.read(Subscriber, name, name=name) for name in names)
+    )

@@ -1,10 +1,12 @@
-"""Checks of names in annotations that refer to the configuration."""
+"""Checks of annotations that depend on the configuration: names that it contains, and capabilities that are off."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rowcall.core.building.outgoing import described_request
+from rowcall.core.catalogue.catalog import TypeInfo
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
 
@@ -95,3 +97,50 @@ def _unknown_rate_limiter(endpoint: Endpoint, known: KnownNames, line: str | Non
         message = f"rate_limiter {name!r} is none of {listed or 'the configured ones (none)'}"
         message = f"{message}; the endpoint is left out"
     yield Diagnostic(endpoint.routine.identity, line, message, left_out=0 if disabled else 1)
+
+
+@dataclass(frozen=True, slots=True)
+class DisabledFeatures:
+    annotation: str
+    """Name of the annotation."""
+    switch: str
+    """The configuration key, or keys."""
+    instead: str
+    """The consequence, for the message."""
+
+    def diagnostic(self, identity: str, line: str | None, *, left_out: int = 0) -> Diagnostic:
+        message = f"{self.annotation} has no effect, as it is switched off ({self.switch}): {self.instead}"
+        return Diagnostic(identity, line, message, left_out=left_out, switched=True)
+
+
+WITHIN = "within"
+"""Name for `authorize within 5 minutes`, whose consequence is that no caller is admitted."""
+
+
+def disabled_features(
+    endpoint: Endpoint, off: Sequence[DisabledFeatures], used: Mapping[str, str]
+) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each annotation of the endpoint that has no effect.
+
+    used: annotation → its line. An endpoint may also be a login because of its path, without a line.
+    """
+    for feature in off:
+        if feature.annotation == WITHIN:
+            if endpoint.options.fresh is not None:
+                reason = f"it depends on the time of the sign-in, which is not recorded ({feature.switch})"
+                message = f"{reason}: {feature.instead}"
+                yield Diagnostic(endpoint.routine.identity, used.get("authorize"), message)
+            continue
+        is_used = feature.annotation in used or (feature.annotation == "login" and endpoint.options.login)
+        if is_used:
+            yield feature.diagnostic(endpoint.routine.identity, used.get(feature.annotation))
+
+
+def unsent_requests(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each parameter type whose comment describes an HTTP request, if HTTP types are
+    disabled."""
+    for parameter in endpoint.parameters:
+        info = described_request(endpoint.routine, parameter, types)
+        if info is not None:
+            message = "the request in its comment is not sent, as Service:HttpClientOptions:Enabled is false"
+            yield Diagnostic(f"type {info.display}", None, message)

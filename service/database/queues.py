@@ -1,0 +1,143 @@
+"""Queues in the database: their connections, and the loop that attempts what waits in them.
+
+A queue has one connection for queries, and one that waits for notifications."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+import psycopg
+
+from rowcall.service.database.connector import Connector
+
+Attempt = Coroutine[Any, Any, None]
+
+LONGEST_WAIT = 5.0
+"""Seconds after which a worker looks into a queue without a notification."""
+SHORTEST_WAIT = 0.01
+TIDY = 5.0
+"""Seconds between two removals of what has ended."""
+
+
+class QueueConnection:
+    """Queries of a queue, one at a time. Use: `async with queue.open(channel, on_notification):`."""
+
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
+        self._connection: psycopg.AsyncConnection[Any] | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._lock = asyncio.Lock()
+
+    @contextlib.asynccontextmanager
+    async def open(self, channel: str, notify: Callable[[str], None]) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        """Open both connections. notify: called with the payload of each notification. Raises `psycopg.Error`."""
+        async with await self._connector.open_plain() as queue, await self._connector.open_plain() as listener:
+            await queue.set_autocommit(True)
+            await listener.set_autocommit(True)
+            await listener.execute(f"listen {channel}".encode())
+            self._connection = queue
+            self._listening = asyncio.get_running_loop().create_task(_listen(listener, notify))
+            try:
+                yield queue
+            finally:
+                self._connection = None
+                self._listening.cancel()
+                with contextlib.suppress(asyncio.CancelledError, psycopg.Error):
+                    await self._listening
+
+    def check(self) -> None:
+        """Raises `psycopg.Error` if the connection for notifications is lost."""
+        if self._listening is not None and self._listening.done():
+            self._listening.result()
+            raise psycopg.OperationalError("the connection for notifications was lost")
+
+    async def query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return the rows of a query. Raises `psycopg.Error`."""
+        async with self._lock:
+            if self._connection is None:
+                raise psycopg.OperationalError("there is no connection for the queue")
+            return await (await self._connection.execute(sql.encode(), values)).fetchall()
+
+
+async def _listen(listener: psycopg.AsyncConnection[Any], notify: Callable[[str], None]) -> None:
+    async for notification in listener.notifies():
+        notify(notification.payload)
+
+
+class Deliverer(Protocol):
+    """What a `DeliveryLoop` attempts."""
+
+    def room(self, running: int) -> tuple[int, float]:
+        """Return how many attempts may begin now, and the seconds after which there may be more."""
+
+    async def take(self, most: int) -> Sequence[Attempt]:
+        """Take what is due from the queue. Raises `psycopg.Error`."""
+
+    async def tidy(self) -> None:
+        """Remove what has ended, and count the rest. Raises `psycopg.Error`."""
+
+
+class DeliveryLoop:
+    """Takes what is due in a queue, and attempts each in a task of its own."""
+
+    def __init__(self, connector: Connector, deliverer: Deliverer, next_due: str, gather: float = 0.0) -> None:
+        """next_due: SQL that returns the seconds until something is due, or null. gather: seconds for which ends of
+        attempts are gathered before more is taken.
+        """
+        self.queue = QueueConnection(connector)
+        self._deliverer = deliverer
+        self._next_due = next_due
+        self._gather = gather
+        self._wake = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
+
+    def open(self, channel: str) -> AbstractAsyncContextManager[psycopg.AsyncConnection[Any]]:
+        """Open the connections of the queue. Raises `psycopg.Error`."""
+        return self.queue.open(channel, lambda _payload: self._wake.set())
+
+    def stop(self) -> None:
+        """Take nothing more, and give up the attempts that run."""
+        self._stopping = True
+        for task in list(self._tasks):
+            task.cancel()
+
+    async def work(self) -> None:
+        """Attempt what is due until the connection is lost. Raises `psycopg.Error`."""
+        tidied = -TIDY
+        while not self._stopping:
+            self._wake.clear()
+            self.queue.check()
+            if time.monotonic() - tidied > TIDY:
+                tidied = time.monotonic()
+                await self._deliverer.tidy()
+            if self._gather and self._tasks:
+                await asyncio.sleep(self._gather)
+            free, pause = self._deliverer.room(len(self._tasks))
+            attempts = await self._deliverer.take(free) if free > 0 else ()
+            for attempt in attempts:
+                task = asyncio.get_running_loop().create_task(attempt)
+                self._tasks.add(task)
+                task.add_done_callback(self._ended)
+            if not attempts or len(attempts) >= free:
+                # The end of an attempt makes room, and wakes.
+                await self._wait(pause if free <= 0 or attempts else await self._next())
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._wake.set()
+
+    async def _next(self) -> float:
+        """Return the seconds until something is due."""
+        ((seconds,),) = await self.queue.query(self._next_due)
+        return LONGEST_WAIT if seconds is None else min(LONGEST_WAIT, max(SHORTEST_WAIT, float(seconds)))
+
+    async def _wait(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()

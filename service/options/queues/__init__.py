@@ -1,1 +1,0 @@
-"""Options of what waits in the database: jobs, mail, webhooks."""
