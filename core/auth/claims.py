@@ -53,10 +53,11 @@ class IdentityClaims:
 
 
 def grouped(claims: Iterable[Claim], roles: str) -> dict[str, Grouped]:
-    """Return the values by type, in the order of first appearance (access-12).
+    """Return claim type → value, in the order of first appearance (access-12).
 
-    Roles are always a list, without empty ones; without a role there is no entry. Of other types, one value is a text
-    and an empty one NULL; several are a list, unless the first is empty.
+    Roles are always a list, without empty ones; without a role there is no entry. For other types, the value is a text,
+    or a list if there are several; empty values after the first are dropped. If the first value is empty, the result is
+    NULL (None), whatever follows.
     """
     groups: dict[str, Grouped] = {}
     for kind, value in claims:

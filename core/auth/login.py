@@ -109,7 +109,8 @@ def _second_factors(cell: Cell | None) -> tuple[str, ...]:
 
 
 def _printed(text: str, is_boolean: bool) -> str:
-    """Return the value of a claim. Booleans are written as comparable services write them."""
+    """Return the value of a claim for a text of PostgreSQL. A boolean becomes `True` or `False`, as in comparable
+    services."""
     return {"t": "True", "f": "False"}.get(text, text) if is_boolean else text
 
 

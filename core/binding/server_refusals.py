@@ -24,10 +24,11 @@ def refused_argument(context: str | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ServerRefusals:
-    """Makes errors of one endpoint that name the parameter of a request which the server has refused.
+    """Makes the errors for requests with a value that PostgreSQL has refused. Each error names the parameter of the
+    value.
 
-    own: indexes of parameters that the service fills, which callers cannot correct. columns: of a table, each at the
-    position of its parameters. The argument `mask` of methods is that of `Binding`.
+    parameters: of one endpoint. own: indexes of parameters that the service fills, which callers cannot correct.
+    columns: of a table, each at the position of its parameter. The argument `mask` of methods is that of `Binding`.
     """
 
     parameters: Sequence[EndpointParameter]

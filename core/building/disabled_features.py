@@ -12,7 +12,7 @@ from rowcall.core.errors.diagnostics import Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
-class DisabledFeatures:
+class DisabledFeature:
     """An annotation whose capability is switched off in the configuration."""
 
     annotation: str
@@ -33,7 +33,7 @@ WITHIN = "within"
 
 
 def disabled_features(
-    endpoint: Endpoint, off: Sequence[DisabledFeatures], used: Mapping[str, str]
+    endpoint: Endpoint, off: Sequence[DisabledFeature], used: Mapping[str, str]
 ) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each annotation of the endpoint that is switched off. off: what is switched off.
 

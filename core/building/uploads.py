@@ -135,7 +135,7 @@ def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: U
 
 
 def _side_effects(options: Options, method: str, used: Mapping[str, str], upload: Upload) -> Iterator[str]:
-    """Yield a message for each other setting of the endpoint that uploads change or that has no effect with them."""
+    """Yield a message for each setting of the endpoint that `upload` changes, or that has no effect beside it."""
     if method != "POST":
         yield f"uploads require POST, which is the method instead of {method}"
     if ("param_type" in used and options.transport is Transport.BODY) or options.body_parameter is not None:

@@ -200,7 +200,7 @@ class CacheOptions:
 
     @property
     def every_operator_tag(self) -> tuple[str, ...]:
-        """The operator tags of all profiles: each response has exactly one of them."""
+        """The tags by which operators invalidate the responses of a profile. Each response has exactly one of them."""
         return tuple(profile_tag(name) for name in ("", *sorted(self.names)))
 
     @property
@@ -215,12 +215,13 @@ class CacheOptions:
 
 
 def profile_tag(name: str) -> str:
-    """Return the operator tag of responses of a profile. name: empty for endpoints without a profile."""
+    """Return the tag by which operators invalidate the responses of a profile. name: empty for endpoints without a
+    profile."""
     return f"operator profile {name}"
 
 
 def endpoint_tag(name: str) -> str:
-    """Return the operator tag of responses of an endpoint. name: method and path."""
+    """Return the tag by which operators invalidate the responses of an endpoint. name: method and path."""
     return f"operator endpoint {name}"
 
 

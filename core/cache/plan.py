@@ -118,8 +118,9 @@ def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> 
 
 
 def _read(reader: Reader, value: str) -> Iterator[str]:
-    """Yield the values as requests are read. An array is written as in JSON, or as its elements with commas between
-    them.
+    """Yield the text that binding makes of a value of a rule; nothing if it is no value of the type.
+
+    An array is written as in JSON, or as its elements with commas between them.
     """
     with suppress(ValueError):  # not a value of the type, or invalid JSON
         if not reader.array:
@@ -142,7 +143,7 @@ def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> flo
 
 
 def may_be_cached(endpoint: Endpoint, options: CacheOptions) -> bool:
-    """Return whether results of this kind can be cached (caching-15, caching-16)."""
+    """Return whether results of the endpoint are of a kind that can be cached (caching-15, caching-16)."""
     shape = endpoint.shape
     if endpoint.passes_through:
         return True
@@ -168,7 +169,7 @@ def _only_acts(endpoint: Endpoint) -> bool:
 
 
 def _changes_a_table(endpoint: Endpoint) -> bool:
-    """Return whether it is a table operation that writes.
+    """Return whether the endpoint is a table operation that writes.
 
     The comment of a table applies to all its operations, of which only those that read can be cached.
     """

@@ -49,7 +49,7 @@ class Reading(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A property of the request."""
+    """A property of the interface of a request."""
 
     name: str
     """Name in JSON and in query strings."""
@@ -63,7 +63,7 @@ class Member:
 
     @property
     def brief(self) -> str:
-        """The declaration without its comment."""
+        """The declaration of the property, without its comment."""
         return property_text(
             self.name, self.type, replace(self.parameter.constraints, text=None), optional=self.optional
         )
@@ -116,7 +116,7 @@ class ClientFunction:
 
     @property
     def returned(self) -> str:
-        """Type of the value of the promise."""
+        """Type of the value of the promise that the function returns."""
         if not self.status or self.reading is Reading.RESPONSE:
             return self.result
         if self.result == "void":

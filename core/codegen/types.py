@@ -193,7 +193,7 @@ class Interfaces:
         return self.value(item.type_oid, item.type_name, name, types, within=taken_out, spread=shape.blank_is_null)
 
     def columns(self, shape: ResultShape, types: Mapping[int, TypeInfo]) -> list[str]:
-        """Return the members of a row's interface."""
+        """Return the declarations of the members of a row's interface."""
         return [
             property_text(item.key.decode(), self.column(item, shape, types), item.column.constraints)
             for item in shape.columns
@@ -217,7 +217,7 @@ def _structure(
 
 
 def _unique(members: Iterable[str]) -> Iterable[str]:
-    """Yield the members without repeated names."""
+    """Yield the declarations of members; of several with one name, only the first."""
     seen: set[str] = set()
     for member_text in members:
         item = member_text.rpartition("*/\n    ")[2]

@@ -45,7 +45,7 @@ def texts(parameter: EndpointParameter, index: int) -> list[str]:
 
 
 def json_text(parameter: EndpointParameter, index: int) -> str:
-    """Return the generated value as JSON text."""
+    """Return a generated value of a parameter as JSON text. index: as in `texts`."""
     quoted = [text if parameter.kind in BARE else f'"{text}"' for text in texts(parameter, index)]
     return f"[{', '.join(quoted)}]" if parameter.array else quoted[0]
 

@@ -149,7 +149,10 @@ def with_constraints(schema: Schema, constraints: ValueConstraints) -> Schema:
 
 
 def nullable(schema: Schema, nulls: Nulls) -> Schema:
-    """Return the schema with null as a further value, expressed as `nulls` says."""
+    """Return the schema with null as a further value, expressed as `nulls` says; with `OMITTED`, the schema unchanged.
+
+    A schema without `type`, which allows any value, is unchanged, too.
+    """
     if nulls is Nulls.OMITTED or "type" not in schema:
         return schema
     kind = schema["type"]

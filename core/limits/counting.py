@@ -164,9 +164,10 @@ def _wait_or_refuse(
 def _first_with_room(policy: Policy, counts: dict[int, int], current: int) -> int:
     """Return the number of the first segment that may have one more permit, so that no window with it has too many.
 
-    `crowd` is the number of permits in the window that ends with the segment `end`. Each segment is examined once,
-    however many segments a window has.
+    counts: permits by number of segment. current: number of the current segment.
     """
+    # The number of permits in the window that ends with the segment `end`. Each segment is examined once, however many
+    # segments a window has.
     crowd = sum(counts.get(current - back, 0) for back in range(policy.segments))
     segment = end = current
     while end < segment + policy.segments:

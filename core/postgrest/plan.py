@@ -141,7 +141,7 @@ def read_plan(
 
 
 def nodes(node: Node) -> Iterator[Node]:
-    """Yield the levels, the upper ones first."""
+    """Yield a level and all levels below it, the upper ones first."""
     yield node
     for child in node.children:
         yield from nodes(child)

@@ -139,7 +139,7 @@ def _number(language: Language, key: str, text: str) -> int:
 
 
 def _parsed(language: Language, key: str, parse: Callable[[], Value]) -> Value:
-    """Return the result of the grammar; its errors name the parameter."""
+    """Return the result of `parse`. Its syntax error becomes a `BindingError` that names the parameter `key`."""
     try:
         return parse()
     except ApiError as error:

@@ -129,7 +129,7 @@ def _field(value: Declaration | Part) -> Any:
 
 
 def _default(key: Key, reader: str) -> Any:
-    """Return the default as `Settings` reads it."""
+    """Return the default of a key as the method `reader` of `Settings` returns it."""
     match key.type:
         case KeyType.INTERVAL:
             return None if key.default is None else parse_interval(str(key.default))

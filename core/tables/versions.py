@@ -117,13 +117,13 @@ def version_key(endpoint: Endpoint) -> str | None:
     name, shape = endpoint.options.version_column, endpoint.shape
     if name is None or shape.path is not ResultPath.ROWS or not shape.named or endpoint.options.raw:
         return None
-    if shape.is_set and not endpoint.options.single and not _is_one_row(endpoint):
+    if shape.is_set and not endpoint.options.single and not _is_write(endpoint):
         return None
     return next((column.key.decode() for column in shape.columns if name.casefold() in column.names), None)
 
 
-def _is_one_row(endpoint: Endpoint) -> bool:
-    """Return whether a table operation returns the rows that it has written, usually one, as an array."""
+def _is_write(endpoint: Endpoint) -> bool:
+    """Return whether the endpoint is a table operation that writes. Its response is an array, usually of one row."""
     source = endpoint.routine.source
     return isinstance(source, TableOperation) and source.writes
 

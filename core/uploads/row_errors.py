@@ -19,7 +19,7 @@ LONGEST_VALUE = 200
 
 
 class OnError(enum.Enum):
-    """What follows an error of a row."""
+    """What the service does after an error of a row."""
 
     ABORT = "abort"
     """The first error ends the request."""

@@ -30,7 +30,8 @@ cdef enum:
 
 
 cdef class FastBinder:
-    """See `parameters.pyi`."""
+    """Fast binder of the requests of one endpoint; requests of unusual forms are left to the slow binder. See
+    `parameters.pyi`."""
 
     def __init__(self, tuple parameters not None, str query_null not None, bint timestamps_utc, tuple converters=None,
                  dict groups=None):

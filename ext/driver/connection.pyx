@@ -649,7 +649,7 @@ cdef class Connection:
         return 0
 
     cdef int _start_head(self) except -1:
-        """Begin to expect the results of the head."""
+        """Begin to expect the results of the head, and count its time from now on."""
         self.head.head_since = now()
         if self.head.steps[0] == STEP_CALL:
             self._ask_for_rows(self.head)

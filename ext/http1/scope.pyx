@@ -218,7 +218,8 @@ cdef inline unsigned char _lowered(unsigned char byte) noexcept:
 
 
 cdef bint _equal_names(RequestHead head, Py_ssize_t first, Py_ssize_t second) noexcept:
-    """Whether two names of the same length are equal."""
+    """Return whether two header names of the same length are equal in any case. first, second: indexes of the fields.
+    """
     cdef const unsigned char *one = head.text + head.fields[first].name
     cdef const unsigned char *other = head.text + head.fields[second].name
     cdef Py_ssize_t place

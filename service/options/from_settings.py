@@ -15,7 +15,7 @@ from rowcall.core.annotations.rows.tenancy import tenant_from
 from rowcall.core.auth.options import LONGEST_SESSION
 from rowcall.core.batch.options import BatchOptions
 from rowcall.core.binding.strict_types import StrictTypes
-from rowcall.core.building.disabled_features import WITHIN, DisabledFeatures
+from rowcall.core.building.disabled_features import WITHIN, DisabledFeature
 from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.building.identity_loss import CallSurroundings
 from rowcall.core.building.known_names import KnownNames
@@ -152,31 +152,31 @@ def strict_types(settings: Settings) -> StrictTypes | None:
     return StrictTypes(wide_as_text=settings.choice("Service:JsonNumbers").casefold() == "safe")
 
 
-def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[DisabledFeatures]:
+def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[DisabledFeature]:
     """Yield the disabled features that annotations may request, each with its switch and the consequence."""
     if not options.tables.keys:
         section = "Service:TableFormatOptions:"
         switch = "HtmlEnabled or ExcelEnabled" if settings.flag(section + "Enabled") else "Enabled"
-        yield DisabledFeatures("table_format", section + switch, "responses are JSON")
+        yield DisabledFeature("table_format", section + switch, "responses are JSON")
     if not options.cache.enabled:
         for word in ("cached", "cache_profile"):
-            yield DisabledFeatures(word, "CacheOptions:Enabled", "no response is cached")
+            yield DisabledFeature(word, "CacheOptions:Enabled", "no response is cached")
     if not options.limits.enabled:
-        yield DisabledFeatures("rate_limiter", "RateLimiterOptions:Enabled", "nothing is limited")
+        yield DisabledFeature("rate_limiter", "RateLimiterOptions:Enabled", "nothing is limited")
     if not settings.flag(_RETRIES):
-        yield DisabledFeatures("retry_strategy", _RETRIES, "no command is retried")
+        yield DisabledFeature("retry_strategy", _RETRIES, "no command is retried")
     if not offers_tools(settings):
-        yield DisabledFeatures("mcp", "Service:McpOptions:Enabled", "no tool is offered")
+        yield DisabledFeature("mcp", "Service:McpOptions:Enabled", "no tool is offered")
     if not options.auth.records_sign_in_time:
-        yield DisabledFeatures(WITHIN, _AUTHENTICATION + "NoteSignInTime", "every user has to sign in again")
+        yield DisabledFeature(WITHIN, _AUTHENTICATION + "NoteSignInTime", "every user has to sign in again")
     if options.auth.second_factor is None:
         consequence = "only tokens of other issuers with amr mfa are accepted"
-        yield DisabledFeatures("second_factor", "Auth:SecondFactor:Enabled", consequence)
+        yield DisabledFeature("second_factor", "Auth:SecondFactor:Enabled", consequence)
     if options.replicas is None:
-        yield DisabledFeatures("read_from", "ConnectionSettings:Replicas:Enabled", "the main connection is read")
+        yield DisabledFeature("read_from", "ConnectionSettings:Replicas:Enabled", "the main connection is read")
     if not options.auth.schemes:
         switches = "Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
-        yield DisabledFeatures(
+        yield DisabledFeature(
             "login", switches, "there is no scheme to sign in with, and every sign-in is answered 500"
         )
 

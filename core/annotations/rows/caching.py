@@ -11,8 +11,10 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _cached(draft: Draft, line: Line) -> None:
-    """Cache the result. Unknown parameter names are dropped; without a remaining name all parameters count
-    (caching-4)."""
+    """Turn caching on, and set the parameters that are part of the cache key (caching-4).
+
+    Unknown names give a warning and are dropped. If no name remains, all parameters are part of the key.
+    """
     names = tuple(name for name in line.arguments if name in draft.parameters)
     draft.within("caching", Caching(), enabled=True, parameters=names or None)
     for name in line.arguments:

@@ -85,7 +85,8 @@ _TABLE_TAGS = tuple(dict.fromkeys(tag for operation in OPERATIONS for tag in sor
 
 
 def _fits(draft: Draft, line: Line) -> bool:
-    """Return whether the object has one of the tags. An unknown tag gives a warning, because it matches no object."""
+    """Return whether the object has one of the tags of a `for`, `enabled` or `disabled` line. Warn of tags that match
+    no object."""
     known_tags = _TABLE_TAGS if draft.methods else _ROUTINE_TAGS
     unknown = ", ".join(repr(word) for word in line.arguments if word.lower() not in known_tags)
     if not line.arguments:

@@ -102,7 +102,8 @@ def _change(draft: Draft, line: Line, parameter: str, rest: str) -> None:
 
 
 def declared_type(line: Line) -> tuple[str, str | None, str | None]:
-    """Return the parameter of a line, its new name, and its type as written."""
+    """Return the parameter of a `param` line, its new name, and its type as written; None: the line gives no name or
+    type."""
     parameter, rest = _split(line.rest)
     words = [word.lower() for word in rest.replace(",", " ").split()]
     if words[1:3] in (["hash", "of"], ["upload", "metadata"], ["merge", "patch"]) or (

@@ -95,7 +95,7 @@ def read_logout_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> L
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str | None:
-    """Return the claim. Raises `LogoutTokenError` for a claim that is no text or empty."""
+    """Return the claim; None if it is missing. Raises `LogoutTokenError` for a claim that is no text or empty."""
     value = claims.get(name)
     if value is not None and (not isinstance(value, str) or not value):
         raise LogoutTokenError(f"its {name} is no text")

@@ -67,7 +67,7 @@ def parse_accept(headers: Iterable[str]) -> tuple[MediaType, ...]:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Split outside double quotes."""
+    """Split a text at each separator outside of double quotes."""
     parts: list[str] = []
     start, inside = 0, False
     for place, character in enumerate(text):

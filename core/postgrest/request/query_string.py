@@ -36,7 +36,8 @@ _OPERATOR_STARTS = tuple(
 
 
 def parameters(raw: bytes) -> list[tuple[str, str]]:
-    """Split at `&` and `;`, decode percent signs and `+`. A part without `=` is left out."""
+    """Return the decoded keys and values of a query string, which is split at `&` and `;`. A part without `=` is left
+    out."""
     result: list[tuple[str, str]] = []
     for part in raw.decode("latin-1").replace(";", "&").split("&"):
         key, equals, value = part.partition("=")
@@ -46,7 +47,7 @@ def parameters(raw: bytes) -> list[tuple[str, str]]:
 
 
 def decoded(text: str) -> str:
-    """Decode percent signs and `+`."""
+    """Decode percent-encoding, and `+` as a blank."""
     return unquote_plus(text, errors="replace") if "%" in text or "+" in text else text
 
 
@@ -120,7 +121,7 @@ _select, _order, _logic_key, _key_path = (
 
 
 def _part_of(text: str, remembered: Callable[[str], Part], parse: Callable[[str], Part]) -> Part:
-    """Return a parsed part of a query string. Parts are immutable."""
+    """Return `parse(text)`; for short texts by `remembered`, which caches results. Parsed parts are immutable."""
     return remembered(text) if len(text) <= LONGEST else parse(text)
 
 

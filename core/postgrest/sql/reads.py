@@ -181,7 +181,7 @@ class Renderer:
         )
 
     def tail(self, node: Node, table: str, relation: Relation | None) -> Iterator[str]:
-        """Yield the clauses ORDER BY, LIMIT and OFFSET."""
+        """Yield the clauses ORDER BY, LIMIT and OFFSET of a level, as far as it has them."""
         if node.order:
             yield f"ORDER BY {', '.join(self._order_term(node, table, relation, term) for term in node.order)}"
         if node.range.limit is not None:
