@@ -81,7 +81,8 @@ def _lines(read: Read, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _line_from(read: Read, size: int, place: int) -> tuple[int, bytes]:
-    """Return offset and hash of the first line that begins at `place` or later; (size, b"") if no line does."""
+    """Return offset and hash of the first line that begins at `place` or later; (size, b"") if no line does. Raises
+    `BreachedListError` for a line that is not valid."""
     before = max(0, place - 1)
     chunk = read(before, 2 * LINE)
     start = before

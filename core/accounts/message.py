@@ -125,7 +125,8 @@ def _written(name: str, display: str, address: str) -> str:
 
 
 def _attachments(text: str | None) -> list[dict[str, str]]:
-    """Return the attachments: an array of objects with `name`, `type` and `content` in base64."""
+    """Return the attachments in a JSON array of objects with `name`, `type` and `content` in base64. Raises
+    `MailError`."""
     if not text:
         return []
     try:

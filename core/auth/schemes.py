@@ -90,7 +90,8 @@ class Schemes:
         yield from self.jwts
 
     def named(self, name: str) -> Scheme | None:
-        """Return the scheme of this name. Names match exactly, those of JWT schemes in any case (sign-in-22)."""
+        """Return the scheme of this name; None: there is none. Names match exactly, those of JWT schemes in any case
+        (sign-in-22)."""
         exact = next((scheme for scheme in self.all() if scheme.name == name), None)
         return exact or next((scheme for scheme in self.jwts if scheme.name.lower() == name.lower()), None)
 

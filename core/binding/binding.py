@@ -223,8 +223,11 @@ class Binder:
         return _binding(values)
 
     def _find(self, slot: _Slot, request: _Values) -> _Value:
-        """Return the value of the first source that has one. An invalid value is never replaced by another one: a
-        filter that cannot be parsed must not widen the result."""
+        """Return the value of the first source that has one, else its default. An invalid value is noted as a fault.
+
+        An invalid value is never replaced by that of another source: a filter that cannot be parsed must not widen the
+        result.
+        """
         name = slot.parameter.api_name
         try:
             if name in request.path:
@@ -332,7 +335,10 @@ class Binder:
             raise BindingError(status, f"parameter {shown(key)}: {error}", key) from None
 
     def _from_texts(self, slot: _Slot, texts: list[str]) -> str | None:
-        """Convert values of query, path and raw body (binding-15 to binding-18)."""
+        """Return the text for PostgreSQL of values of query, path or raw body (binding-15 to binding-18); None: NULL.
+
+        Raises `InvalidValueError`.
+        """
         if not slot.parameter.array:
             if len(texts) > 1 and not (self._refusals.lenient or slot.parameter.ignored):
                 raise invalid_value(f"takes one value, and has {len(texts)}", slot.parameter.type_text)
@@ -410,7 +416,7 @@ def _members_of(key: str, raw: bytes) -> list[tuple[str, bytes]]:
 
 
 def _json_of(slot: _Slot, text: str) -> bytes:
-    """Return the JSON of a composite in a query string."""
+    """Return the JSON text of a composite in a query string. Raises `InvalidValueError` for a text that is no JSON."""
     raw = text.strip().encode()
     try:
         json_text.check(raw)

@@ -96,7 +96,8 @@ def _integer(kind: ValueKind, type_name: str) -> Converter:
 
 
 def _decimal(text: str) -> str:
-    """Return the text of a decimal number. Exponents are rejected, because `money` does not accept them."""
+    """Return the text of a decimal number. Raises `NotConvertible`, also for exponents, which `money` does not
+    accept."""
     number = _number(text)
     if "e" in number.lower() and not _NOT_FINITE.fullmatch(number):
         raise NotConvertible("is not a decimal number")

@@ -129,7 +129,8 @@ class Reader:
         return self._items(raw, depth + 1)
 
     def read_element(self, raw: bytes) -> str | None:
-        """Return the text of one element of an array, or of a value that is not an array."""
+        """Return the text that PostgreSQL reads for one element of an array, or for a value that is not an array;
+        None for NULL."""
         kind = self.kind
         if raw == b"null":
             return None

@@ -111,7 +111,7 @@ def _repeated_members(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _repeated(keys: tuple[bytes, ...]) -> str | None:
-    """Return the first repeated key."""
+    """Return the first repeated key; None: no key is repeated."""
     if len(set(keys)) == len(keys):
         return None
     return next(key.decode() for index, key in enumerate(keys) if key in keys[:index])

@@ -133,7 +133,10 @@ def _read(reader: Reader, value: str) -> Iterator[str]:
 
 
 def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> float | None:
-    """Return the lifetime: of the comment, else of the profile, else of the hybrid options (caching-7)."""
+    """Return the lifetime in seconds: of the comment, else of the profile, else of the hybrid options (caching-7).
+
+    None: none of them sets one.
+    """
     if own is not None or profile.seconds is not None:
         return profile.seconds if own is None else own
     hybrid = options.hybrid

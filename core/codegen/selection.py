@@ -85,7 +85,8 @@ def module_of(endpoint: Endpoint, annotations_of: AnnotationsOf) -> str | None:
 
 
 def folder_of(endpoint: Endpoint) -> str | None:
-    """Return the same as `module_of` for TypeScript, but with the name of the folder as it is, not in camelCase."""
+    """Return the module that `module_of` returns for TypeScript, but with the folder's name as it is, not in
+    camelCase."""
     return client_annotations(endpoint).module or _folder(endpoint)
 
 

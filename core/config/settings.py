@@ -44,7 +44,8 @@ _LONGEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The merged configuration with the defaults of the table.
+    """The merged configuration with the defaults of the table. Every method that reads raises `ConfigError` for an
+    invalid value.
 
     Plain data, so that it can be pickled for the workers.
     """

@@ -14,7 +14,8 @@ _WHOLE = (ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.NUM
 
 
 def example_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None:
-    """Return the example that the comment gives for a parameter, under its name in requests or in the database."""
+    """Return the example that the comment gives for a parameter, under its name in requests or in the database.
+    None: no example."""
     requested = endpoint.options.document
     examples = requested.examples if requested is not None else ()
     names = (parameter.api_name.lower(), parameter.db_name.lower())

@@ -153,7 +153,7 @@ def _members(payload: str) -> dict[str, object]:
 
 
 def _text(value: object) -> str | None:
-    """Return a JSON value as the text that a claim would have."""
+    """Return a JSON value as the text that a claim would have; None for null."""
     if value is None or isinstance(value, str):
         return value
     return orjson.dumps(value).decode()

@@ -233,7 +233,10 @@ def _select_item(language: Language, item: SelectItem) -> tuple[SelectColumn, ..
 
 
 def _order(language: Language, text: str | None) -> tuple[OrderTerm, ...]:
-    """Return the terms of the request; for pages, followed by the unique columns that are not among the terms."""
+    """Return the terms of the request; for pages, followed by the unique columns that are not among the terms.
+
+    Raises `BindingError` if a term is invalid or names no column.
+    """
     terms: list[OrderTerm] = []
     for term in () if text is None else _parsed(language, ORDER, lambda: grammar.order(text)):
         if term.relation is not None:

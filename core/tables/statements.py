@@ -149,9 +149,10 @@ def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint, version: 
 
 
 def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
-    """Return the INSERT. `overriding system value` is always included for views.
+    """Return the INSERT. Raises `UncallableError` if there are no values.
 
-    The catalogue does not show whether a column of a view is an identity of the underlying table.
+    `overriding system value` is always included for views. The catalogue does not show whether a column of a view is an
+    identity of the underlying table.
     """
     if not values:
         raise UncallableError("an insert needs a column")

@@ -201,7 +201,8 @@ def _read_era(moment: _Parts, era: str) -> _Parts:
 
 
 def _with_day(moment: _Parts, max_year: int) -> _Parts:
-    """Return `moment` with a valid day, at midnight if it contains no time."""
+    """Return `moment`, at midnight if it contains no time. Raises `BadTimestampError` if it has no day or the day
+    does not exist."""
     if moment.day is None:
         raise BadTimestampError
     year, month, day = moment.day

@@ -101,7 +101,11 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def text_status(beginning: bytes, control_bytes: int, *, lines: bool) -> Status:
-    """Return whether the beginning of a file is that of a text. lines: a text must have a line break."""
+    """Return the status of the check whether the beginning of a file is that of a text: no NUL and few control
+    characters.
+
+    control_bytes: number of control characters that are allowed. lines: a text must have a line break.
+    """
     if not beginning:
         return Status.EMPTY
     if b"\0" in beginning or len(beginning) - len(beginning.translate(None, _CONTROL)) > control_bytes:

@@ -202,7 +202,7 @@ cdef class BasicHttp1Connection:
 
 
 cpdef bint is_final_with_body(int status):
-    """Return whether a response with this status is final and may have a body."""
+    """Return whether a response with this status is final and may have a body. Redirects (3xx) are not final."""
     return (200 <= status < 300 and status != 204 and status != 205) or status >= 400
 
 

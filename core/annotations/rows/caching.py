@@ -86,7 +86,8 @@ _STALE = {"while_revalidate": "revalidate", "if_error": "error"}
 
 
 def _stale(draft: Draft, line: Line) -> None:
-    """Set the stale intervals. Their names are those of the directives of RFC 5861, with underscores."""
+    """Set the stale intervals. Their names are those of the directives of RFC 5861, with underscores. Raises
+    `BadValueError`."""
     intervals: dict[str, float] = {}
     for part in line.rest.split(","):
         words = part.split()

@@ -115,7 +115,10 @@ def _assign_last_value(draft: Draft, value: str) -> None:
 
 
 def _listen(draft: Draft, line: Line) -> None:
-    """Subscribe to a channel of PostgreSQL. The path segment of the stream defaults to the name of the channel."""
+    """Subscribe to a channel of PostgreSQL. The path segment of the stream defaults to the name of the channel.
+
+    Raises `BadValueError` for surplus words.
+    """
     channel, *segment = line.arguments
     if len(segment) > 1:
         raise BadValueError("expected: sse_listen <channel> [<segment>]")

@@ -43,7 +43,8 @@ def _set_method(draft: Draft, method: str) -> None:
     """Set the method of the endpoint.
 
     Outside of a `for` block, the line applies to all operations of a table. Operations that cannot have the method are
-    not exposed; otherwise `HTTP GET` on a table would publish its writes.
+    not exposed; otherwise `HTTP GET` on a table would publish its writes. Raises `BadValueError` for GET on an
+    operation that writes.
     """
     if draft.methods and not draft.block:
         draft.misses_method = method not in draft.methods

@@ -120,7 +120,7 @@ def _head(rest: str) -> list[str]:
 
 
 def _name_and_type(words: list[str], *, colon: bool) -> tuple[str | None, str | None]:
-    """Return the new name and the type.
+    """Return the new name and the type; None: the words give none.
 
     colon: the parameter is written like the placeholder of a file, so that `int` in `:id int` is a type and not a new
     name.

@@ -103,7 +103,8 @@ def keep_path(draft: Draft, word: str, value: str) -> None:
 
 
 def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], None]:
-    """Return a function that applies `word = value`. check: returns what is wrong with a value, or None."""
+    """Return a function that applies `word = value` by adding the setting. check: returns what is wrong with a
+    value, or None; values with placeholders are not checked."""
 
     def assign(draft: Draft, word: str, value: str) -> None:
         wrong = None if "{" in value else check(value)
@@ -240,7 +241,7 @@ SETTINGS = (
 
 
 def _turned_on(option: str) -> Apply:
-    """Return a function that turns a part of uploads on, which implies `upload`."""
+    """Return a function that turns on `option` of uploads, which implies `upload`. It takes no argument."""
 
     def apply(draft: Draft, line: Line) -> None:
         if line.arguments:

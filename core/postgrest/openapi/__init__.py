@@ -94,7 +94,7 @@ def _object(name: str, members: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
 
 
 def _split(comment: str | None) -> tuple[str | None, str | None]:
-    """Return the first line of a comment and the rest."""
+    """Return the first line of a comment and the rest; None in place of each that is empty."""
     first, _, rest = (comment or "").partition("\n")
     return first or None, rest.lstrip("\n") or None
 

@@ -51,7 +51,7 @@ def privileges_statement(schema: str, *, all_visible: bool) -> Statement:
 
 
 def read_privileges(value: bytes) -> Accessible:
-    """Parse the JSON text that the statement of `privileges_statement` selects. If it is empty, nothing is accessible."""
+    """Parse the JSON text that the statement of `privileges_statement` selects; empty: nothing is accessible."""
     relations: list[str] | None
     functions: list[str] | None
     content: Any = orjson.loads(value) if value else [None, None, None]

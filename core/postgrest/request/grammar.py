@@ -42,7 +42,8 @@ _SPACES = re.compile(r" *")
 
 
 class Cursor:
-    """A position in the text of one parameter. Parsers read at the position and move it forward.
+    """A position in the text of one parameter. Parsers read at the position and move it forward. They raise `ApiError`
+    (`PGRST100`) for invalid text.
 
     what, shown: name and text of the parameter in error messages.
     """
@@ -144,7 +145,7 @@ def quoted(cursor: Cursor) -> str | None:
 
 
 def name(cursor: Cursor, expecting: str = _NAME_END) -> str:
-    """Read a quoted or plain name."""
+    """Read a quoted or plain name. expecting: what is valid there, for the syntax error."""
     result = quoted(cursor)
     if result is not None:
         return result

@@ -282,7 +282,7 @@ class Renderer:
                 yield column
 
     def _output_function(self, column: Column) -> tuple[str, str] | None:
-        """Return the function that renders a column of a domain as JSON."""
+        """Return the function that renders a column of a domain as JSON; None: the domain has no such function."""
         representation = self._schema.representations.get((column.domain or "", "json"))
         return None if representation is None else representation.function
 
