@@ -206,7 +206,8 @@ class Settings:
         return {name: self.map_text(path, name) for name in self.names(path)}
 
     def names(self, path: str) -> tuple[str, ...]:
-        """Return the names in a map, without reading their values."""
+        """Return the names in a map, without reading their values; those of the default if the map is absent or
+        empty."""
         node = find(self.root, path)
         if isinstance(node, Section) and node.children:
             return tuple(child.name for child in node)

@@ -66,7 +66,8 @@ class Checks:
         return max(self.text_bytes if self.text else 0, IMAGE_BYTES if self.images else 0)
 
     def takes_type(self, content_type: str) -> bool:
-        """Return whether the content type is accepted. A file without a type is accepted only if every type is."""
+        """Return whether the content type is accepted. A file without a type is accepted only if `included` is
+        empty."""
         if self.included and not any(matches(pattern, content_type) for pattern in self.included):
             return False
         return not any(matches(pattern, content_type) for pattern in self.excluded)

@@ -194,7 +194,10 @@ cdef class Connection:
         return 0
 
     cpdef bint submit_all(self, Execution execution, list statements) except -1:
-        """Submit several statements without parameters and results as one segment, represented by `execution`."""
+        """Submit several statements without parameters and results as one segment, represented by `execution`.
+
+        Returns False if the connection is closed.
+        """
         cdef bint idle = self.head is None
         if self.state == ConnectionState.CLOSED:
             return False
@@ -452,8 +455,10 @@ cdef class Connection:
         return 0
 
     cdef int _rows(self, Execution execution, PGresult *result) except -1:
-        """Render rows of the head; pause if enough of a streamed body is buffered, or drop the rows beyond the
-        limit."""
+        """Render rows of the head; pause if enough of a streamed body is buffered, or drop the rows beyond the limit.
+
+        If rendering fails, the error becomes the `failure` of the execution, and its rows are dropped.
+        """
         cdef BodyWriter renderer = execution.renderer
         cdef int row, count
         execution.seen_result = True
@@ -656,9 +661,10 @@ cdef class Connection:
         return 0
 
     cdef int _batch_done(self) except -1:
-        """After a read that finished executions, check whether the session has changed or a transaction was left open.
+        """Close the connection if a transaction was left open; drain it if the session has changed or has too many
+        statements.
 
-        This costs no round trip.
+        Called after a read that finished executions. This costs no round trip.
         """
         if self.state == ConnectionState.CLOSED:
             return 0

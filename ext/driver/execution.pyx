@@ -264,7 +264,8 @@ cdef class Execution:
             self.hand_over()
 
     cpdef use(self, Statement statement):
-        """Replace the statement by another form of it, before the execution is submitted."""
+        """Replace the statement by another form of it, before the execution is submitted. Raises ValueError if it
+        was submitted, is a script, or the form takes another number of values."""
         if (self.state != ExecutionState.WAITING or self.script is not None
                 or statement.nparams != self.statement.nparams):
             raise ValueError("the statement of this request cannot be changed")

@@ -49,7 +49,7 @@ cdef class TimedWriter(BodyWriter):
 
 def render_column(renderer: Renderer, pgresult_ptr: int, column: int) -> int:
     """Render the values of one column of a finished result as JSON, without keys, for measurements; return the
-    number of bytes."""
+    number of bytes. Raises IndexError if there is no such column."""
     cdef const PGresult *result = <const PGresult *><size_t>pgresult_ptr
     cdef JsonPlan plan = <JsonPlan?>renderer.plan_for(result)
     cdef Buffer out = Buffer()
