@@ -48,7 +48,7 @@ class IdentityClaims:
     roles: str = "user_roles"
 
     def name_of(self, user: User) -> str:
-        """Return the name of a user for operators: the name, or else the id."""
+        """Return the name of a user for operators: the name, else the id, else a general text."""
         return user.first(self.user_name) or user.first(self.user_id) or "a user without a name"
 
 
@@ -184,7 +184,8 @@ def acting(
 
 
 def with_second_factor(claims: tuple[Claim, ...], method: str) -> tuple[Claim, ...]:
-    """Return the claims of a user who has proved a second factor by a method."""
+    """Return the claims after a user has proved a second factor by a method. The earlier methods and time of the
+    sign-in are left out."""
     others = tuple(claim for claim in claims if claim[0] not in (AMR, SIGNED_IN_AT))
     return (*others, (AMR, method), (AMR, MULTIPLE))
 
@@ -243,7 +244,8 @@ ANONYMOUS = "anonymous"
 
 
 def owner_of(user: User | None) -> str:
-    """Return the owner of the jobs and idempotency keys of a caller: a hash, the same for all sessions of a user."""
+    """Return the owner of the jobs and idempotency keys of a caller: a hash, the same for all sessions of a user,
+    and one text for all anonymous callers."""
     if user is None:
         return ANONYMOUS
     return hashlib.sha256(orjson.dumps([list(claim) for claim in user.subject])).hexdigest()

@@ -183,7 +183,7 @@ class Binder:
         return self.bind_query(query, path_values)
 
     def bind_query(self, query: str, path_values: Mapping[str, str] = _Nothing) -> Binding:
-        """Bind the decoded pairs of a query string."""
+        """Bind the decoded pairs of a query string. Unknown keys are ignored or are faults, as `refusals` says."""
         pairs = _query_pairs(query)
         if self._refusals.ignores_unknown_parameters:
             # Only for a query: parameters that are added to links (`utm_source`) occur nowhere else.

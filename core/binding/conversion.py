@@ -105,7 +105,7 @@ def _decimal(text: str) -> str:
 
 
 def _money(text: str) -> str:
-    """Accept also the form in which the server prints it: `-$1,234.50`."""
+    """Return the text of an amount of money, also of the form in which the server prints it: `-$1,234.50`."""
     return _decimal(_CURRENCY.sub("", text, count=1))
 
 

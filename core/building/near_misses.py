@@ -109,7 +109,10 @@ class NearMiss:
 
 
 def near_miss(line: Line, names: frozenset[str] = frozenset()) -> NearMiss | None:
-    """Return what a line of prose was probably meant to be; None: prose. names: those of parameters."""
+    """Return what a line of prose was probably meant to be; None: prose. names: those of parameters.
+
+    If the line may contain a secret, the rest of the line behind its first word is hidden from messages.
+    """
     if not line.words:
         return None
     annotation = BY_WORD.get(line.keyword)

@@ -273,10 +273,9 @@ def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoin
 
     The first is at its path with the suffix. The second exists if the last segment of the path is optional: at the path
     without that segment. Both exist for each endpoint with `cached`, even if results of its kind are never cached; they
-    then find no entry.
-
-    Parameters keep their place in query, path or body. The method is POST in place of GET and QUERY, as an invalidation
-    changes state; with `InvalidateCacheUseEndpointMethod` it is that of the cached endpoint.
+    then find no entry. There are none if the cache or its invalidation is off, or for endpoints whose purpose is an
+    effect. Parameters keep their place in query, path or body. The method is POST in place of GET and QUERY, as an
+    invalidation changes state; with `InvalidateCacheUseEndpointMethod` it is that of the cached endpoint.
     """
     caching = endpoint.options.caching
     if (

@@ -117,8 +117,9 @@ def mark_of(marks: Mapping[str, str], everywhere: str) -> str:
 def dependencies_unchanged(marks: str, dependencies: Dependencies) -> bool:
     """Return whether the definitions are still those of the analysis.
 
-    marks: JSON with the marks of the objects of `dependencies`, read again (`service.database.session.marks`). For any
-    other text the result is False, because the text is from the server and may have been damaged.
+    marks: those of the objects of `dependencies`, read again (`service.database.session.marks`), in the form
+    `everywhere 1,f16385 739,r16390 741`. For any other text the result is False, because the text is from the server
+    and may have been damaged.
     """
     marks_by_object = dict(entry.partition(" ")[::2] for entry in marks.split(","))
     everywhere = marks_by_object.pop("everywhere", "")

@@ -185,7 +185,8 @@ class Settings:
         return tuple(elements or _items(key.default))
 
     def lines(self, path: str) -> tuple[str, ...]:
-        """Return the elements of an array as lines; empty elements are lines too, and an empty array has no lines."""
+        """Return the elements of an array as lines; the default if the array is absent. Empty elements are lines
+        too, and an empty array has no lines."""
         key = _declared(path, KeyType.TEXTS)
         node = find(self.root, path)
         if not isinstance(node, Section) or not (node.children or node.is_array):

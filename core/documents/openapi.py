@@ -288,7 +288,8 @@ def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, lis
 
 
 def _texts(endpoint: Endpoint) -> tuple[str, str]:
-    """Return summary and description: the first line of the comment's prose, and the further lines."""
+    """Return summary and description: the first line of the comment's prose, and the further lines. Without prose,
+    the summary is the kind and the name of the routine."""
     routine, lines = endpoint.routine, endpoint.prose
     if not lines:
         kind = "SqlFile" if routine.kind is RoutineKind.FILE else routine.kind.value.capitalize()

@@ -37,7 +37,7 @@ class ReferencePage(Record):
 
 
 def page_html(page: ReferencePage) -> str:
-    """Return the page. It loads files of this service only, and contains no script of its own."""
+    """Return the HTML of the page. It loads files of this service only, and contains no script of its own."""
     title, path = html.escape(page.title), html.escape(page.path)
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'

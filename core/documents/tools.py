@@ -363,10 +363,10 @@ def _plain(value: object) -> str:
 
 
 def tool_result(entry: ToolEntry, status: int, content_type: str, body: bytes) -> dict[str, Any]:
-    """Return the `result` of a `tools/call` from the endpoint's response.
+    """Return the `result` of a `tools/call` from the endpoint's response. A status other than 2xx gives an error.
 
-    If the tool has an output schema, structured content has to fit it; otherwise the result is an error
-    (MCP 2025-11-25, Structured Content).
+    If the tool has an output schema, structured content has to fit it; otherwise the result is an error, too (MCP
+    2025-11-25, Structured Content).
     """
     if not 200 <= status < 300:
         return _content(body.decode(errors="replace"), failed=True)

@@ -82,7 +82,8 @@ class Forwarding:
     )
 
     def trusts(self, peer: Address | None, *, local: bool = False) -> bool:
-        """Return whether a peer is a trusted proxy.
+        """Return whether a peer is a trusted proxy. Without configured proxies and networks, peers on this host are
+        trusted.
 
         peer: None: its address is unknown. local: it is connected by a Unix socket, which has no address.
         """

@@ -136,7 +136,10 @@ class Router:
 
     def allowed(self, path: str) -> tuple[str, ...]:
         """Return the sorted methods that have a route for the path, as `Allow` of a 405 has them. Empty: the path is
-        unknown."""
+        unknown.
+
+        Routes that are `refused` do not count.
+        """
         result = ((method, self.find(method, path)) for method in self._exact)
         return tuple(sorted(method for method, match in result if match is not None and not match.route.refused))
 

@@ -80,7 +80,8 @@ def _status(sqlstate: str, message: str, anonymous: bool) -> tuple[int, str | No
 
 
 def _raised(message: str, detail: str | None) -> ApiError:
-    """Return the error that SQL composes by `raise sqlstate 'PGRST'`."""
+    """Return the error that SQL composes by `raise sqlstate 'PGRST'`; if its parts cannot be read, an error that
+    says so."""
     body = _object(message)
     if body is None or not isinstance(body.get("code"), str) or not isinstance(body.get("message"), str):
         return _unreadable(f"Invalid JSON value for MESSAGE: '{message}'", _MESSAGE_HINT)

@@ -292,7 +292,7 @@ def _similar_target(schema: Schema, origin: tuple[str, str], target: str) -> str
 
 
 def find_relation(schema: Schema, name: tuple[str, str]) -> Relation:
-    """Return a relation. Raises `ApiError` (`PGRST205`)."""
+    """Return the relation of this name (schema, name). Raises `ApiError` (`PGRST205`) if there is none."""
     relation = schema.relations.get(name)
     if relation is not None:
         return relation

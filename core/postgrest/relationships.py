@@ -63,7 +63,8 @@ def _with_views(keys: Iterable[ForeignKey], view_columns: Iterable[ViewColumn]) 
 def _variants(
     views: Mapping[Name, Mapping[str, list[str]]] | None, columns: tuple[str, ...]
 ) -> Iterator[tuple[Name, tuple[str, ...]]]:
-    """Yield the views that have all of the columns, with the names of the columns there."""
+    """Yield the views that have all of the columns, with the names of the columns there: at most `MAX_VARIANTS`
+    choices for a view."""
     for view, shown in (views or {}).items():
         choices = [shown.get(column, []) for column in columns]
         if all(choices):

@@ -9,7 +9,8 @@ _QUOTES = "\"'"
 
 
 def _authorize(draft: Draft, line: Line) -> None:
-    """Require authorization. Roles keep their case; a line without roles keeps those of earlier lines."""
+    """Require authorization, with the roles and the time limit of the line. Roles keep their case; a line without
+    roles keeps those of earlier lines."""
     draft.set(requires_authorization=True)
     if not draft.block and (earlier := draft.used.get("allow_anonymous")) is not None:
         draft.warn(line, f"`{line.shown}` cancels the earlier line `{earlier}`; keep one of them")

@@ -59,7 +59,8 @@ def _set_path(draft: Draft, path: str | None) -> None:
 
 
 def _assigned_events(*roles: str) -> Assign:
-    """Return a function that applies `sse = true|false|<path>`. The case of the path is preserved.
+    """Return a function that applies `sse = true|false|<path>`. The case of the path is preserved. For a text with
+    blanks, it raises `BadValueError`.
 
     roles: the fields of `Events` that the annotation sets.
     """

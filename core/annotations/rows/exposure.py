@@ -24,7 +24,11 @@ _BRACES = re.compile(r"\{[^{}/]*\}")
 
 
 def _http(draft: Draft, line: Line) -> None:
-    """Apply `HTTP [method] [path]`. A line with more words exposes the object and has no other effect (comments-12)."""
+    """Apply `HTTP [method] [path]`. The method also decides where values are: those of GET in the query string, others
+    in the body.
+
+    A line with more words exposes the object and has no other effect (comments-12).
+    """
     draft.exposed = True
     words = line.arguments
     if draft.block:

@@ -119,7 +119,11 @@ def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], N
 
 
 def _setting(name: str, value: str, handlers: tuple[str, ...], meaning: str, *, keyword: bool = False) -> Annotation:
-    """Declare a setting. keyword: the form without `=` is also accepted, because the specification shows it."""
+    """Return the annotation for a setting of upload handlers.
+
+    value: kind of the value, as in the syntax. handlers: their names may be prefixes of the word. keyword: the form
+    without `=` is also accepted, because the specification shows it.
+    """
     assign = _assign(_KINDS.get(value, _any_fault))
 
     def apply(draft: Draft, line: Line) -> None:

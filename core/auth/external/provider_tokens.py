@@ -74,8 +74,7 @@ class LogoutTokenError(ValueError):
 def read_logout_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> LogoutToken:
     """Return the content of a token whose signature, issuer, audience and times were checked.
 
-    Raises:
-        LogoutTokenError: it is another kind of token, or names neither a user nor a session.
+    Raises `LogoutTokenError` if it is another kind of token, has no number, or names neither a user nor a session.
     """
     kind = header.get("typ", "")
     if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES:

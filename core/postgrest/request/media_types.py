@@ -53,7 +53,8 @@ DEFAULT = MediaType(ANY, ANY)
 
 
 def parse_accept(headers: Iterable[str]) -> tuple[MediaType, ...]:
-    """Return the entries in the order of preference: quality, then specificity, then position."""
+    """Return the entries in the order of preference: quality, then specificity, then position. Without entries,
+    return `DEFAULT`."""
     entries: list[tuple[float, int, int, MediaType]] = []
     for header in headers:
         for text in _split(header, ","):
