@@ -68,11 +68,10 @@ OpenCursor = Callable[[str, str, tuple[OrderTerm, ...]], Position]
 def read_request(
     language: Language, pairs: Iterable[tuple[str, str]], open_cursor: OpenCursor, *, counted: bool = False
 ) -> ResultRequest:
-    """Return what the parameters ask for.
+    """Return what the parameters ask for. Unknown names are ignored if the endpoint ignores unknown parameters.
 
-    pairs: decoded, without the endpoint's own parameters. counted: the number of all rows is requested.
-
-    Raises `BindingError`: a name is unknown, or a value is invalid.
+    pairs: decoded, without the endpoint's own parameters. counted: the number of all rows is requested. Raises
+    `BindingError` if a name is unknown, or a value is invalid.
     """
     abilities = language.abilities
     single: dict[str, str] = {}
@@ -156,7 +155,8 @@ def _unknown(language: Language, key: str) -> Exception:
 
 
 def _field(language: Language, key: str, field: Field) -> Field:
-    """Return the field by its key in responses. Raises `BindingError` if no column has this name."""
+    """Return the field by its key in responses. Raises `BindingError` if no column has this name, or if the column
+    is encrypted."""
     column = language.column(field.name)
     if column is None:
         if key == field.name:

@@ -193,7 +193,8 @@ def text(
     empty: bool = False,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a text. If it is nullable, null and an empty text give None; with `empty`, an empty text stays a text."""
+    """Declare a text. If it is nullable or has no default, null and an empty text give None; with `empty`, an empty
+    text stays a text."""
     nullable = nullable or default is None
     key = Key(name, KeyType.TEXT, default, meaning, nullable=nullable, secret=secret)
     if nullable and not empty:
@@ -232,7 +233,7 @@ def integer(
 def interval(
     name: str, default: str | None, meaning: str, *, nullable: bool = False, convert: Convert | None = None
 ) -> Any:
-    """Declare a duration; the field has seconds."""
+    """Declare a duration; the field has seconds. If it is nullable or has no default, null gives None."""
     nullable = nullable or default is None
     key = Key(name, KeyType.INTERVAL, default, meaning, nullable=nullable)
     return Declaration(key, "seconds_or_none" if nullable else "seconds", convert)

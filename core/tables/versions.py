@@ -43,7 +43,8 @@ def versions_of(header: str) -> tuple[str, ...] | None:
 
 
 def entity_tag(body: bytes, key: str) -> str | None:
-    """Return the entity tag of a row; None: the row has no version. body: the row as JSON. key: of the version."""
+    """Return the entity tag of a row; None: the row has no version. body: the row as JSON, or an array with this row
+    only. key: of the version."""
     try:
         row = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -58,7 +59,7 @@ def entity_tag(body: bytes, key: str) -> str | None:
 
 
 def versioned(endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint; if it writes, with the parameter that `If-Match` fills."""
+    """Return the endpoint; if it changes or removes rows, with the parameter that `If-Match` fills."""
     name = endpoint.options.version_column
     if name is None or endpoint.method in READING:
         return endpoint

@@ -42,7 +42,8 @@ def unknown_directive(text: str) -> str | None:
 
 
 def private(text: str) -> str:
-    """Return the directives for browsers only: without directives for shared caches, and with `private`."""
+    """Return the directives for browsers only: without directives for shared caches, and with `private`, unless one
+    of them excludes these caches already."""
     values = [directive for directive in directives(text) if _name(directive) not in _SHARED]
     if all(_name(directive) not in _UNSHARED for directive in values):
         values.insert(0, "private")

@@ -248,8 +248,8 @@ def _host_offset_at_utc(moment: _Parts) -> int:
 
 
 def _naive(moment: _Parts) -> datetime:
-    """Return a datetime without zone. A year that Python does not support is replaced by the equivalent one in
-    2000..2399."""
+    """Return a datetime without zone. A text without a day counts as one of today. A year that Python does not
+    support is replaced by the equivalent one in 2000..2399."""
     today = date.today()
     year, month, day = moment.day or (today.year, today.month, today.day)
     start = datetime(year, month, day) if 1 < year < 9999 else _in_cycle(year, month, day)

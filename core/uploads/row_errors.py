@@ -112,7 +112,8 @@ class ColumnMapping:
         return self._indexes is not None
 
     def read_header(self, cells: bytes | None) -> list[str]:
-        """Read the first row, and return the names of expected columns that it lacks."""
+        """Read the first row, and return the names of expected columns that it lacks. Rows can be mapped if none is
+        missing."""
         names = [(text or "").strip().casefold() for text in _texts(cells)]
         missing = [name for name in self.expected if name.casefold() not in names]
         if not missing:
@@ -120,7 +121,7 @@ class ColumnMapping:
         return missing
 
     def mapped(self, cells: bytes | None) -> bytes | None:
-        """Return the row with the cells of the expected columns; a missing cell is NULL. None for a blank row."""
+        """Return the row with the cells of the expected columns. A missing cell is NULL, as are all cells of a blank row."""
         texts = _texts(cells)
         picked = [texts[index] if index < len(texts) else None for index in self._indexes or ()]
         return literal(list(picked), quoted=True).encode()

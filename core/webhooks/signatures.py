@@ -238,7 +238,7 @@ def _digest(signed: bytes) -> str:
 
 
 def _member(body: bytes, name: str) -> str:
-    """Return a member of a JSON body as text; empty if there is no such member."""
+    """Return a member of a JSON body that is a text; empty if there is no such member, or if it is no text."""
     try:
         value = orjson.loads(body)[name]
     except (ValueError, TypeError, KeyError):

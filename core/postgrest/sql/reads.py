@@ -388,10 +388,8 @@ def read_statement(
     count: bool = False,
     count_limit: int | None = None,
 ) -> Statement:
-    """Return the statement of a read.
-
-    count: also count all rows, regardless of the range. count_limit: count at most this number.
-    """
+    """Return the statement of a read. count: also count all rows, regardless of the range. count_limit: count at
+    most one row more than this number, which shows that there are more."""
     parameters = Parameters()
     renderer = Renderer(schema, parameters)
     source = renderer.level(plan.root)
@@ -415,7 +413,10 @@ def estimate_statement(schema: Schema, plan: Plan) -> Statement:
 
 
 def count_query(renderer: Renderer, root: Node, limit: int | None, source: str | None = None) -> str:
-    """Return the query whose rows are counted: with filters and joins that drop rows, without range and order."""
+    """Return the query whose rows are counted: with filters and joins that drop rows, without range and order.
+
+    limit: the query has at most one row more; None: all rows. source: a CTE that replaces the relation.
+    """
     bare = Node(
         root.relation,
         [SelectColumn(Field("1"))],
