@@ -148,7 +148,8 @@ def _attachments(text: str | None) -> list[dict[str, str]]:
 
 
 def message_of(mail: Mapping[str, Any], number: str, moment: datetime) -> EmailMessage:
-    """Return the message to send. number: its id, the same for repetitions. Raises `MailError`."""
+    """Return the message to send. number: its id, the same for repetitions. Raises `MailError` for an invalid or
+    missing member."""
     message = EmailMessage()
     try:
         message["From"] = mail["from"]

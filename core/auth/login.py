@@ -119,7 +119,8 @@ def _text(cell: Cell | None) -> str | None:
 
 
 def _status(cell: Cell | None) -> int | None:
-    """Return the status, or None if the sign-in is refused. Raises `LoginRowError`."""
+    """Return the status that the column gives, or None if it refuses the sign-in. 200 without the column. Raises
+    `LoginRowError` for a value that is neither a boolean nor an HTTP status."""
     if cell is None:
         return 200
     if cell.text is None:

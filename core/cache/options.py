@@ -210,7 +210,7 @@ class CacheOptions:
 
     @property
     def places(self) -> frozenset[Place]:
-        """Backends that an endpoint may use."""
+        """Backends that an endpoint may use; none if the cache is not enabled."""
         return frozenset((self.place, *(item.place for item in self.profiles))) if self.enabled else frozenset()
 
 

@@ -34,7 +34,7 @@ class Family:
 
 
 def single(name: str, kind: str, text: str, value: float) -> Family:
-    """Return a metric with one value, without labels."""
+    """Return a metric with one value, without labels. text: explains the metric."""
     return Family(name, kind, text, [((), value)])
 
 

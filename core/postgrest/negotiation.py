@@ -60,7 +60,7 @@ def negotiate(
     """Return the first accepted media type that can be produced.
 
     plans: execution plans are allowed. plain_select: all columns are selected and nothing is embedded, which handlers
-    of a relation require. Raises `ApiError` (`PGRST107`).
+    of a relation require. Raises `ApiError` (`PGRST107`) if none can be produced.
     """
     for media in accepted:
         negotiated = _produced(media, schema, shape, plans, plain_select)

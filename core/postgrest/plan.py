@@ -313,7 +313,8 @@ def _level(root: Node, path: Path, legacy_names: bool, renamed: list[str]) -> No
 def _addressed(node: Node, name: str, legacy_names: bool) -> Node:
     """Return the embed that a part of a path names. With legacy names, it is the first one with this key or target.
 
-    Raises `ApiError` (`PGRST108`, or that of a target with an alias).
+    Raises `ApiError` if there is none (`PGRST108`), or, without legacy names, if the name is that of a target with an
+    alias.
     """
     child = None if legacy_names else node.child(name)
     if child is not None:

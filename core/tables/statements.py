@@ -18,7 +18,7 @@ from rowcall.core.text.naming import quote_identifier, quote_qualified
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A column that the request supplies."""
+    """A column whose value the request supplies."""
 
     column: TableColumn
     api_name: str
@@ -35,7 +35,7 @@ class _Value:
 
     @property
     def condition(self) -> str:
-        """The condition for the value. If the type has no equality operator, texts are compared."""
+        """The condition that the column has the value. If the type has no equality operator, texts are compared."""
         if self.column.equality is None:
             return f"{self.name}::text = {self.sql}::text"
         return f"{self.name} {self.column.equality} {self.sql}"

@@ -31,7 +31,8 @@ def _name(directive: str) -> str:
 
 
 def unknown_directive(text: str) -> str | None:
-    """Return the first directive that does not exist or lacks its seconds; None: all are valid."""
+    """Return the first directive that does not exist, lacks its seconds, or has a value that it does not take; None:
+    all are valid."""
     for directive in directives(text):
         name, equals, value = directive.partition("=")
         name, value = name.strip().lower(), value.strip()

@@ -174,7 +174,7 @@ def _quoted(line: str, place: int, delimiters: str) -> tuple[str, int]:
 
 
 def _behind_blanks(line: str, place: int, delimiters: str) -> int:
-    """Return the position behind the blanks at `place`."""
+    """Return the position behind the blanks at `place`. A tab among the delimiters is no blank."""
     while place < len(line) and line[place].isspace() and line[place] not in delimiters:
         place += 1
     return place

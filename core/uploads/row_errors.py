@@ -121,7 +121,8 @@ class ColumnMapping:
         return missing
 
     def mapped(self, cells: bytes | None) -> bytes | None:
-        """Return the row with the cells of the expected columns. A missing cell is NULL, as are all cells of a blank row."""
+        """Return the row with the cells of the expected columns. Missing cells, and all cells of a blank row, are
+        NULL."""
         texts = _texts(cells)
         picked = [texts[index] if index < len(texts) else None for index in self._indexes or ()]
         return literal(list(picked), quoted=True).encode()

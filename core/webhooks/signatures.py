@@ -69,7 +69,8 @@ def verify(
 ) -> None:
     """Verify one received delivery; return if one of the secrets matches and the signature is not too old.
 
-    tolerance: maximum age in seconds. now: seconds since 1970. Raises `MalformedError` and `SignatureError`.
+    tolerance: maximum age in seconds. now: seconds since 1970. Raises `SignatureError` otherwise, and `MalformedError`
+    if the headers are missing or malformed.
     """
     delivery = delivery_of(scheme, header, body)
     if not any(_matches(scheme, secret, delivery) for secret in secrets):
@@ -83,7 +84,8 @@ def verify(
 def signature_headers(secrets: Sequence[str], number: str, timestamp: int, body: bytes) -> list[tuple[str, str]]:
     """Return the headers of a webhook that is sent, with a signature for each secret (Standard Webhooks).
 
-    number: id of the message. timestamp: seconds since 1970. Raises `SecretError`.
+    number: id of the message. timestamp: seconds since 1970. Raises `SecretError` for a secret without the form of a
+    key.
     """
     signed = _joined(number, ".", str(timestamp), ".", body)
     return [

@@ -366,7 +366,8 @@ cdef class Connection:
         return 0
 
     cdef int _end_of_rows(self, Execution execution, PGresult *result) except -1:
-        """Handle the end of a statement. Its rows have come before, in chunks, so this result has none."""
+        """Handle the end of a statement. Its rows have come before, in chunks, so this result has none. If it has
+        rows, or rows are missing, the connection is closed."""
         cdef BodyWriter renderer = execution.renderer
         execution.seen_result = True
         if pq.ntuples(result) > 0:
@@ -779,7 +780,8 @@ cdef class Connection:
         return self.buffer.take()
 
     cpdef resume(self):
-        """Continue reading after `take`. The execution needs a new waiter before."""
+        """Continue reading after `take`; the time of the head counts anew. Without effect unless PAUSED. The
+        execution needs a new waiter before."""
         if self.state != ConnectionState.PAUSED:
             return
         if self.close_reason is not None:
@@ -804,7 +806,8 @@ cdef class Connection:
     # --- ending ----------------------------------------------------------------------------------------------------
 
     cpdef bint begin_cancel(self, Execution execution) except -1:
-        """Stop accepting executions for the time of a cancel request; return False if `execution` is not the head.
+        """Stop accepting executions for the time of a cancel request. Return False, and change nothing, if `execution`
+        is not the head, or the connection is not READY.
 
         Meanwhile, only the reset of the execution may be queued (`submit_all`).
         """
@@ -869,12 +872,13 @@ cdef class Connection:
             self._lose(reason)
 
     cdef str _libpq_message(self):
-        """Return the latest error message of libpq."""
+        """Return the latest error message of libpq; if it is empty, a general text."""
         message = (<bytes>pq.errorMessage(self.conn)).decode("utf-8", "replace").strip()
         return message or "the connection to the server was lost"
 
     cdef int _read_fatal_error(self) except -1:
-        """After a failed read, read one more result. If it is a FATAL error, it becomes the error of the head."""
+        """After a failed read, read one more result, if one is complete. If it is a FATAL error, it becomes the
+        error of the head, unless the head has one."""
         cdef PGresult *result
         cdef ServerError error
         if self.head is None or self.head.error is not None or pq.isBusy(self.conn):
@@ -948,7 +952,7 @@ cdef class Connection:
         return 0
 
     cdef int _enter(self, ConnectionState state) except -1:
-        """Change the state; the only place that does so."""
+        """Change the state; the only place that does so. The socket is not read while PAUSED."""
         if self.state == ConnectionState.PAUSED and state != ConnectionState.PAUSED and state != ConnectionState.CLOSED:
             self.loop.add_reader(self.fd, self.on_readable_method)
         elif state == ConnectionState.PAUSED:

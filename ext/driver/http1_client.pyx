@@ -158,7 +158,8 @@ cdef class BasicHttp1Connection:
         return True
 
     cdef int _take_left(self, bytes data) except -1:
-        """Take further data of a body whose length is known."""
+        """Take further data of a body whose length is known. After data beyond this length, the connection is not
+        used again."""
         cdef ReceivedBody answer = self._answer
         if answer is None:
             return 0

@@ -185,7 +185,8 @@ cdef class SegmentWriter:
         return 0
 
     cdef bint relied_on(self, Execution execution, Step step) except -1:
-        """Return whether the statement of the present step counts as prepared, so that its Parse has not failed."""
+        """Return whether the statement of the present step counts as prepared, so that its Parse has not failed. For
+        a statement in front of the call, any of these counts."""
         if execution.script is None:
             return execution.statement.name in self.prepared
         if step == STEP_AHEAD:

@@ -38,7 +38,8 @@ cdef class Headers:
         return default if value is None else value
 
     def get_all(self, str name not None):
-        """Return all values of a header in the order in which they were sent; an empty list without the header."""
+        """Return the values of a header that are ASCII, in the order in which they were sent; an empty list without
+        the header."""
         cdef Py_ssize_t size = 0, index = -1
         cdef const unsigned char *text = <const unsigned char *>PyUnicode_AsUTF8AndSize(name, &size)
         values = []
@@ -50,7 +51,8 @@ cdef class Headers:
                 values.append(self.head.value(index))
 
     def items(self):
-        """Return all pairs of name and value in the order in which they were sent."""
+        """Return the pairs of name and value in the order in which they were sent, without values that are not
+        ASCII."""
         cdef Py_ssize_t index
         return [
             (self._name(index), self.head.value(index))
@@ -90,7 +92,8 @@ cdef class Headers:
             if not head.is_text(index):
                 return None
             for other in range(index):
-                if head.fields[other].name_length == head.fields[index].name_length and _equal_names(head, other, index):
+                if (head.fields[other].name_length == head.fields[index].name_length
+                        and _equal_names(head, other, index)):
                     return None
             # Quotes, colon and comma; each byte of the value may need an escape.
             size += head.fields[index].name_length + 2 * head.fields[index].value_length + 6

@@ -127,7 +127,7 @@ cdef class Shard:
         return 0
 
     cdef int _clear(self) except -1:
-        """Remove all responses, leases and marks. Called with the lock."""
+        """Remove all responses, leases and marks, and set `floor` to the present. Called with the lock."""
         cdef Region *region = &self.region
         cdef Head *head = region.head
         memset(region.leases, 0, region.rows * PLACES * sizeof(Lease))

@@ -103,8 +103,10 @@ def keep_path(draft: Draft, word: str, value: str) -> None:
 
 
 def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], None]:
-    """Return a function that applies `word = value` by adding the setting. check: returns what is wrong with a
-    value, or None; values with placeholders are not checked."""
+    """Return a function that applies `word = value` by adding the setting, and raises BadValueError for a wrong value.
+
+    check: returns what is wrong with a value, or None; values with placeholders are not checked.
+    """
 
     def assign(draft: Draft, word: str, value: str) -> None:
         wrong = None if "{" in value else check(value)
@@ -245,7 +247,8 @@ SETTINGS = (
 
 
 def _turned_on(option: str) -> Apply:
-    """Return a function that turns on `option` of uploads, which implies `upload`. It takes no argument."""
+    """Return a function that applies an annotation without arguments: it turns on `option` of uploads, which implies
+    `upload`."""
 
     def apply(draft: Draft, line: Line) -> None:
         if line.arguments:

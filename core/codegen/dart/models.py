@@ -47,7 +47,8 @@ class Model:
 
 @dataclass(slots=True)
 class Models:
-    """The models of one file: composites first, then requests and responses in order. Methods add what they name."""
+    """The models of one file: composites first, then requests and responses in order. Methods add the models that
+    they name."""
 
     options: DartOptions
     composites: list[Model] = field(default_factory=list)

@@ -48,7 +48,8 @@ def python_files(
 
 
 def python_names(endpoints: Iterable[Endpoint], options: PythonOptions) -> Iterator[tuple[Endpoint, str]]:
-    """Yield the endpoints that have a method in the client, with the name of the method. Raises `NoPlaceError`."""
+    """Yield the endpoints that have a method in the client, with the name of the method. Raises `NoPlaceError` if
+    there are several files, but the configured path has no `{0}`."""
     for _, members in modules(endpoints, options, client_annotations, snake_case):
         yield from ((endpoint, method) for endpoint, _, method in _named(members, options, _taken()))
 

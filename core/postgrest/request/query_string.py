@@ -54,7 +54,7 @@ def decoded(text: str) -> str:
 def parse_query(raw: bytes, *, function_arguments: bool = False) -> Query:
     """Parse a query string. function_arguments: a value without operator is an argument and not an error.
 
-    Raises `ApiError` (`PGRST100`, and `PGRST103` for a negative limit).
+    Raises `ApiError`: `PGRST103` for a negative limit, `PGRST100` for any other error.
     """
     pairs = parameters(raw)
     select: tuple[SelectItem, ...] | None = None

@@ -39,7 +39,7 @@ class Returning:
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """What an insert does with rows that exist already. columns: of the unique constraint. merge: the rows are
-    updated."""
+    updated; otherwise they stay as they are."""
 
     columns: tuple[str, ...]
     merge: bool
@@ -87,7 +87,8 @@ def update_statement(
     *,
     defaults: bool = False,
 ) -> Statement:
-    """Return the statement that sets columns of the rows that pass the filters to the values of a payload, for PATCH.
+    """Return the statement that sets columns of the rows that pass the filters to the values of a payload, for PATCH. A
+    payload without keys or rows changes nothing.
 
     defaults: as in `insert_statement`. Raises `ApiError` (`PGRST204`) for a key of the payload that is no column.
     """
