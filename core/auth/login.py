@@ -136,7 +136,7 @@ def _status(cell: Cell | None) -> int | None:
 
 
 def row_json(cells: Sequence[Cell], options: LoginOptions, *, camel: bool) -> str:
-    """Return the row as a JSON object, without the hash (sign-in-22)."""
+    """Return the row as a JSON object, without the hash (sign-in-22). camel: keys in camel case."""
     cells_without_hash = (cell for cell in cells if cell.name.lower() != options.hash.lower())
     return "{" + ",".join(f"{json.dumps(api_name(cell.name, camel))}:{cell.json}" for cell in cells_without_hash) + "}"
 

@@ -61,7 +61,8 @@ class NotConvertible(ValueError):
 def converter(kind: ValueKind, type_name: str, *, timestamps_utc: bool = True) -> Converter:
     """Return the function that checks a text of `kind` and returns the text to send. It raises `NotConvertible`.
 
-    type_name: of the element; it distinguishes `real` from `double precision`.
+    type_name: of the element; it distinguishes `real` from `double precision`. timestamps_utc: a timestamp without an
+    offset is in UTC.
     """
     if kind in _INTEGER_BITS:
         return _integer(kind, type_name)

@@ -23,7 +23,8 @@ class DisabledFeature:
     """The consequence, for the message."""
 
     def diagnostic(self, identity: str, line: str | None, *, left_out: int = 0) -> Diagnostic:
-        """Return the diagnostic for a line with the annotation. identity: of the routine."""
+        """Return the diagnostic for a line with the annotation. identity: of the routine. left_out: number of
+        endpoints that are left out."""
         message = f"{self.annotation} has no effect, as it is switched off ({self.switch}): {self.instead}"
         return Diagnostic(identity, line, message, left_out=left_out, switched=True)
 

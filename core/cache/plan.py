@@ -110,7 +110,7 @@ def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> 
     """Return the rule with its values, and in addition with the texts that binding makes of these values.
 
     The text of a timestamp or an array that is bound differs from the text that was sent, and the rule applies to the
-    text that was sent (caching-36).
+    text that was sent (caching-36). timestamps_utc: as in `core.binding.conversion.converter`.
     """
     reader = Reader.of(parameter.api_name, parameter, timestamps_utc)
     read = (text.casefold() for value in rule.values if value is not None for text in _read(reader, value))

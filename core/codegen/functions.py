@@ -231,7 +231,8 @@ def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]
 def _result(
     endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces, *, upload: bool
 ) -> tuple[str, Reading, bool]:
-    """Return the type of the result, how the body is read, and whether the parsed JSON has to be cast to the type."""
+    """Return the type of the result, how the body is read, and whether the parsed JSON has to be cast to the type.
+    name: for interfaces that are added. upload: the endpoint receives files."""
     shape, requested = endpoint.shape, endpoint.options
     void = requested.void or requested.logout or shape.path is ResultPath.VOID
     if requested.proxy_out is not None or endpoint.passes_through or returns_bytes(endpoint):

@@ -333,7 +333,7 @@ def parse_query(options: ClientCodeOptions) -> str:
 
 
 def fetch_once(*, typed: bool) -> str:
-    """Return the source of `fetchOnce`.
+    """Return the source of `fetchOnce`. typed: in TypeScript.
 
     It sends a request with an idempotency key and, while the outcome is unknown, repeats it at most four times.
     """

@@ -449,7 +449,7 @@ def answer_of(
     endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED
 ) -> tuple[str, Schema | None] | None:
     """Return content type and schema of an endpoint's successful response; None: it has no body. Schema None: any
-    body."""
+    body. camel: keys in camel case. nulls: how null is described."""
     requested = endpoint.options
     if requested.invalidates:
         return "application/json", INVALIDATED

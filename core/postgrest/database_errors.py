@@ -64,7 +64,8 @@ def from_database(sqlstate: str, message: str, detail: str | None, hint: str | N
 
 
 def _status(sqlstate: str, message: str, anonymous: bool) -> tuple[int, str | None]:
-    """Return the status, and the reason phrase or None for the standard one."""
+    """Return the status for an error, and the reason phrase or None for the standard one. anonymous: as in
+    `from_database`; a missing privilege then gives 401 instead of 403."""
     if sqlstate.startswith("PT"):
         digits = sqlstate[2:]
         return (int(digits), message) if digits.isascii() and digits.isdigit() and int(digits) >= 100 else (500, None)

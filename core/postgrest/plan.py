@@ -112,9 +112,9 @@ def read_plan(
 ) -> Plan:
     """Return the plan of a query.
 
-    name: of the top level in SQL and errors, if it is not that of the relation. max_rows: limit of each level.
-    legacy_names: embeds with an alias may be addressed by their target. Raises `ApiError` (`PGRST108`, `118`, `123`,
-    `127`, `200`, `201`).
+    aggregates: aggregate functions are allowed. name: of the top level in SQL and errors, if it is not that of the
+    relation. max_rows: limit of each level. legacy_names: embeds with an alias may be addressed by their target. Raises
+    `ApiError` (`PGRST108`, `118`, `123`, `127`, `200`, `201`).
     """
     numbers = iter(range(1, 1_000_000))
     root = Node(relation, _columns(query.select), name or relation[1], name or relation[1], 0)

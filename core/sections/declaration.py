@@ -169,7 +169,7 @@ def _convert(convert: Convert, path: str, value: Any) -> Any:
 
 
 def subsection(name: str, meaning: str, *, nullable: bool = False) -> Any:
-    """Declare the name of a section whose keys are declared in this class or in a part."""
+    """Declare the name of a section whose keys are declared in this class or in a part. nullable: it may be null."""
     return Declaration(_section_key(name, meaning, nullable), "value")
 
 

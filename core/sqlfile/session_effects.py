@@ -123,7 +123,7 @@ class DependencyGraph:
         return DependencyGraphChange(new, new._affected([*gone, *changed.values()]))
 
     def _name(self, node: CatalogueObject, *, exists: bool) -> None:
-        """Add a function to the indexes by name, or remove it.
+        """Add a function to the indexes by name if it exists; otherwise remove it.
 
         The lists are shared with the previous graph, so they are replaced and not changed. Their order has no meaning.
         """
@@ -175,7 +175,8 @@ class DependencyGraph:
         )
 
     def called(self, name: str, *, function: bool) -> list[int]:
-        """Return the oids of the functions or relations with this name, which includes the schema."""
+        """Return the oids of the functions or relations with this name, which includes the schema. function: of
+        functions."""
         return self._qualified.get((function, name), [])
 
     def of_functions(self, oids: Sequence[int]) -> SessionEffects:

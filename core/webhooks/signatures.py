@@ -50,7 +50,8 @@ class Delivery:
 def check_secrets(scheme: WebhookScheme, secrets: str, *, signs: bool = False) -> tuple[str, ...]:
     """Return the secrets in a value of the configuration, where they are separated by spaces.
 
-    signs: they are for webhooks that are sent. Raises `SecretError`.
+    signs: they are for webhooks that are sent. Raises `SecretError` if there is none, a key is of the wrong kind
+    (private for verifying, public for signing), or one does not have the form that Standard Webhooks require.
     """
     values = tuple(secrets.split())
     if not values:

@@ -397,7 +397,8 @@ def logic_key(text: str) -> tuple[tuple[str, ...], bool, str] | None:
 
 
 def logic(operator: str, negated: bool, text: str) -> Group:
-    """Parse the value of a logic parameter: a group in parentheses."""
+    """Parse the value of a logic parameter: a group in parentheses. operator: `and` or `or`. negated: `not.`
+    precedes it."""
     prefix = f"not.{operator}" if negated else operator
     cursor = Cursor("logic tree", prefix + text, text)
     cursor.position = len(prefix)

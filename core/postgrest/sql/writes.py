@@ -127,7 +127,8 @@ def written_columns(relation: Relation, payload: Payload) -> list[Column]:
 
 
 def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameters: Parameters, defaults: bool) -> str:
-    """Return a SELECT whose rows are those of a payload. Its source in FROM is named `BODY`."""
+    """Return a SELECT whose rows are those of a payload. Its source in FROM is named `BODY`. defaults: as in
+    `insert_statement`."""
     document = f"{parameters.add(payload.text)}::json"
     if not columns:
         count = f"json_array_length({document})" if payload.is_array else f"1 + 0 * length({document}::text)"
@@ -152,7 +153,8 @@ def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameter
 
 
 def _with_defaults(document: str, columns: Iterable[Column], parameters: Parameters, is_array: bool) -> str:
-    """Return the JSON document as an array in which absent members have the defaults of their columns."""
+    """Return the JSON document as an array in which absent members have the defaults of their columns. is_array: it
+    is an array already."""
     pairs = ", ".join(f"{parameters.add(column.name)}::text, {column.default}" for column in columns)
     plain = document.removesuffix("::json")
     elements = f"{plain}::jsonb" if is_array else f"jsonb_build_array({plain}::jsonb)"
