@@ -42,7 +42,8 @@ class Template:
 
 
 def template_of(text: str | None, rich: str | None) -> Template:
-    """Return the template with the contents of its files `.txt` and `.html`; None: there is no such file.
+    """Return the template with the contents of its files `.txt` (`text`) and `.html` (`rich`); None: there is no such
+    file.
 
     The text may begin with a line `Subject: …`.
     """
@@ -125,8 +126,8 @@ def _written(name: str, display: str, address: str) -> str:
 
 
 def _attachments(text: str | None) -> list[dict[str, str]]:
-    """Return the attachments in a JSON array of objects with `name`, `type` and `content` in base64. Raises
-    `MailError`."""
+    """Return the attachments in a JSON array of objects with `name`, `type` and `content` in base64; none for None.
+    Raises `MailError` if the text is no such array."""
     if not text:
         return []
     try:

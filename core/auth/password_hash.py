@@ -47,7 +47,8 @@ def verify_password(password: str | None, stored: str, work: int = 0) -> bool:
 
 
 def missing_rounds(iterations: int, work: int) -> int:
-    """Return the rounds that a verification of a hash with so many rounds has to spend in addition."""
+    """Return the rounds that a verification of a hash with so many rounds has to spend in addition. work: as in
+    `verify_password`."""
     return max(0, work - iterations)
 
 

@@ -17,7 +17,8 @@ _ARGUMENT = re.compile(r"portal (?:\"[^\"]*\" )?parameter \$(\d+)")
 
 
 def refused_argument(context: str | None) -> int | None:
-    """Return the number of the refused argument, from 1; None if the error has another reason."""
+    """Return the number of the refused argument, from 1; None if the error has another reason. context: of the
+    error."""
     match = _ARGUMENT.search(context) if context else None
     return int(match[1]) if match else None
 

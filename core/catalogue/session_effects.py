@@ -100,7 +100,8 @@ def guard(statement: str, dependencies: Dependencies, *, day_first: bool) -> str
 def guard_failed(sqlstate: str, position: str | None, context: str | None) -> bool:
     """Return whether an error is that of a guard, so that the statement has not run.
 
-    position: of the error in the statement, as PostgreSQL reports it; other errors have a later position.
+    position: of the error in the statement, as PostgreSQL reports it; other errors have a later position. context: as
+    PostgreSQL reports it; an error within a function has one.
     """
     return sqlstate == "22008" and context is None and (position or "99").isdecimal() and int(position or "99") < 60
 

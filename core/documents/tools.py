@@ -352,7 +352,8 @@ def _elements(array: EndpointParameter, value: object) -> Iterable[object]:
 
 
 def _alone(kind: ValueKind | None, value: object) -> object:
-    """Return a value for the query string. A string for a json parameter becomes a JSON string, as it is in a body."""
+    """Return a value for the query string. A string for a json parameter becomes a JSON string, as it is in a body.
+    kind: of the routine's parameter; None: the value is for another parameter."""
     return orjson.dumps(value).decode() if kind is ValueKind.JSON and isinstance(value, str) else value
 
 

@@ -49,7 +49,8 @@ def is_textual(oid: int, types: Mapping[int, TypeInfo]) -> bool:
 
 
 def value_kind(info: TypeInfo | None) -> ValueKind:
-    """Return how to check a value of this type before it is sent. Domains and enums are checked by the server."""
+    """Return how to check a value of this type before it is sent. Domains, enums and unknown types (None) are
+    checked by the server."""
     if info is None or info.schema != "pg_catalog" or info.kind is not TypeKind.BASE:
         return ValueKind.OTHER
     return _KINDS.get(info.name, ValueKind.OTHER)

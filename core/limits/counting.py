@@ -103,7 +103,7 @@ def _segments(policy: Policy, state: bytes | None, now: float) -> tuple[float, i
     """Return the begin of segment 0, the number of the current segment, the number of the first segment of the window,
     and the permits of the segments from the first one on.
 
-    A fixed window is one segment.
+    A fixed window is one segment. state: None: no request has been counted.
     """
     if state is None:
         return now, 0, 0, [0]

@@ -128,5 +128,5 @@ def image_types(words: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def patterns(words: str | None) -> tuple[str, ...]:
-    """Return the patterns in a list such as `text/*, image/png`. Only commas separate."""
+    """Return the patterns in a list such as `text/*, image/png`; none for None. Only commas separate."""
     return tuple(item.strip() for item in (words or "").split(",") if item.strip())

@@ -86,9 +86,10 @@ def upload_checksum(text: str) -> tuple[str, bytes]:
 
 
 def upload_concat(text: str | None) -> tuple[bool, tuple[str, ...]]:
-    """Return whether an upload is a part (`partial`), and the ids of its parts (`final;` with their URLs).
+    """Return whether an upload is a part (`partial`), and the ids of its parts (`final;` with their URLs); neither
+    without the header (None).
 
-    Raises `HeaderError`.
+    Raises `HeaderError` for any other value.
     """
     if text is None:
         return False, ()

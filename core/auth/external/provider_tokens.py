@@ -22,7 +22,8 @@ def fault_of(
 ) -> str | None:
     """Return the fault of claims whose signature, issuer, audience and times were checked, or None.
 
-    nonce: None if none was sent, as for a refresh.
+    nonce: None if none was sent, as for a refresh. algorithm: of the signature. access_token: the one that came with
+    the claims, which `at_hash` has to fit.
     """
     audience = claims.get("aud")
     party = claims.get("azp")

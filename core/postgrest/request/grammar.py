@@ -93,7 +93,8 @@ class Cursor:
         return True
 
     def expect(self, token: str, expecting: str | None = None) -> None:
-        """Move behind the token. Raises the syntax error if it is not next."""
+        """Move behind the token. Raises the syntax error if it is not next. expecting: what the error names instead
+        of the token."""
         if not self.take(token):
             raise self.refusal(expecting or f'"{token}"')
 
@@ -468,7 +469,8 @@ _NULLS = {"nullsfirst": "NULLS FIRST", "nullslast": "NULLS LAST"}
 
 
 def _order_suffix(cursor: Cursor, direction: str | None, nulls: str | None) -> errors.ApiError:
-    """Return the syntax error of what follows a term of `order`."""
+    """Return the syntax error of what follows a term of `order`. direction, nulls: what was read of the term; None:
+    nothing."""
     if nulls is not None:
         return cursor.surplus('"," or end of input')
     if not cursor.sees("."):
