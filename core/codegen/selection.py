@@ -84,7 +84,7 @@ def module_of(endpoint: Endpoint, annotations_of: AnnotationsOf) -> str | None:
 
 def folder_of(endpoint: Endpoint) -> str | None:
     """Return the module that `module_of` returns for TypeScript, but with the folder's name as it is, not in
-    camelCase."""
+    camelCase. None: neither an annotation nor a folder sets one."""
     return client_annotations(endpoint).module or _folder(endpoint)
 
 

@@ -216,7 +216,8 @@ class Settings:
         return tuple(default) if isinstance(default, Mapping) else ()
 
     def map_text(self, path: str, name: str) -> str | None:
-        """Return one entry of a text map; placeholders of the other entries are not resolved, so they cannot fail."""
+        """Return one entry of a text map, or of its default if the map is absent or empty; None: there is no entry,
+        or it is null. Placeholders of the other entries are not resolved, so they cannot fail."""
         key = _declared(path, KeyType.TEXT_MAP)
         node = find(self.root, path)
         if isinstance(node, Section) and node.children:

@@ -136,7 +136,7 @@ def _fixed(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, b
 
 
 def _window(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
-    """Decide for a window of one or more segments. The result is that of `decide`."""
+    """Decide for a window of one or more segments. The result is that of `decide`. state: as in `_segments`."""
     begin, current, first, counts = _segments(policy, state, now)
     if sum(counts) < policy.permits and current >= first:
         # All segments of the window that ends now, and of later ones, have fewer permits than allowed.

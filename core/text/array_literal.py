@@ -62,7 +62,7 @@ _ELEMENT = re.compile(r'[{},]*(?:"((?:\\.|[^"\\])*)"|([^{},"\\]+))', re.DOTALL)
 
 
 def elements(text: str) -> list[str | None]:
-    """Return all elements, in order, of a literal of any dimension that the server printed.
+    """Return all elements, in order, of a literal of any dimension that the server printed; None: NULL.
 
     Not for types whose elements are separated by a semicolon (`box[]`).
     """

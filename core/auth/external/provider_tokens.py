@@ -50,7 +50,8 @@ def _same(value: object, expected: str) -> bool:
 
 
 def _half_hash(text: str, algorithm: str) -> str:
-    """Return the hash of an access token: the left half of the digest that the signature uses (3.1.3.6)."""
+    """Return the hash of an access token: the left half of the digest that the signature uses (OpenID Connect Core
+    1.0, 3.1.3.6)."""
     size = algorithm[-3:] if algorithm[-3:] in ("256", "384", "512") else "512"
     digest = hashlib.new(f"sha{size}", text.encode()).digest()
     return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
@@ -75,7 +76,7 @@ class LogoutTokenError(ValueError):
 def read_logout_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> LogoutToken:
     """Return the content of a token whose signature, issuer, audience and times were checked.
 
-    Raises `LogoutTokenError` if it is another kind of token, has no number, or names neither a user nor a session.
+    Raises `LogoutTokenError` if it is another kind of token, has no id (`jti`), or names neither a user nor a session.
     """
     kind = header.get("typ", "")
     if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES:
