@@ -59,7 +59,7 @@ def mail_of(cells: Sequence[Cell], template: Template, token: str | None, sender
     """Return the mail of a row as the members of a JSON object; None if the column `to` is absent or empty.
 
     In the texts of the row and of the template, `{column}` and `{token}` are replaced by values, which are escaped in
-    HTML. Raises `MailError`.
+    HTML. Raises `MailError` for a column that cannot be part of a mail.
 
     token: None if the endpoint issues no token. sender: if the row has no column `from`.
     """

@@ -72,8 +72,8 @@ class ValueReading:
 def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> ValueReading:
     """Return how values of a type are read.
 
-    Domains over arrays and composites are read as their base type, because such values are composed here. camel: names
-    in requests are in camel case.
+    Domains over arrays and composites are read as their base type, because the service composes such values. camel:
+    names in requests are in camel case.
     """
     info = base_of(oid, types)
     if info is not None and info.kind is TypeKind.ARRAY:

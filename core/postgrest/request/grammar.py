@@ -58,7 +58,8 @@ class Cursor:
         self.depth = 0
 
     def refusal(self, expecting: str, position: int | None = None) -> errors.ApiError:
-        """Return the syntax error of the character at the position. expecting: what is valid there."""
+        """Return the syntax error of the character at `position`; None: at the position of the cursor. expecting:
+        what is valid there."""
         place = self.position if position is None else position
         actual = f'"{_shown(self.text[place])}"' if place < len(self.text) else "end of input"
         return errors.syntax_error(self.what, self.shown, place, actual, expecting)

@@ -143,7 +143,7 @@ def is_operation(value: str) -> bool:
 
 
 def _level(key: str) -> Path:
-    """Return the embed whose order or range the key `a.b.order` sets."""
+    """Return the path of the embed whose order or range the key `a.b.order` sets; it is empty for the top level."""
     prefix = key.rpartition(".")[0]
     if not prefix:
         return ()
