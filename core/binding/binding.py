@@ -177,7 +177,8 @@ class Binder:
         return rows, self._query_null.value, self._timestamps_utc, converters, groups or None
 
     def bind(self, query: str, body: bytes, path_values: Mapping[str, str] = _Nothing) -> Binding:
-        """Bind from query or body, as the endpoint requires; the other one is ignored (binding-3)."""
+        """Bind from query or body, as the endpoint requires; the other one is ignored (binding-3). Raises
+        `BindingError` for faults of the request, as do the other `bind_…` methods."""
         if self._transport is Transport.BODY:
             return self.bind_body(body, path_values)
         return self.bind_query(query, path_values)

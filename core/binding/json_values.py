@@ -80,7 +80,8 @@ class Reader:
         return self.type_text.removesuffix("[]")
 
     def read(self, raw: bytes) -> str | None:
-        """Return the text that PostgreSQL reads for an unparsed JSON value; None for NULL."""
+        """Return the text that PostgreSQL reads for an unparsed JSON value; None for NULL. Raises
+        `InvalidValueError`."""
         if raw == b"null":
             if self.never_null:
                 raise invalid_value("null is not allowed", self.type_text)
@@ -130,7 +131,7 @@ class Reader:
 
     def read_element(self, raw: bytes) -> str | None:
         """Return the text that PostgreSQL reads for one element of an array, or for a value that is not an array;
-        None for NULL."""
+        None for NULL. Raises `InvalidValueError`."""
         kind = self.kind
         if raw == b"null":
             return None

@@ -73,7 +73,8 @@ def _read_line(line: Line, draft: Draft) -> None:
 
 def _read_prose(line: Line, draft: Draft) -> None:
     """Add the line to the prose that documents publish, or warn of it if it may be a misspelt annotation. If the
-    annotation would protect the endpoint, the endpoint is left out. Lines of a muted block are ignored."""
+    annotation would protect the endpoint, the endpoint is left out. A line that resembles an annotation is not
+    published, and lines of a muted block are ignored."""
     if draft.muted:
         # The block applies to other objects, whose annotations are not recognized here.
         return

@@ -136,7 +136,7 @@ class Router:
 
     def allowed(self, path: str) -> tuple[str, ...]:
         """Return the sorted methods that have a route for the path, as `Allow` of a 405 has them. Empty: the path is
-        unknown.
+        unknown. Raises `MalformedPathError` as `find` does.
 
         Routes that are `refused` do not count.
         """

@@ -155,8 +155,8 @@ def _unknown(language: Language, key: str) -> Exception:
 
 
 def _field(language: Language, key: str, field: Field) -> Field:
-    """Return the field by its key in responses. Raises `BindingError` if no column has this name, or if the column
-    is encrypted."""
+    """Return the field with the column's key in responses as its name. Raises `BindingError` if no column has the
+    name of `field`, or if the column is encrypted. key: the parameter of the request."""
     column = language.column(field.name)
     if column is None:
         if key == field.name:
@@ -249,7 +249,8 @@ def _order(language: Language, text: str | None) -> tuple[OrderTerm, ...]:
 
 
 def order_text(order: Sequence[OrderTerm]) -> str:
-    """Return the order as text. A cursor contains it, so that it is only used with the order for which it was made."""
+    """Return the order as text. A cursor contains this text, so that the cursor is only accepted with the order for
+    which it was made."""
     return ",".join(
         "|".join(
             (

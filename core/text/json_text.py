@@ -34,7 +34,8 @@ class JsonTextError(ValueError):
 
 
 def body_members(body: bytes) -> list[tuple[str, bytes]]:
-    """Return the `members` of a body. A byte order mark at its beginning is ignored (RFC 8259, 8.1)."""
+    """Return the `members` of a body. A byte order mark at its beginning is ignored (RFC 8259, 8.1). Raises
+    `JsonTextError` as `members` does."""
     return members(body.removeprefix(codecs.BOM_UTF8))
 
 

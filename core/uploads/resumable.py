@@ -67,7 +67,7 @@ def upload_metadata(text: str) -> Mapping[str, str]:
 
 def file_of(metadata: str | None) -> tuple[str, str]:
     """Return name and content type of a file, which clients send under various keys of the metadata; empty if
-    missing."""
+    missing. Raises `HeaderError` as `upload_metadata` does."""
     result = upload_metadata(metadata) if metadata else {}
     name = next((result[key] for key in ("filename", "name") if result.get(key)), "")
     content_type = next((result[key] for key in ("filetype", "type", "contentType") if result.get(key)), "")

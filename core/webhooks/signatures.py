@@ -97,7 +97,8 @@ def signature_headers(secrets: Sequence[str], number: str, timestamp: int, body:
 
 
 def _signature(secret: str, signed: bytes) -> str:
-    """Return the signature by a secret (`v1`, HMAC) or by a private key (`v1a`, Ed25519)."""
+    """Return the signature by a secret (`v1`, HMAC) or by a private key (`v1a`, Ed25519). Raises `SecretError` for a
+    secret without the form of a key."""
     key = _standard_key(secret)
     if not secret.startswith(_PRIVATE_KEY):
         return f"v1,{base64.b64encode(hmac.digest(key, signed, 'sha256')).decode()}"
