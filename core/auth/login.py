@@ -98,7 +98,8 @@ def claims_of(cell: Cell) -> Iterator[Claim]:
 
 
 def _second_factors(cell: Cell | None) -> tuple[str, ...]:
-    """Return the second factors that a cell names. Raises `LoginRowError` for one that does not exist."""
+    """Return the second factors that a cell names; none without the cell, or for NULL. Raises `LoginRowError` for
+    one that does not exist."""
     if cell is None or not cell.text:
         return ()
     methods = tuple(dict.fromkeys(item for item in (elements(cell.text) if cell.is_array else [cell.text]) if item))

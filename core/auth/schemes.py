@@ -97,7 +97,8 @@ class Schemes:
 
     @property
     def challenge(self) -> str:
-        """Value of `WWW-Authenticate` in a 401 (RFC 9110, 11.6.1): `Bearer`, unless only cookies are configured."""
+        """Value of `WWW-Authenticate` in a 401 (RFC 9110, 11.6.1): `Bearer`, or `Cookie` with the name of the main
+        cookie if only cookies are configured."""
         if self.bearers or self.jwts or not self.cookies:
             return "Bearer"
         return f'Cookie cookie-name="{self.cookies[0].cookie}"'

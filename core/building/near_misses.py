@@ -162,8 +162,9 @@ def misspelt_protection(key: str) -> str | None:
 
 
 def _guards(line: Line, word: str, known: str, names: frozenset[str]) -> bool:
-    """Return whether a misspelt line was meant to restrict access, and is not a sentence.
+    """Return whether a misspelt line was meant to protect the endpoint, and is not a sentence.
 
+    word: the first word of the line. known: the annotation word that it may mean. names: those of parameters.
     Annotations are written in lower case and without articles.
     """
     meant = BY_WORD[known].name

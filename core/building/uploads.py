@@ -118,8 +118,8 @@ def _unsafe_folders(
 
 
 def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Upload:
-    """Return the upload with the names of handlers as configured, the default handler, and the parameter for
-    metadata."""
+    """Return the upload with the names of handlers as configured, or the default handler if it names none of these,
+    and with the parameter for metadata."""
     by_name = {key.lower(): key for key in known.handlers}
     handlers = tuple(by_name[name.lower()] for name in upload.handlers if name.lower() in by_name)
     metadata = upload.metadata

@@ -53,7 +53,8 @@ def _events(**roles: bool) -> Apply:
 
 
 def _set_path(draft: Draft, path: str | None) -> None:
-    """Set the path segment. Without one, it is the name of the level in force at this line (events-1 to events-3)."""
+    """Set the path segment. Without one, it is the name of the notice level that is set at this line (events-1 to
+    events-3)."""
     level = draft.get("events", Events()).level
     draft.within("events", Events(), path=path or (level and level.value.lower()))
 

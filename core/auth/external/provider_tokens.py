@@ -50,8 +50,8 @@ def _same(value: object, expected: str) -> bool:
 
 
 def _half_hash(text: str, algorithm: str) -> str:
-    """Return the hash of an access token: the left half of the digest that the signature uses (OpenID Connect Core
-    1.0, 3.1.3.6)."""
+    """Return the hash of an access token in base64url: the left half of its digest, made by the hash function of the
+    signature's `algorithm` (OpenID Connect Core 1.0, 3.1.3.6)."""
     size = algorithm[-3:] if algorithm[-3:] in ("256", "384", "512") else "512"
     digest = hashlib.new(f"sha{size}", text.encode()).digest()
     return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
