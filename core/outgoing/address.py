@@ -97,7 +97,8 @@ def read_address(text: str) -> Address:
 
 
 def request_target(text: str) -> str:
-    """Return path and query, percent-encoded where necessary; existing percent-encoding stays."""
+    """Return path and query, percent-encoded where necessary, with a slash at the beginning; existing
+    percent-encoding stays."""
     if not text.startswith("/"):
         text = f"/{text}"
     return quote(_LONE_PERCENT.sub("%25", text), safe=_SAFE)

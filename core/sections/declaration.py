@@ -174,7 +174,7 @@ def subsection(name: str, meaning: str, *, nullable: bool = False) -> Any:
 
 
 def part(kind: type[Any]) -> Any:
-    """Declare a section within this one. kind: its class."""
+    """Declare a section within that of the class. kind: the class of the inner section."""
     return Part(kind)
 
 

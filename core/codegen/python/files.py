@@ -62,7 +62,8 @@ def _taken() -> set[str]:
 def _named(
     endpoints: Sequence[Endpoint], options: PythonOptions, taken: set[str]
 ) -> Iterator[tuple[Endpoint, str, str]]:
-    """Yield each endpoint with the name from which the names of its models are derived, and the name of its method."""
+    """Yield each endpoint with the name from which the names of its models are derived, and the name of its method.
+    taken: names that methods cannot have; those of the methods are added."""
     for endpoint, name in named(endpoints, Names(options, frozenset()), options):
         yield endpoint, name, free(snake_case(name), taken)
 

@@ -111,7 +111,7 @@ class Cursor:
         self.match(_SPACES)
 
     def enter(self) -> None:
-        """Begin one more level. Raises the syntax error if there are too many."""
+        """Begin one more level of nesting. Raises the syntax error if there are too many."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise self.refusal(f"at most {MAX_DEPTH} levels")
@@ -284,7 +284,7 @@ def _embed(cursor: Cursor, target: str, alias: str | None, *, spread: bool) -> S
 
 
 def key_path(text: str, what: str = "tree path") -> tuple[tuple[str, ...], Field]:
-    """Parse the key of a filter: names of embeds, then a field."""
+    """Parse the key of a filter: names of embeds, then a field. what: name of the key in errors."""
     cursor = Cursor(what, text)
     names = [name(cursor)]
     while cursor.take("."):
