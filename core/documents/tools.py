@@ -384,7 +384,8 @@ def _content(text: str, *, failed: bool) -> dict[str, Any]:
 
 
 def _structured(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, Any] | None:
-    """Return the structured content of a response; None: the body does not have the form that `_envelope` requires."""
+    """Return the structured content of a response, an empty object for a result that is null; None: the tool has
+    none, the response is an error, or the body does not have the form that `_envelope` requires."""
     member = _envelope(entry.endpoint)
     if member is None or content_type.startswith(CONTENT_TYPE):
         return None

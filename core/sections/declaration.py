@@ -242,7 +242,8 @@ def interval(
 def choice(
     name: str, choices: str | type[enum.Enum], default: str | None, meaning: str, *, convert: Convert | None = None
 ) -> Any:
-    """Declare one of several words. choices: the words, separated by spaces, or an enum, whose values they are."""
+    """Declare one of several words. choices: the words, separated by spaces, or an enum, whose values they are; then
+    the field has a member. Without a default, null gives None."""
     words = choices.split() if isinstance(choices, str) else [member.value for member in choices]
     key = Key(name, KeyType.CHOICE, default, meaning, nullable=default is None, choices=tuple(words))
     if convert is None and not isinstance(choices, str):

@@ -149,7 +149,7 @@ def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effec
 
 
 def _comes_first(statement: RawStatement, what: Effect) -> bool:
-    """Return whether the statement has to be the first of its transaction."""
+    """Return whether the statement has to be the first of its transaction. what: its effect."""
     return what is Effect.ALONE or statement.words[:2] == ("set", "transaction")
 
 

@@ -164,10 +164,10 @@ def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
 
 
 def _on_conflict(conflict: Conflict | None, table: Table) -> str:
-    """Return the ON CONFLICT clause (tables-9).
+    """Return the ON CONFLICT clause (tables-9); empty without `conflict`.
 
-    All columns except the key are set; columns without a value to their defaults. If there are no other columns,
-    existing rows are not changed.
+    For an update, all columns are set that the role may read and update, except the key; those without a value to their
+    defaults. If there are no such columns, existing rows are not changed.
     """
     if conflict is None:
         return ""

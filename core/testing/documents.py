@@ -60,7 +60,8 @@ def _text(text: str) -> str:
 
 
 def tap(results: Sequence[FileResult]) -> str:
-    """Return a report of TAP version 14: a point for each assertion, with a YAML block for failures."""
+    """Return a report of TAP version 14: a point for each assertion, with a YAML block for failures, and a skipped
+    point for a file without assertions."""
     lines = ["TAP version 14"]
     number = 0
     for result in results:

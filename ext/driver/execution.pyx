@@ -252,7 +252,8 @@ cdef class Execution:
     cpdef give_up(self, failure):
         """Report a failure to the waiting code although the execution is in flight; its rows are read and dropped.
 
-        This has no effect on an execution that is done, or that streams, because a part of its response has been sent.
+        This has no effect on an execution that is done or has failed, or that streams, because a part of its response
+        has been sent.
         """
         if self.state == ExecutionState.DONE or self.state == ExecutionState.STREAMING or self.failure is not None:
             return

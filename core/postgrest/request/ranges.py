@@ -14,8 +14,8 @@ _HEADER = re.compile(r"(\d+)-(\d*)", re.ASCII)
 
 
 def top_level(query: Range | None, header: str | None) -> Range:
-    """Return the intersection of the range of the query string with the header `Range`. With a limit of 0, the header
-    is ignored.
+    """Return the intersection of the range of the query string with the header `Range`. The header is ignored if it is
+    malformed, or for a limit of 0.
 
     Raises `ApiError` (`PGRST103`) if the range is reversed or the intersection is empty.
     """
