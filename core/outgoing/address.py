@@ -125,7 +125,7 @@ def without_values(target: str) -> str:
 
 
 def shown_url(text: str) -> str:
-    """Return a URL, valid or not, for logs."""
+    """Return a URL, valid or not, for logs: without userinfo and without the values of its query."""
     try:
         return read_address(text).shown
     except BadUrlError:

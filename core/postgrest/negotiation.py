@@ -88,8 +88,9 @@ def _plan(media: MediaType, schema: Schema, shape: Shape, plain: bool) -> Negoti
 
 
 def _handler(name: str, schema: Schema, shape: Shape, plain: bool) -> Negotiated | None:
-    """Return the response by a handler of the database for a media type: of the relation for any type, of the
-    relation for this type, or of every relation for this type. None: there is no handler."""
+    """Return the response by the database for a media type: the value of a function that returns a domain named
+    after this type, or the result of a handler of the relation for any type, of the relation for this type, or of
+    every relation for this type. None: there is none. plain: as `plain_select` of `negotiate`."""
     if shape.media_type is not None and shape.media_type in (name, ANY) and shape.scalar:
         return Negotiated(Output("value", scalar=True, binary=shape.binary), _content_type(shape.media_type))
     handlers = schema.handlers

@@ -13,7 +13,8 @@ _NO_ASSERTIONS = "(no assertions)"
 
 
 def junit(results: Sequence[FileResult], name: str, seconds: float) -> str:
-    """Return a JUnit document (XML): one suite with a case for each assertion (testing-11)."""
+    """Return a JUnit document (XML): one suite with a case for each assertion, and a skipped case for a file without
+    assertions (testing-11)."""
     cases = [case for result in results for case in _cases(result)]
     suite = ElementTree.Element(
         "testsuite",

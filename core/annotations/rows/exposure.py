@@ -90,8 +90,8 @@ _TABLE_TAGS = tuple(dict.fromkeys(tag for operation in OPERATIONS for tag in sor
 
 
 def _fits(draft: Draft, line: Line) -> bool:
-    """Return whether the object has one of the tags of a `for`, `enabled` or `disabled` line. Warn of tags that match
-    no object."""
+    """Return whether the object has one of the tags of a `for`, `enabled` or `disabled` line. Warn of a line without
+    tags, of tags that match no object, and of tags in a file, which has none."""
     known_tags = _TABLE_TAGS if draft.methods else _ROUTINE_TAGS
     unknown = ", ".join(repr(word) for word in line.arguments if word.lower() not in known_tags)
     if not line.arguments:

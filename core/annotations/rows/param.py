@@ -147,7 +147,8 @@ def _value(text: str) -> str | None:
 
 
 def _rename(draft: Draft, parameter: str, name: str) -> None:
-    """Rename the parameter for the following lines, also as key of an expression.
+    """Rename the parameter for the following lines, also as key of an expression. Without effect if no parameter has
+    the name `parameter`.
 
     Options of earlier lines that name the parameter are changed to the new name.
     """
