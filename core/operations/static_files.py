@@ -11,7 +11,8 @@ from rowcall.core.text.globs import matches
 
 
 def _fields(lines: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Return name and value of lines `Name: value`; other lines are left out."""
+    """Return name, in lower case, and value of lines `Name: value`; lines of another form or with a further colon
+    are left out."""
     parts = (line.split(":") for line in lines)
     return tuple((part[0].strip().lower(), part[1].strip()) for part in parts if len(part) == 2 and part[0].strip())
 

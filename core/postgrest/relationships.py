@@ -33,7 +33,7 @@ def relationships(
     """Return the relationships of each relation, in the order of constraints.
 
     computed: relationships of functions; if its name is that of its target, one of them replaces the detected
-    relationships between the two relations. exposed: schemas whose relations can be junctions.
+    relationships between the two relations. exposed: schemas whose relations can be junctions; empty: all.
     """
     direct = [*_direct(relations, [*_with_views(keys, view_columns)])]
     result: dict[Name, list[Relationship]] = defaultdict(list)
