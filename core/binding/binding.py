@@ -314,8 +314,9 @@ class Binder:
                 places[field] = f"{key}.{member}"
 
     def _objects_in(self, texts: dict[str, list[str]], faults: list[Fault]) -> tuple[dict[str, bytes], dict[str, str]]:
-        """Replace JSON objects in a query string under the name of a composite parameter by their fields, as `_spread`
-        does for a body. Removes these objects from `texts`. Returns members and paths as `_spread` does."""
+        """Replace JSON objects in a query string under the name of a composite parameter by their fields, as
+        `_spread` does for a body. Removes these objects from `texts`. Returns members and paths as `_spread` does.
+        Raises `BindingError` for invalid JSON."""
         spread: dict[str, bytes] = {}
         places: dict[str, str] = {}
         for key in texts.keys() & self._groups.keys():
@@ -427,8 +428,8 @@ def _json_of(slot: _Slot, text: str) -> bytes:
 
 
 def _refuse_unsendable(slot: _Slot, text: str) -> None:
-    """Refuse texts that PostgreSQL cannot store. Texts of the query are checked already, those of the path are not. No
-    default replaces such a value."""
+    """Raise `BindingError` for a text that PostgreSQL cannot store. Texts of the query are checked already, those of
+    the path are not. No default replaces such a value."""
     reason = "holds a NUL character" if "\0" in text else None
     try:
         text.encode()

@@ -180,7 +180,7 @@ class DependencyGraph:
         return self._qualified.get((function, name), [])
 
     def of_functions(self, oids: Sequence[int]) -> SessionEffects:
-        """Return the combined session effects of functions."""
+        """Return the combined session effects of functions; without functions, `NOT_THERE`."""
         alone = self._of_lone_function(oids[0]) if len(oids) == 1 else None
         if alone is not None:
             return alone
@@ -214,7 +214,8 @@ class DependencyGraph:
         return known
 
     def of_relations(self, oids: Sequence[int], *, writes: bool = True) -> SessionEffects:
-        """Return the combined session effects of statements on relations. writes: the statements may write."""
+        """Return the combined session effects of statements on relations; without relations, `NOT_THERE`. writes:
+        the statements may write."""
         return self._combined_effects([(False, oid) for oid in oids], (), writes=writes) if oids else NOT_THERE
 
     def of_texts(self, texts: Sequence[str]) -> SessionEffects:

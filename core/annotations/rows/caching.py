@@ -87,7 +87,7 @@ _STALE = {"while_revalidate": "revalidate", "if_error": "error"}
 
 def _stale(draft: Draft, line: Line) -> None:
     """Set the stale intervals. Their names are those of the directives of RFC 5861, with underscores. Raises
-    `BadValueError`."""
+    `BadValueError` for another name, or an invalid or repeated interval."""
     intervals: dict[str, float] = {}
     for part in line.rest.split(","):
         words = part.split()

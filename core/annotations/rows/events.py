@@ -30,7 +30,8 @@ def _level(word: str) -> NoticeLevel:
 def _events(**roles: bool) -> Apply:
     """Return a function that applies `sse [path] [on level]`, `sse_publish` or `sse_subscribe`.
 
-    The path is lower-cased. roles: the fields of `Events` that the annotation turns on.
+    The path is lower-cased. An unknown level gives a warning and changes nothing. roles: the fields of `Events` that
+    the annotation turns on.
     """
 
     def apply(draft: Draft, line: Line) -> None:
