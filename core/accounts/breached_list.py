@@ -66,7 +66,8 @@ def mistake(read: Read, size: int) -> str | None:
 
 
 def _lines(read: Read, size: int) -> Iterator[tuple[int, bytes]]:
-    """Yield positions and hashes of lines, in the order of the file: of all lines if it is small, else of samples."""
+    """Yield positions and hashes of lines, in the order of the file: of all lines if it is small, else of samples.
+    Raises `BreachedListError` for a line that is not valid."""
     if size <= WHOLE:
         start = 0
         for line in read(0, size).removesuffix(b"\n").split(b"\n"):
@@ -79,7 +80,8 @@ def _lines(read: Read, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _line_from(read: Read, size: int, place: int) -> tuple[int, bytes]:
-    """Return offset and hash of the first line that begins at `place` or later; (size, b"") if no line does."""
+    """Return offset and hash of the first line that begins at `place` or later; (size, b"") if no line does. Raises
+    `BreachedListError` for a line that is not valid."""
     before = max(0, place - 1)
     chunk = read(before, 2 * LINE)
     start = before

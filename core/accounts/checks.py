@@ -11,7 +11,7 @@ READING = ("GET", "HEAD", "QUERY")
 
 
 def token_parameter(endpoint: Endpoint) -> int | None:
-    """Return the index of the parameter with the token to consume; None: there is none with this name."""
+    """Return the index of the parameter that `consume_token` names; None: no such annotation, or no such parameter."""
     consumed = endpoint.options.consumed_token
     if consumed is None:
         return None

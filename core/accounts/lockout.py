@@ -32,10 +32,11 @@ _NUMBERS = frozenset({ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, V
 
 @dataclass(frozen=True, slots=True)
 class Limit(Record):
-    """After how many failures attempts to sign in have to wait, and for how long. Times in seconds.
+    """The number of failures after which attempts to sign in have to wait, and the delays. Times in seconds.
 
-    failures: from which on each further attempt has to wait. delay: after these failures, doubled by each further one
-    up to `longest`. reset: time without an attempt after which the failures no longer count; not less than `longest`.
+    failures: from this number on, each further attempt has to wait. delay: after these failures, doubled by each
+    further one up to `longest`. reset: time without an attempt after which the failures no longer count; not less than
+    `longest`.
     """
 
     failures: int
@@ -115,12 +116,12 @@ class LockoutOptions(Record):
 
     @property
     def account(self) -> Limit:
-        """The limit of an account."""
+        """The limit for failed sign-ins to one account."""
         return Limit(self.failures_per_account, self.delay, self.longest, self.reset)
 
     @property
     def address(self) -> Limit:
-        """The limit of an address."""
+        """The limit for failed sign-ins from one address."""
         return Limit(self.failures_per_address, self.delay, self.longest, self.reset)
 
 
@@ -133,9 +134,10 @@ class Attempt(NamedTuple):
 
 
 def begin(limit: Limit, state: bytes | None, now: float) -> tuple[Attempt, bytes | None]:
-    """Return whether an attempt is permitted, and the new state; None: the state is unchanged.
+    """Return the decision about an attempt, and the new state; None: the state is unchanged.
 
-    state: of the account or address; None: it has no failures. now: in seconds, on the clock of earlier calls.
+    A permitted attempt is counted as a failure (`give_back` revokes that). state: of the account or address; None: it
+    has no failures. now: in seconds, on the clock of earlier calls.
     """
     failures, until, expires = (0, 0.0, 0.0) if state is None else _STATE.unpack(state)
     if now >= expires:
@@ -172,7 +174,7 @@ def is_expired(state: bytes, now: float) -> bool:
 
 
 def is_delayed(state: bytes, now: float) -> bool:
-    """Return whether attempts have to wait."""
+    """Return whether attempts for the account or address with this state have to wait."""
     until: float = _STATE.unpack(state)[1]
     return now < until
 
@@ -204,10 +206,12 @@ def network_of(address: str) -> str:
 def account_parameter(
     parameters: Sequence[EndpointParameter], excluded: Collection[int], parts: Sequence[str]
 ) -> int | None:
-    """Return the index of the first parameter whose name has one of the parts, else of the first; None: there is none.
+    """Return the index of the parameter with the account: the first whose name contains one of `parts`, else the first
+    one.
 
-    A value with several members cannot be the account: each attempt could have another. excluded: indexes of the
-    password and of parameters that the request does not set. parts: in lower case.
+    None: no parameter can be the account. Arrays, JSON and composites cannot: their values have several members, and
+    each attempt could have another one. excluded: indexes of the password and of parameters that the request does not
+    set. parts: in lower case.
     """
     names = {
         index: parameter.db_name.lower()

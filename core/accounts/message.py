@@ -42,7 +42,8 @@ class Template:
 
 
 def template_of(text: str | None, rich: str | None) -> Template:
-    """Return the template with the contents of its files `.txt` and `.html`; None: there is no such file.
+    """Return the template with the contents of its files `.txt` (`text`) and `.html` (`rich`); None: there is no such
+    file.
 
     The text may begin with a line `Subject: …`.
     """
@@ -58,7 +59,7 @@ def mail_of(cells: Sequence[Cell], template: Template, token: str | None, sender
     """Return the mail of a row as the members of a JSON object; None if the column `to` is absent or empty.
 
     In the texts of the row and of the template, `{column}` and `{token}` are replaced by values, which are escaped in
-    HTML. Raises `MailError`.
+    HTML. Raises `MailError` for a column that cannot be part of a mail.
 
     token: None if the endpoint issues no token. sender: if the row has no column `from`.
     """
@@ -125,7 +126,8 @@ def _written(name: str, display: str, address: str) -> str:
 
 
 def _attachments(text: str | None) -> list[dict[str, str]]:
-    """Return the attachments: an array of objects with `name`, `type` and `content` in base64."""
+    """Return the attachments in a JSON array of objects with `name`, `type` and `content` in base64; none for None.
+    Raises `MailError` if the text is no such array."""
     if not text:
         return []
     try:
@@ -147,7 +149,8 @@ def _attachments(text: str | None) -> list[dict[str, str]]:
 
 
 def message_of(mail: Mapping[str, Any], number: str, moment: datetime) -> EmailMessage:
-    """Return the message to send. number: its id, the same for repetitions. Raises `MailError`."""
+    """Return the message to send. number: its id, the same for repetitions. Raises `MailError` for an invalid or
+    missing member."""
     message = EmailMessage()
     try:
         message["From"] = mail["from"]

@@ -76,7 +76,7 @@ def broken_rule(rules: PasswordRules, password: str, words: Iterable[str]) -> st
 
 def new_passwords(endpoint: Endpoint) -> tuple[int, ...]:
     """Return the indexes of parameters that are checked: those of which a hash is made, except in a login, and those
-    that `password_rules` names."""
+    that `password_rules` switches on, without those that it switches off."""
     hashed = () if endpoint.options.login else hashed_parameters(endpoint)
     checked = {source: True for _, source in hashed}
     for name, switch in endpoint.options.password_rules:

@@ -69,7 +69,8 @@ class Line:
         return " ".join(self.arguments)
 
     def split_at(self, separator: str) -> tuple[str, str] | None:
-        """Return both sides of the first `separator` if the left side is a single name (comments-2 rule 5)."""
+        """Return both sides of the first `separator` if the left side is a single name, else None (comments-2 rule
+        5)."""
         left, match, right = self._bare.partition(separator)
         if not match or not _is_name(left := left.strip()):
             return None

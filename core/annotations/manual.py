@@ -45,11 +45,9 @@ _EXAMPLE = re.compile(r"^## (?P<name>\S+)\n(?P<text>.*?)(?=^## |\Z)", re.MULTILI
 
 
 def manual(texts: Mapping[str, str], settings: str) -> str:
-    """Return the whole page as Markdown.
+    """Return the page of the manual about annotations, as Markdown.
 
-    Args:
-        texts: The examples of each module, by its name.
-        settings: The configuration with which the examples run, as JSON.
+    texts: module of annotations → its examples. settings: the configuration with which the examples run, as JSON.
     """
     index = [_row(_COLUMNS), _row(("---",) * len(_COLUMNS))]
     index += [_row(_cells(annotation)) for group in GROUPS.values() for annotation in group]

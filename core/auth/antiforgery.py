@@ -15,7 +15,7 @@ def _path(text: str | None) -> str | None:
 
 
 def _token(text: str | None) -> str:
-    """Return an HTTP token, or an empty text for None."""
+    """Return `text` if it is a token (RFC 9110, 5.6.2); an empty text for None. Raises ValueError for another text."""
     if text is not None and not HEADER_NAME.fullmatch(text):
         raise ValueError(f"{text!r} is not a valid HTTP token")
     return text or ""

@@ -48,15 +48,16 @@ class IdentityClaims:
     roles: str = "user_roles"
 
     def name_of(self, user: User) -> str:
-        """Return the name of a user for operators: the name, or else the id."""
+        """Return the name of a user for operators: the name, else the id, else a general text."""
         return user.first(self.user_name) or user.first(self.user_id) or "a user without a name"
 
 
 def grouped(claims: Iterable[Claim], roles: str) -> dict[str, Grouped]:
-    """Return the values by type, in the order of first appearance (access-12).
+    """Return claim type → value, in the order of first appearance (access-12).
 
-    Roles are always a list, without empty ones; without a role there is no entry. Of other types, one value is a text
-    and an empty one NULL; several are a list, unless the first is empty.
+    Roles are always a list, without empty ones; without a role there is no entry. For other types, the value is a text,
+    or a list if there are several; empty values after the first are dropped. If the first value is empty, the result is
+    NULL (None), whatever follows.
     """
     groups: dict[str, Grouped] = {}
     for kind, value in claims:
@@ -183,7 +184,8 @@ def acting(
 
 
 def with_second_factor(claims: tuple[Claim, ...], method: str) -> tuple[Claim, ...]:
-    """Return the claims of a user who has proved a second factor by a method."""
+    """Return the claims after a user has proved a second factor by a method. The earlier methods and time of the
+    sign-in are left out."""
     others = tuple(claim for claim in claims if claim[0] not in (AMR, SIGNED_IN_AT))
     return (*others, (AMR, method), (AMR, MULTIPLE))
 
@@ -242,7 +244,8 @@ ANONYMOUS = "anonymous"
 
 
 def owner_of(user: User | None) -> str:
-    """Return the owner of the jobs and idempotency keys of a caller: a hash, the same for all sessions of a user."""
+    """Return the owner of the jobs and idempotency keys of a caller: a hash, the same for all sessions of a user,
+    and one text for all anonymous callers."""
     if user is None:
         return ANONYMOUS
     return hashlib.sha256(orjson.dumps([list(claim) for claim in user.subject])).hexdigest()

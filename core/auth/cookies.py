@@ -49,7 +49,8 @@ def session_value(header: str, name: str) -> str | None:
 
 
 def set_session(scheme: CookieScheme, value: str, *, secure: bool) -> list[str]:
-    """Return the values of the Set-Cookie headers that store a session."""
+    """Return the values of the Set-Cookie headers that store a session. A long value is divided among several
+    cookies. secure: the cookies get the attribute `secure`."""
     lifetime = f"; max-age={int(scheme.valid)}" if scheme.persistent else ""
     attributes = lifetime + _attributes(scheme, secure=secure)
     if len(value) <= CHUNK:
@@ -61,7 +62,7 @@ def set_session(scheme: CookieScheme, value: str, *, secure: bool) -> list[str]:
 
 def end_session(scheme: CookieScheme, header: str, *, secure: bool) -> list[str]:
     """Return the values of the Set-Cookie headers that remove a session. header: the cookies of the request, for its
-    chunks."""
+    chunks. secure: as in `set_session`."""
     attributes = f"; expires={EPOCH}" + _attributes(scheme, secure=secure)
     names = [scheme.cookie]
     names += [

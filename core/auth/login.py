@@ -98,7 +98,8 @@ def claims_of(cell: Cell) -> Iterator[Claim]:
 
 
 def _second_factors(cell: Cell | None) -> tuple[str, ...]:
-    """Return the second factors that a cell names. Raises `LoginRowError` for one that does not exist."""
+    """Return the second factors that a cell names; none without the cell, or for NULL. Raises `LoginRowError` for
+    one that does not exist."""
     if cell is None or not cell.text:
         return ()
     methods = tuple(dict.fromkeys(item for item in (elements(cell.text) if cell.is_array else [cell.text]) if item))
@@ -109,7 +110,8 @@ def _second_factors(cell: Cell | None) -> tuple[str, ...]:
 
 
 def _printed(text: str, is_boolean: bool) -> str:
-    """Return the value of a claim. Booleans are written as comparable services write them."""
+    """Return the value of a claim for a text of PostgreSQL. A boolean becomes `True` or `False`, as in comparable
+    services."""
     return {"t": "True", "f": "False"}.get(text, text) if is_boolean else text
 
 
@@ -118,7 +120,8 @@ def _text(cell: Cell | None) -> str | None:
 
 
 def _status(cell: Cell | None) -> int | None:
-    """Return the status, or None if the sign-in is refused. Raises `LoginRowError`."""
+    """Return the status that the column gives, or None if it refuses the sign-in. 200 without the column. Raises
+    `LoginRowError` for a value that is neither a boolean nor an HTTP status."""
     if cell is None:
         return 200
     if cell.text is None:
@@ -134,7 +137,7 @@ def _status(cell: Cell | None) -> int | None:
 
 
 def row_json(cells: Sequence[Cell], options: LoginOptions, *, camel: bool) -> str:
-    """Return the row as a JSON object, without the hash (sign-in-22)."""
+    """Return the row as a JSON object, without the hash (sign-in-22). camel: keys in camel case."""
     cells_without_hash = (cell for cell in cells if cell.name.lower() != options.hash.lower())
     return "{" + ",".join(f"{json.dumps(api_name(cell.name, camel))}:{cell.json}" for cell in cells_without_hash) + "}"
 

@@ -36,7 +36,8 @@ class InjectedParameter:
 
 
 def injected_parameters(endpoint: Endpoint, mapping: LoginOptions) -> tuple[InjectedParameter, ...]:
-    """Return the parameters of the endpoint that are set from claims or the client address."""
+    """Return the parameters that are set from claims or the client address; none without the option
+    `user_parameters`."""
     if not endpoint.options.user_parameters:
         return ()
     return tuple(
@@ -47,7 +48,8 @@ def injected_parameters(endpoint: Endpoint, mapping: LoginOptions) -> tuple[Inje
 
 
 def _filled(index: int, parameter: EndpointParameter, mapping: LoginOptions) -> InjectedParameter | None:
-    """Return how the parameter is injected, or None."""
+    """Return the injection of a parameter whose name the mapping has; None: it is not injected. index: of the
+    parameter."""
     name = parameter.db_name
     if mapping.address_parameter is not None and name.lower() == mapping.address_parameter.lower():
         return InjectedParameter(index, parameter, Source.ADDRESS)

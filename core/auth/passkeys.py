@@ -232,7 +232,7 @@ class Row:
 
 
 def bytea(text: str | None) -> bytes | None:
-    r"""Return the bytes of PostgreSQL's text form, such as `\x0102`. Raises `ValueError`."""
+    r"""Return the bytes of PostgreSQL's text form, such as `\x0102`; None for None. Raises ValueError otherwise."""
     if text is None:
         return None
     if not text.startswith("\\x"):

@@ -189,13 +189,15 @@ class Schemes:
         yield from self.jwts
 
     def named(self, name: str) -> Scheme | None:
-        """Return the scheme of this name. Names match exactly, those of JWT schemes in any case (sign-in-22)."""
+        """Return the scheme of this name; None: there is none. Names match exactly, those of JWT schemes in any case
+        (sign-in-22)."""
         exact = next((scheme for scheme in self.all() if scheme.name == name), None)
         return exact or next((scheme for scheme in self.jwts if scheme.name.lower() == name.lower()), None)
 
     @property
     def challenge(self) -> str:
-        """Value of `WWW-Authenticate` in a 401 (RFC 9110, 11.6.1): `Bearer`, unless only cookies are configured."""
+        """Value of `WWW-Authenticate` in a 401 (RFC 9110, 11.6.1): `Bearer`, or `Cookie` with the name of the main
+        cookie if only cookies are configured."""
         if self.bearers or self.jwts or not self.cookies:
             return "Bearer"
         return f'Cookie cookie-name="{self.cookies[0].cookie}"'

@@ -48,7 +48,11 @@ def mark_of(written: object, protected: str) -> Mark:
 
 
 def used_after(used: int, generation: int) -> tuple[bool, int]:
-    """Return whether this generation may be used, and the value to store. used: the latest generation used so far."""
+    """Return whether a token of this generation may be used, and the value to store for its family.
+
+    A token may be used once. If it or an older one is used again, the stored value refuses all tokens of the family.
+    used: the latest generation used so far, as stored.
+    """
     return (True, generation) if used < generation else (False, ENDED)
 
 
@@ -63,8 +67,11 @@ class Families:
         return len(self._used)
 
     def use(self, mark: Mark, now: float, keep_until: float) -> bool:
-        """Record a use; return whether it is the first. keep_until: when every existing token of the family has
-        expired."""
+        """Record the use of a token; return whether it may be used. After a second use, all tokens of its family are
+        refused.
+
+        keep_until: when every existing token of the family has expired.
+        """
         if now >= self._sweep_at:
             self._used = {family: entry for family, entry in self._used.items() if entry[1] > now}
             self._sweep_at = now + BETWEEN_SWEEPS

@@ -163,7 +163,8 @@ def _numbers(value: Any) -> list[int]:
 
 
 def _filled(value: Any, results: Sequence[Result]) -> Any:
-    """Return the value with results in the places of references. `$$` at the begin of a text stands for `$`."""
+    """Return the JSON value with results in place of its references. `$$` at the beginning of a text stands for `$`.
+    Raises `MissingResultError` for a reference to something that a response lacks."""
     if isinstance(value, str):
         if value.startswith("$$"):
             return value[1:]

@@ -177,13 +177,14 @@ class Binder:
         return rows, self._query_null.value, self._timestamps_utc, converters, groups or None
 
     def bind(self, query: str, body: bytes, path_values: Mapping[str, str] = _Nothing) -> Binding:
-        """Bind from query or body, as the endpoint requires; the other one is ignored (binding-3)."""
+        """Bind from query or body, as the endpoint requires; the other one is ignored (binding-3). Raises
+        `BindingError` for faults of the request, as do the other `bind_…` methods."""
         if self._transport is Transport.BODY:
             return self.bind_body(body, path_values)
         return self.bind_query(query, path_values)
 
     def bind_query(self, query: str, path_values: Mapping[str, str] = _Nothing) -> Binding:
-        """Bind the decoded pairs of a query string."""
+        """Bind the decoded pairs of a query string. Unknown keys are ignored or are faults, as `refusals` says."""
         pairs = _query_pairs(query)
         if self._refusals.ignores_unknown_parameters:
             # Only for a query: parameters that are added to links (`utm_source`) occur nowhere else.
@@ -223,8 +224,11 @@ class Binder:
         return _binding(values)
 
     def _find(self, slot: _Slot, request: _Values) -> _Value:
-        """Return the value of the first source that has one. An invalid value is never replaced by another one: a
-        filter that cannot be parsed must not widen the result."""
+        """Return the value of the first source that has one, else its default. An invalid value is noted as a fault.
+
+        An invalid value is never replaced by that of another source: a filter that cannot be parsed must not widen the
+        result.
+        """
         name = slot.parameter.api_name
         try:
             if name in request.path:
@@ -310,8 +314,9 @@ class Binder:
                 places[field] = f"{key}.{member}"
 
     def _objects_in(self, texts: dict[str, list[str]], faults: list[Fault]) -> tuple[dict[str, bytes], dict[str, str]]:
-        """Replace JSON objects in a query string under the name of a composite parameter by their fields, as `_spread`
-        does for a body. Removes these objects from `texts`. Returns members and paths as `_spread` does."""
+        """Replace JSON objects in a query string under the name of a composite parameter by their fields, as
+        `_spread` does for a body. Removes these objects from `texts`. Returns members and paths as `_spread` does.
+        Raises `BindingError` for invalid JSON."""
         spread: dict[str, bytes] = {}
         places: dict[str, str] = {}
         for key in texts.keys() & self._groups.keys():
@@ -332,7 +337,10 @@ class Binder:
             raise BindingError(status, f"parameter {shown(key)}: {error}", key) from None
 
     def _from_texts(self, slot: _Slot, texts: list[str]) -> str | None:
-        """Convert values of query, path and raw body (binding-15 to binding-18)."""
+        """Return the text for PostgreSQL of values of query, path or raw body (binding-15 to binding-18); None: NULL.
+
+        Raises `InvalidValueError`.
+        """
         if not slot.parameter.array:
             if len(texts) > 1 and not (self._refusals.lenient or slot.parameter.ignored):
                 raise invalid_value(f"takes one value, and has {len(texts)}", slot.parameter.type_text)
@@ -410,7 +418,7 @@ def _members_of(key: str, raw: bytes) -> list[tuple[str, bytes]]:
 
 
 def _json_of(slot: _Slot, text: str) -> bytes:
-    """Return the JSON of a composite in a query string."""
+    """Return the JSON text of a composite in a query string. Raises `InvalidValueError` for a text that is no JSON."""
     raw = text.strip().encode()
     try:
         json_text.check(raw)
@@ -420,8 +428,8 @@ def _json_of(slot: _Slot, text: str) -> bytes:
 
 
 def _refuse_unsendable(slot: _Slot, text: str) -> None:
-    """Refuse texts that PostgreSQL cannot store. Texts of the query are checked already, those of the path are not. No
-    default replaces such a value."""
+    """Raise `BindingError` for a text that PostgreSQL cannot store. Texts of the query are checked already, those of
+    the path are not. No default replaces such a value."""
     reason = "holds a NUL character" if "\0" in text else None
     try:
         text.encode()

@@ -61,7 +61,8 @@ class NotConvertible(ValueError):
 def converter(kind: ValueKind, type_name: str, *, timestamps_utc: bool = True) -> Converter:
     """Return the function that checks a text of `kind` and returns the text to send. It raises `NotConvertible`.
 
-    type_name: of the element; it distinguishes `real` from `double precision`.
+    type_name: of the element; it distinguishes `real` from `double precision`. timestamps_utc: a timestamp without an
+    offset is in UTC.
     """
     if kind in _INTEGER_BITS:
         return _integer(kind, type_name)
@@ -96,7 +97,8 @@ def _integer(kind: ValueKind, type_name: str) -> Converter:
 
 
 def _decimal(text: str) -> str:
-    """Return the text of a decimal number. Exponents are rejected, because `money` does not accept them."""
+    """Return the text of a decimal number. Raises `NotConvertible`, also for exponents, which `money` does not
+    accept."""
     number = _number(text)
     if "e" in number.lower() and not _NOT_FINITE.fullmatch(number):
         raise NotConvertible("is not a decimal number")
@@ -104,7 +106,7 @@ def _decimal(text: str) -> str:
 
 
 def _money(text: str) -> str:
-    """Accept also the form in which the server prints it: `-$1,234.50`."""
+    """Return the text of an amount of money, also of the form in which the server prints it: `-$1,234.50`."""
     return _decimal(_CURRENCY.sub("", text, count=1))
 
 

@@ -80,7 +80,8 @@ class Reader:
         return self.type_text.removesuffix("[]")
 
     def read(self, raw: bytes) -> str | None:
-        """Return the text to send; None for NULL."""
+        """Return the text that PostgreSQL reads for an unparsed JSON value; None for NULL. Raises
+        `InvalidValueError`."""
         if raw == b"null":
             if self.never_null:
                 raise invalid_value("null is not allowed", self.type_text)
@@ -100,7 +101,7 @@ class Reader:
             raise invalid_value(f"{shown(text)} {error}", self.element_text) from None
 
     def joined(self, elements: list[Nested]) -> str:
-        """Return the array literal."""
+        """Return the array literal of converted elements."""
         try:
             return literal(elements, quoted=self.kind not in _BARE_IN_ARRAYS, delimiter=self.delimiter)
         except ArrayShapeError as error:
@@ -129,7 +130,8 @@ class Reader:
         return self._items(raw, depth + 1)
 
     def read_element(self, raw: bytes) -> str | None:
-        """Return the text of one element of an array, or of a value that is not an array."""
+        """Return the text that PostgreSQL reads for one element of an array, or for a value that is not an array;
+        None for NULL. Raises `InvalidValueError`."""
         kind = self.kind
         if raw == b"null":
             return None
@@ -149,13 +151,14 @@ class Reader:
         raise invalid_value(f"{shown(raw)} is not {NOUNS[kind]}", self.element_text)
 
     def _literal(self, text: str) -> str:
-        """Accept a text in place of an array if it is an array literal of PostgreSQL: `{1,2}`."""
+        """Return the text if it is an array literal of PostgreSQL such as `{1,2}`, which is accepted in place of a JSON
+        array."""
         if text[:1] == "{" and text[-1:] == "}":
             return text
         raise invalid_value(f"{shown(text)} is not an array", self.type_text)
 
     def _record(self, raw: bytes) -> str:
-        """Return the record literal. Missing attributes are NULL, as for a composite parameter."""
+        """Return the record literal of a JSON object. Missing attributes are NULL, as for a composite parameter."""
         values: list[str | None] = [None] * len(self.attributes)
         spots: list[InvalidValue] = []
         seen: set[int] = set()
@@ -192,6 +195,10 @@ class Reader:
 
 
 def _keys(fields: Sequence[Field]) -> dict[str, int] | None:
-    """Return name of an attribute, in requests or in the database → its index. Names in requests have precedence."""
+    """Return a mapping from the names of attributes, in requests and in the database, to their indexes; None without
+    fields.
+
+    Names in requests have precedence.
+    """
     keys = {field.name: index for index, field in enumerate(fields)}
     return keys | {field.api_name: index for index, field in enumerate(fields)} or None

@@ -17,17 +17,19 @@ _ARGUMENT = re.compile(r"portal (?:\"[^\"]*\" )?parameter \$(\d+)")
 
 
 def refused_argument(context: str | None) -> int | None:
-    """Return the number of the refused argument, from 1; None if the error has another reason."""
+    """Return the number of the refused argument, from 1; None if the error has another reason. context: of the
+    error."""
     match = _ARGUMENT.search(context) if context else None
     return int(match[1]) if match else None
 
 
 @dataclass(frozen=True, slots=True)
 class ServerRefusals:
-    """Makes errors of one endpoint that name the parameter of a request which the server has refused.
+    """Makes the errors for requests with a value that PostgreSQL has refused. Each error names the parameter of the
+    value.
 
-    own: indexes of parameters that the service fills, which callers cannot correct. columns: of a table, each at the
-    position of its parameters. The argument `mask` of methods is that of `Binding`.
+    parameters: of one endpoint. own: indexes of parameters that the service fills, which callers cannot correct.
+    columns: of a table, each at the position of its parameter. The argument `mask` of methods is that of `Binding`.
     """
 
     parameters: Sequence[EndpointParameter]

@@ -15,8 +15,11 @@ BARE = (
 
 
 def read_value(parameter: EndpointParameter, text: str) -> Any:
-    """Return the value of a parameter as Python reads its JSON. Raises `ValueError` if the text is not a value of the
-    kind."""
+    """Return a value that is written in a comment, as Python reads its JSON. Texts of types that are no number, boolean
+    or JSON are unchanged.
+
+    Raises `ValueError` if the text is not a value of the kind.
+    """
     if not parameter.array and parameter.kind not in BARE:
         return text
     body = json.loads(text)

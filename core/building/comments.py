@@ -46,7 +46,8 @@ def _warn_of_routes(draft: Draft, lines: Sequence[Line]) -> None:
 
 
 def _read_line(line: Line, draft: Draft) -> None:
-    """Apply one line to the draft: as a block, an annotation or prose. Errors of annotations become diagnostics."""
+    """Apply one line to the draft: as a block, an annotation or prose. Errors of annotations become diagnostics. If
+    the annotation would protect the endpoint, the endpoint is left out."""
     if line.text in draft.claimed:
         draft.applied.append(line.shown)
         return
@@ -71,7 +72,9 @@ def _read_line(line: Line, draft: Draft) -> None:
 
 
 def _read_prose(line: Line, draft: Draft) -> None:
-    """Add the line to the prose that documents publish, unless it may be a misspelt annotation."""
+    """Add the line to the prose that documents publish, or warn of it if it may be a misspelt annotation. If the
+    annotation would protect the endpoint, the endpoint is left out. A line that resembles an annotation is not
+    published, and lines of a muted block are ignored."""
     if draft.muted:
         # The block applies to other objects, whose annotations are not recognized here.
         return

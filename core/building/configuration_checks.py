@@ -83,8 +83,8 @@ def _no_connection_of_a_tenant(endpoint: Endpoint, known: KnownNames, line: str 
 
 
 def _unknown_rate_limiter(endpoint: Endpoint, known: KnownNames, line: str | None) -> Iterator[Diagnostic]:
-    """Report an unknown policy, which leaves the endpoint out. A policy that is switched off does not: that is a choice
-    of the operator."""
+    """Report an unknown policy, which leaves the endpoint out. A policy that is switched off does not: that is a
+    choice of the operator. line: of the annotation, or None."""
     name = endpoint.options.rate_limiter
     if name is None or known.rate_limiters is None or name in known.rate_limiters:
         return
@@ -100,7 +100,7 @@ def _unknown_rate_limiter(endpoint: Endpoint, known: KnownNames, line: str | Non
 
 
 @dataclass(frozen=True, slots=True)
-class DisabledFeatures:
+class DisabledFeature:
     annotation: str
     """Name of the annotation."""
     switch: str
@@ -118,7 +118,7 @@ WITHIN = "within"
 
 
 def disabled_features(
-    endpoint: Endpoint, off: Sequence[DisabledFeatures], used: Mapping[str, str]
+    endpoint: Endpoint, off: Sequence[DisabledFeature], used: Mapping[str, str]
 ) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each annotation of the endpoint that has no effect.
 

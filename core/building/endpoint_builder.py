@@ -19,7 +19,7 @@ from rowcall.core.building.access import access_of
 from rowcall.core.building.comments import read_comment
 from rowcall.core.building.configuration_checks import (
     NO_NAMES_CHECKED,
-    DisabledFeatures,
+    DisabledFeature,
     KnownNames,
     disabled_features,
     unknown_names,
@@ -118,7 +118,7 @@ class EndpointDefaults:
     """Objects with only an `mcp` annotation become tools without a route."""
     around: CallSurroundings = field(default_factory=CallSurroundings)
     """Facts about the settings that are made before every call."""
-    off: tuple[DisabledFeatures, ...] = ()
+    off: tuple[DisabledFeature, ...] = ()
     """Annotations whose capability is switched off in the configuration."""
 
     def of_source(self, comments_mode: CommentsMode, *, nested: bool | None = None) -> EndpointDefaults:
@@ -307,8 +307,8 @@ def _names(parameters: Same[tuple[Parameter, ...]]) -> frozenset[str]:
 
 
 def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options:
-    """Return the options, with those of a login or logout also if the path of the endpoint makes it one. Both are
-    sensitive."""
+    """Return the options with `login` or `logout` on if the comment or the path makes the endpoint one. It is sensitive
+    then, if the configuration hides sign-ins."""
     login = options.login or _is_path(path, defaults.login.login_path)
     logout = options.logout or _is_path(path, defaults.login.logout_path)
     if not login and not logout:
@@ -322,7 +322,8 @@ def _signing(options: Options, path: str, defaults: EndpointDefaults) -> Options
 
 
 def _signing_routine(routine: Routine, draft: Draft) -> Routine:
-    """Return the routine of a login or logout; of a file, only the first statement is run (sql-files-31)."""
+    """Return the routine of a login or logout. If it is a file with several statements, only the first one is left, and
+    a diagnostic is added to the draft (sql-files-31)."""
     source = routine.source
     if not isinstance(source, FileSource) or not source.several:
         return routine

@@ -35,7 +35,7 @@ def check_endpoint(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         if name in used:
             yield from check(endpoint, used)
     if "max_rows" in used and "queryable" not in used:
-        yield from _queries_in_vain(endpoint, used)
+        yield from _queryable_without_effect(endpoint, used)
 
 
 def _volatile_get(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
@@ -82,7 +82,7 @@ def _file_warnings(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         yield from (Diagnostic(endpoint.routine.identity, None, warning) for warning in source.warnings)
 
 
-def _raw_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+def _raw_without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     """Report `raw` for a file with several statements, whose response is a JSON object."""
     if endpoint.shape.parts:
         message = "the response of a file with several statements is one JSON object; raw has no effect"
@@ -111,7 +111,7 @@ def _repeated_members(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
 
 
 def _repeated(keys: tuple[bytes, ...]) -> str | None:
-    """Return the first repeated key."""
+    """Return the first repeated key; None: no key is repeated."""
     if len(set(keys)) == len(keys):
         return None
     return next(key.decode() for index, key in enumerate(keys) if key in keys[:index])
@@ -176,7 +176,7 @@ def _shared_answers(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     return shared_personal_answers(endpoint)
 
 
-def _sent_on_as_it_came(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+def _encrypt_beside_proxy(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     """Report `encrypt` beside `proxy`, which would forward the values unencrypted; the endpoint is left out."""
     encryption = endpoint.options.encryption
     if endpoint.options.proxy is not None and encryption and (encryption.all_parameters or encryption.parameters):
@@ -188,7 +188,7 @@ def _expressions(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     return expression_diagnostics(endpoint)
 
 
-def _never_on_a_replica(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+def _replica_without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     """Report `read_from replica` if calls never run on a replica, or if the routine is volatile, so that its writes
     fail there."""
     reading = endpoint.options.reading
@@ -221,7 +221,7 @@ def _replica_refusal(endpoint: Endpoint) -> str | None:
     return "its routine does not run" if endpoint.passes_through else None
 
 
-def _hedged_for_nothing(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+def _hedge_without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     """Report `hedge` without a proxy, or with a method whose requests must not be sent twice."""
     line = used["hedge"]
     proxy = endpoint.options.proxy
@@ -233,7 +233,7 @@ def _hedged_for_nothing(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         yield Diagnostic(endpoint.routine.identity, line, message)
 
 
-def _signing_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+def _signing_without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     """Report `login` and `logout` without effect, and lines beside them that have no effect."""
     options = endpoint.options
     word = "login" if options.login else "logout"
@@ -270,7 +270,7 @@ def _impersonation_by_anyone(endpoint: Endpoint, used: Used) -> Iterator[Diagnos
         yield Diagnostic(endpoint.routine.identity, used["impersonate"], message)
 
 
-def _queries_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+def _queryable_without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     """Report `queryable` and `max_rows` without effect, and pages of rows without a unique order."""
     identity, line = endpoint.routine.identity, used.get("queryable", used.get("max_rows"))
     queryable, source = endpoint.options.queryable, endpoint.routine.source
@@ -294,7 +294,7 @@ def _queries_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
         yield Diagnostic(identity, line, f"{endpoint.name}: {message}")
 
 
-def _patch_in_vain(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
+def _merge_patch_without_effect(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     """Report a parameter that should receive the members of a body (merge patch) and cannot."""
     name = endpoint.options.patch_parameter
     parameter = next((item for item in endpoint.parameters if item.db_name == name), None)
@@ -320,19 +320,19 @@ CHECKS: tuple[Check, ...] = (
     _placeholders,
     _shared_answers,
     _expressions,
-    _never_on_a_replica,
+    _replica_without_effect,
 )
 OF_ANNOTATIONS: Mapping[str, Check] = {
     "body_parameter_name": _raw_body,
     "request_headers_parameter_name": _headers_parameter,
     "openapi": _examples,
-    "raw": _raw_in_vain,
-    "param": _patch_in_vain,
-    "queryable": _queries_in_vain,
-    "hedge": _hedged_for_nothing,
-    "encrypt": _sent_on_as_it_came,
-    "login": _signing_in_vain,
-    "logout": _signing_in_vain,
+    "raw": _raw_without_effect,
+    "param": _merge_patch_without_effect,
+    "queryable": _queryable_without_effect,
+    "hedge": _hedge_without_effect,
+    "encrypt": _encrypt_beside_proxy,
+    "login": _signing_without_effect,
+    "logout": _signing_without_effect,
     "impersonate": _impersonation_by_anyone,
     "status": _status_without_effect,
 }

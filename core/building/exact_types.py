@@ -59,7 +59,8 @@ class _ConstraintReader:
         return constraints
 
     def composite(self, info: TypeInfo) -> TypeInfo:
-        """Return a composite type with the constraints of its attributes; another type is returned as it is."""
+        """Return a composite type with the constraints of its attributes, except `never_null`: if the composite
+        itself is NULL, so are they. Another type is returned as it is."""
         if info.kind is not TypeKind.COMPOSITE:
             return info
         attributes = []

@@ -31,7 +31,8 @@ class CallSurroundings:
 
     @classmethod
     def of(cls, commands: Sequence[BeforeCommand], *, others: bool, pooled: bool) -> CallSurroundings:
-        """Return the facts about these commands. others: there are settings besides the commands."""
+        """Return the facts about these commands. others: there are settings besides the commands. pooled:
+        connections lead to a transaction pooler."""
         unlasting = any(for_the_session(numbered(command.sql, {})[0]) is None for command in commands)
         return cls(bool(commands) or others, unlasting, pooled)
 

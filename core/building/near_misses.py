@@ -109,7 +109,10 @@ class NearMiss:
 
 
 def near_miss(line: Line, names: frozenset[str] = frozenset()) -> NearMiss | None:
-    """Return what a line of prose was probably meant to be; None: prose. names: those of parameters."""
+    """Return what a line of prose was probably meant to be; None: prose. names: those of parameters.
+
+    If the line may contain a secret, the rest of the line behind its first word is hidden from messages.
+    """
     if not line.words:
         return None
     annotation = BY_WORD.get(line.keyword)
@@ -159,8 +162,9 @@ def misspelt_protection(key: str) -> str | None:
 
 
 def _guards(line: Line, word: str, known: str, names: frozenset[str]) -> bool:
-    """Return whether a misspelt line was meant to restrict access, and is not a sentence.
+    """Return whether a misspelt line was meant to protect the endpoint, and is not a sentence.
 
+    word: the first word of the line. known: the annotation word that it may mean. names: those of parameters.
     Annotations are written in lower case and without articles.
     """
     meant = BY_WORD[known].name
@@ -183,7 +187,8 @@ def _is_sentence(line: Line, names: frozenset[str]) -> bool:
 
 
 def _is_misspelt(word: str, known: str) -> bool:
-    """Return whether the word is a misspelt protective annotation, and not another English word."""
+    """Return whether the word is a misspelling of `known`, a word of a protective annotation, and not another
+    English word."""
     meant = BY_WORD[known].name
     if meant not in PROTECTIVE or meant == "cors" or word in _ENGLISH:
         return False

@@ -19,7 +19,11 @@ from rowcall.core.text.naming import api_name
 
 
 def unknown_names_in_lines(endpoint: Endpoint, lines: Sequence[NamedLine], known: KnownNames) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each unknown name. known: names of the configuration, for the rules of `validate`."""
+    """Yield a diagnostic for each line that names an unknown parameter, column or rule; most leave the endpoint out.
+
+    lines: those with `encrypt`, `decrypt` and `validate`. known: names of the configuration, for the rules of
+    `validate`.
+    """
     validations = iter(endpoint.options.validations)
     for line in lines:
         if line.annotation == "encrypt":
@@ -61,7 +65,10 @@ def _decrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
 def _validated(
     endpoint: Endpoint, line: NamedLine, parameter: str, rule_names: Sequence[str], known: KnownNames
 ) -> Iterator[Diagnostic]:
-    """Report unknown parameters and rules. For a rule that the operator has switched off, give only a warning."""
+    """Yield diagnostics for a `validate` line whose parameter or rules do not exist.
+
+    A rule that the operator has switched off gives only a warning. parameter, rule_names: of the line.
+    """
     messages = []
     if validated_parameter(endpoint, parameter) is None and parameter not in _table_columns(endpoint):
         messages.append(f"validate {parameter!r} names no parameter")
@@ -78,15 +85,20 @@ def _validated(
 
 
 def _diagnostic(endpoint: Endpoint, line: NamedLine, message: str, *, names: Collection[str]) -> Diagnostic:
-    """Return the diagnostic for a line with an unknown name. names: all valid names in this line."""
+    """Return the diagnostic for a line with an unknown name. It leaves the endpoint out, unless the line is prose.
+
+    names: all valid names in this line.
+    """
     prose = reads_as_sentence(line.line, line.words, names)
     ending = "the line is prose" if prose else "the endpoint is left out"
     return Diagnostic(endpoint.routine.identity, line.line.shown, f"{message}; {ending}", left_out=0 if prose else 1)
 
 
 def _table_columns(endpoint: Endpoint) -> Collection[str]:
-    """Return the names of all columns of the table: an operation has only some, and the comment is that of all
-    operations."""
+    """Return the names of all columns of the table of an operation; empty for other endpoints.
+
+    All columns count, because an operation may use only some, but the comment applies to all operations of the table.
+    """
     source = endpoint.routine.source
     if not isinstance(source, TableOperation):
         return ()

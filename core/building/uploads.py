@@ -118,8 +118,8 @@ def _unsafe_folders(
 
 
 def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: UploadNames) -> Upload:
-    """Return the upload with the names of handlers as configured, the default handler, and the parameter for
-    metadata."""
+    """Return the upload with the names of handlers as configured, or the default handler if it names none of these,
+    and with the parameter for metadata."""
     by_name = {key.lower(): key for key in known.handlers}
     handlers = tuple(by_name[name.lower()] for name in upload.handlers if name.lower() in by_name)
     metadata = upload.metadata
@@ -135,7 +135,7 @@ def _settled(upload: Upload, parameters: tuple[EndpointParameter, ...], known: U
 
 
 def _side_effects(options: Options, method: str, used: Mapping[str, str], upload: Upload) -> Iterator[str]:
-    """Yield a message for each other setting of the endpoint that uploads change or that has no effect with them."""
+    """Yield a message for each setting of the endpoint that `upload` changes, or that has no effect beside it."""
     if method != "POST":
         yield f"uploads require POST, which is the method instead of {method}"
     if ("param_type" in used and options.transport is Transport.BODY) or options.body_parameter is not None:

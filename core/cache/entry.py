@@ -38,7 +38,8 @@ def packed(entry: Entry) -> bytes:
 
 
 def unpacked(data: bytes, start: int = 0) -> Entry | None:
-    """Deserialize the entry that begins at `start`. Returns None if its format has another version."""
+    """Deserialize the entry that begins at `start`. Returns None if it is too short or its format has another
+    version."""
     if len(data) < start + _HEAD.size or data[start] != _VERSION:
         return None
     _version, flags, rows, written, ends, fresh, length, width = _HEAD.unpack_from(data, start)

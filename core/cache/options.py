@@ -221,7 +221,7 @@ class CacheOptions:
 
     @property
     def every_operator_tag(self) -> tuple[str, ...]:
-        """The operator tags of all profiles: each response has exactly one of them."""
+        """The tags by which operators invalidate the responses of a profile. Each response has exactly one of them."""
         return tuple(profile_tag(name) for name in ("", *sorted(self.names)))
 
     @property
@@ -231,17 +231,18 @@ class CacheOptions:
 
     @property
     def places(self) -> frozenset[Place]:
-        """Backends that an endpoint may use."""
+        """Backends that an endpoint may use; none if the cache is not enabled."""
         return frozenset((self.place, *(item.place for item in self.profiles))) if self.enabled else frozenset()
 
 
 def profile_tag(name: str) -> str:
-    """Return the operator tag of responses of a profile. name: empty for endpoints without a profile."""
+    """Return the tag by which operators invalidate the responses of a profile. name: empty for endpoints without a
+    profile."""
     return f"operator profile {name}"
 
 
 def endpoint_tag(name: str) -> str:
-    """Return the operator tag of responses of an endpoint. name: method and path."""
+    """Return the tag by which operators invalidate the responses of an endpoint. name: method and path."""
     return f"operator endpoint {name}"
 
 

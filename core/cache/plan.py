@@ -110,7 +110,7 @@ def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> 
     """Return the rule with its values, and in addition with the texts that binding makes of these values.
 
     The text of a timestamp or an array that is bound differs from the text that was sent, and the rule applies to the
-    text that was sent (caching-36).
+    text that was sent (caching-36). timestamps_utc: as in `core.binding.conversion.converter`.
     """
     reader = Reader.of(parameter.api_name, parameter, timestamps_utc)
     read = (text.casefold() for value in rule.values if value is not None for text in _read(reader, value))
@@ -118,8 +118,9 @@ def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> 
 
 
 def _read(reader: Reader, value: str) -> Iterator[str]:
-    """Yield the values as requests are read. An array is written as in JSON, or as its elements with commas between
-    them.
+    """Yield the text that binding makes of a value of a rule; nothing if it is no value of the type.
+
+    An array is written as in JSON, or as its elements with commas between them.
     """
     with suppress(ValueError):  # not a value of the type, or invalid JSON
         if not reader.array:
@@ -132,7 +133,10 @@ def _read(reader: Reader, value: str) -> Iterator[str]:
 
 
 def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> float | None:
-    """Return the lifetime: of the comment, else of the profile, else of the hybrid options (caching-7)."""
+    """Return the lifetime in seconds: of the comment, else of the profile, else of the hybrid options (caching-7).
+
+    None: none of them sets one.
+    """
     if own is not None or profile.seconds is not None:
         return profile.seconds if own is None else own
     hybrid = options.hybrid
@@ -142,7 +146,7 @@ def _lifetime(own: float | None, profile: Profile, options: CacheOptions) -> flo
 
 
 def may_be_cached(endpoint: Endpoint, options: CacheOptions) -> bool:
-    """Return whether results of this kind can be cached (caching-15, caching-16)."""
+    """Return whether results of the endpoint are of a kind that can be cached (caching-15, caching-16)."""
     shape = endpoint.shape
     if endpoint.passes_through:
         return True
@@ -168,7 +172,7 @@ def _only_acts(endpoint: Endpoint) -> bool:
 
 
 def _changes_a_table(endpoint: Endpoint) -> bool:
-    """Return whether it is a table operation that writes.
+    """Return whether the endpoint is a table operation that writes.
 
     The comment of a table applies to all its operations, of which only those that read can be cached.
     """
@@ -269,10 +273,9 @@ def invalidations(endpoint: Endpoint, options: CacheOptions) -> Iterator[Endpoin
 
     The first is at its path with the suffix. The second exists if the last segment of the path is optional: at the path
     without that segment. Both exist for each endpoint with `cached`, even if results of its kind are never cached; they
-    then find no entry.
-
-    Parameters keep their place in query, path or body. The method is POST in place of GET and QUERY, as an invalidation
-    changes state; with `InvalidateCacheUseEndpointMethod` it is that of the cached endpoint.
+    then find no entry. There are none if the cache or its invalidation is off, or for endpoints whose purpose is an
+    effect. Parameters keep their place in query, path or body. The method is POST in place of GET and QUERY, as an
+    invalidation changes state; with `InvalidateCacheUseEndpointMethod` it is that of the cached endpoint.
     """
     caching = endpoint.options.caching
     if (

@@ -59,7 +59,7 @@ def parse_redis(text: str) -> RedisAddress:
     """Parse an address.
 
     Raises:
-        BadAddressError: it names no host, or an unknown option.
+        BadAddressError: it names no host, an unknown option, or an invalid value of an option.
     """
     text = text.strip()
     if "://" in text:

@@ -100,7 +100,8 @@ def guard(statement: str, dependencies: Dependencies, *, day_first: bool) -> str
 def guard_failed(sqlstate: str, position: str | None, context: str | None) -> bool:
     """Return whether an error is that of a guard, so that the statement has not run.
 
-    position: of the error in the statement, as PostgreSQL reports it; other errors have a later position.
+    position: of the error in the statement, as PostgreSQL reports it; other errors have a later position. context: as
+    PostgreSQL reports it; an error within a function has one.
     """
     return sqlstate == "22008" and context is None and (position or "99").isdecimal() and int(position or "99") < 60
 
@@ -117,8 +118,9 @@ def mark_of(marks: Mapping[str, str], everywhere: str) -> str:
 def dependencies_unchanged(marks: str, dependencies: Dependencies) -> bool:
     """Return whether the definitions are still those of the analysis.
 
-    marks: JSON with the marks of the objects of `dependencies`, read again (`service.database.session.marks`). For any
-    other text the result is False, because the text is from the server and may have been damaged.
+    marks: those of the objects of `dependencies`, read again (`service.database.session.marks`), in the form
+    `everywhere 1,f16385 739,r16390 741`. For any other text the result is False, because the text is from the server
+    and may have been damaged.
     """
     marks_by_object = dict(entry.partition(" ")[::2] for entry in marks.split(","))
     everywhere = marks_by_object.pop("everywhere", "")

@@ -189,7 +189,7 @@ def _row(endpoint: Endpoint, shape: ResultShape, name: str, reader: ShapeReader)
 
 
 def _several(endpoint: Endpoint, name: str, reader: ShapeReader) -> Row:
-    """Return the result of a file with several statements (clients-23)."""
+    """Return the shape of the response of a file with several statements (clients-23). name: of the function."""
     fields = []
     for part in endpoint.shape.parts:
         if part.key is not None:

@@ -121,7 +121,8 @@ def _returned(endpoint: Endpoint) -> Iterator[str]:
 
 
 def _remarks(endpoint: Endpoint, *, separated: bool) -> Iterator[str]:
-    """Yield the prose of the comment. Annotations are left out, as they may contain passwords, addresses and SQL."""
+    """Yield the prose of the comment behind `@remarks`. Annotations are left out, as they may contain passwords,
+    addresses and SQL. separated: an empty line precedes it."""
     if not endpoint.prose:
         return
     if separated:

@@ -55,7 +55,8 @@ def client_files(
 
 
 def client_names(endpoints: Iterable[Endpoint], options: ClientCodeOptions) -> Iterator[tuple[Endpoint, str]]:
-    """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError`."""
+    """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError`
+    as `client_files` does."""
     for _, members in modules(endpoints, options, client_annotations, file_name):
         yield from named(members, Names(options), options)
 
@@ -140,7 +141,8 @@ class _Module:
         return "".join(f"{text}\n" for text in declared)
 
     def _head(self, types_path: str | None) -> str:
-        """Return the lines before the functions: imports, base URL, helpers and URL builders."""
+        """Return the lines before the functions: imports, base URL, helpers and URL builders. types_path: file from
+        which types are imported; None: none are."""
         options = self._options
         lines: list[str] = []
         if types_path is not None:

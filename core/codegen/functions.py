@@ -49,7 +49,7 @@ class Reading(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A property of the request."""
+    """A property of the interface of a request."""
 
     name: str
     """Name in JSON and in query strings."""
@@ -63,7 +63,7 @@ class Member:
 
     @property
     def brief(self) -> str:
-        """The declaration without its comment."""
+        """The declaration of the property, without its comment."""
         return property_text(
             self.name, self.type, replace(self.parameter.constraints, text=None), optional=self.optional
         )
@@ -116,7 +116,7 @@ class ClientFunction:
 
     @property
     def returned(self) -> str:
-        """Type of the value of the promise."""
+        """Type of the value of the promise that the function returns."""
         if not self.status or self.reading is Reading.RESPONSE:
             return self.result
         if self.result == "void":
@@ -231,7 +231,8 @@ def _members(endpoint: Endpoint, options: ClientCodeOptions) -> Iterator[Member]
 def _result(
     endpoint: Endpoint, name: str, types: Mapping[int, TypeInfo], interfaces: Interfaces, *, upload: bool
 ) -> tuple[str, Reading, bool]:
-    """Return the type of the result, how the body is read, and whether the parsed JSON has to be cast to the type."""
+    """Return the type of the result, how the body is read, and whether the parsed JSON has to be cast to the type.
+    name: for interfaces that are added. upload: the endpoint receives files."""
     shape, requested = endpoint.shape, endpoint.options
     void = requested.void or requested.logout or shape.path is ResultPath.VOID
     if requested.proxy_out is not None or endpoint.passes_through or returns_bytes(endpoint):

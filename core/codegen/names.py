@@ -60,8 +60,11 @@ def free(name: str, taken: set[str]) -> str:
 
 
 def raw_name(endpoint: Endpoint, options: ClientOptions) -> str:
-    """Return the name before conversion: the path without its prefix, or with `routine_names` the name of the
-    routine."""
+    """Return the name before conversion: the path without its prefix, or with `routine_names` the name of the routine.
+
+    A path of less than three characters is replaced by the name of the routine. Operations on tables get their method
+    as suffix. With `schema_names`, the schema comes first.
+    """
     routine = endpoint.routine
     raw = routine.name if options.routine_names else _without_prefix(endpoint.path, options.prefix)
     if options.schema_names:

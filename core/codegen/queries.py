@@ -34,7 +34,8 @@ def has_pages(function: ClientFunction) -> bool:
 
 
 def filter_type(export: bool) -> str:
-    """Return the declaration of the type of filters, which are texts such as `eq.5` and `not.in.(1,2)`."""
+    """Return the declaration of the type of filters, which are texts such as `eq.5` and `not.in.(1,2)`. export: export
+    it."""
     operators = sorted((*QUANTIFIED, *SIMPLE, *FULL_TEXT, "in", "is", "isdistinct"))
     quantified = (f"{operator}({word})" for operator in sorted(QUANTIFIED) for word in ("any", "all"))
     listed = " | ".join(f'"{operator}"' for operator in (*operators, *quantified))
@@ -62,7 +63,7 @@ def filter_functions(name: str, options: ClientCodeOptions) -> Iterator[str]:
 
 
 def pages_text(function: ClientFunction, name: str, options: ClientCodeOptions) -> str:
-    """Return the function `name`, which iterates over the pages of a result."""
+    """Return the source of the function `name`, which iterates over the pages of a result."""
     typed = options.types
     url = function.address()
     if function.export_url:

@@ -52,13 +52,11 @@ def modules(
     annotations_of: AnnotationsOf,
     schema_file: Callable[[str], str],
 ) -> Iterator[tuple[str, list[Endpoint]]]:
-    """Group endpoints by the client file to which they belong.
+    """Group endpoints by the client file to which they belong. Endpoints that invalidate cached responses are left out.
 
     Yields for each file the text that replaces `{0}` in its configured path, and its endpoints. A file whose endpoints
-    are all excluded by annotations has none. schema_file: returns the text for a schema.
-
-    Raises:
-        NoPlaceError: there are several files, but the configured path has no `{0}`.
+    are all excluded by annotations has none. schema_file: returns the text for a schema. Raises `NoPlaceError` if there
+    are several files, but the configured path has no `{0}`.
     """
     groups: dict[str, list[Endpoint]] = {}
     for endpoint in endpoints:
@@ -85,7 +83,8 @@ def module_of(endpoint: Endpoint, annotations_of: AnnotationsOf) -> str | None:
 
 
 def folder_of(endpoint: Endpoint) -> str | None:
-    """Return the same as `module_of` for TypeScript, but with the name of the folder as it is, not in camelCase."""
+    """Return the module that `module_of` returns for TypeScript, but with the folder's name as it is, not in
+    camelCase. None: neither an annotation nor a folder sets one."""
     return client_annotations(endpoint).module or _folder(endpoint)
 
 

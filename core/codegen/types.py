@@ -57,7 +57,7 @@ def is_date(type_name: str) -> bool:
 
 
 def kind_type(kind: ValueKind, json_type: str, *, array: bool) -> str:
-    """Return the TypeScript type of a request value."""
+    """Return the TypeScript type of a request value. array: the value is an array of this kind."""
     result = "string"
     if kind in _NUMBER_KINDS:
         result = "number"
@@ -88,7 +88,8 @@ def exact_type(kind: str, constraints: ValueConstraints) -> str:
 
 
 def property_text(name: str, kind: str, constraints: ValueConstraints, *, optional: bool = False) -> str:
-    """Return the declaration of an interface property, with its comment if the constraints have a text."""
+    """Return the declaration of an interface property, with its comment if the constraints have a text. optional:
+    requests may leave the property out."""
     null = "" if constraints.never_null else " | null"
     words = " ".join((constraints.text or "").replace("*/", "*\\/").split())
     text = f"/** {words} */\n    " if words else ""
@@ -120,8 +121,8 @@ class Interfaces:
     taken: set[str] = field(default_factory=set)
 
     def model(self, name: str, members: Iterable[str], *, mergeable: bool = True) -> str:
-        """Add the interface of a request or response and return its name. With `UniqueModels`, equal interfaces are
-        one."""
+        """Add the interface of a request or response and return its name. With `UniqueModels`, equal interfaces that
+        are mergeable are one."""
         lines = tuple(_unique(members))
         if self.options.unique_models and mergeable and lines in self._merged:
             return self._merged[lines]
@@ -193,7 +194,7 @@ class Interfaces:
         return self.value(item.type_oid, item.type_name, name, types, within=taken_out, spread=shape.blank_is_null)
 
     def columns(self, shape: ResultShape, types: Mapping[int, TypeInfo]) -> list[str]:
-        """Return the members of a row's interface."""
+        """Return the declarations of the members of a row's interface."""
         return [
             property_text(item.key.decode(), self.column(item, shape, types), item.column.constraints)
             for item in shape.columns
@@ -203,7 +204,8 @@ class Interfaces:
 def _structure(
     info: TypeInfo, types: Mapping[int, TypeInfo], depth: int = 3, *, spread: bool = False
 ) -> tuple[object, ...]:
-    """Return a key that is equal for composites with the same interface. Nesting deeper than `depth` is ignored."""
+    """Return a key that is equal for composites with the same interface. Nesting deeper than `depth` is ignored.
+    spread: as in `Interfaces.composite`."""
     parts: list[object] = []
     for attribute in info.attributes:
         inner = base_of(attribute.type_oid, types)
@@ -217,7 +219,7 @@ def _structure(
 
 
 def _unique(members: Iterable[str]) -> Iterable[str]:
-    """Yield the members without repeated names."""
+    """Yield the declarations of members; of several with one name, only the first."""
     seen: set[str] = set()
     for member_text in members:
         item = member_text.rpartition("*/\n    ")[2]

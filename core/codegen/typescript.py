@@ -95,7 +95,7 @@ def url_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
 
 
 def source_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
-    """Return the function that opens the event stream."""
+    """Return the source of the function that opens the event stream of an endpoint."""
     export = "export " if options.export_sources else ""
     taken = '(id: string = "")' if options.types else '(id = "")'
     path = quoted(f"{function.events}?")
@@ -333,7 +333,7 @@ def parse_query(options: ClientCodeOptions) -> str:
 
 
 def fetch_once(*, typed: bool) -> str:
-    """Return the source of `fetchOnce`.
+    """Return the source of `fetchOnce`. typed: in TypeScript.
 
     It sends a request with an idempotency key and, while the outcome is unknown, repeats it at most four times.
     """

@@ -50,7 +50,8 @@ def assemble(files: Section, overrides: Iterable[tuple[str, str]], environment: 
     """Merge keys of the environment (if enabled) and the command-line `overrides` over `files`.
 
     `environment` includes the variables of the `.env` file. `Config:AddEnvironmentVariables` and
-    `Config:ParseEnvironmentVariables` are read from the files only (configuration-2).
+    `Config:ParseEnvironmentVariables` are read from the files only (configuration-2). Raises ConfigError for a path in
+    `overrides` that is too deep, or a value of these keys that is no boolean.
     """
     from_files = Settings(files, environment).read(Loading)
     arguments = _canonical(merge_all(_override(path, text) for path, text in overrides))

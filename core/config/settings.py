@@ -44,7 +44,8 @@ _LONGEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The merged configuration with the defaults of the table.
+    """The merged configuration with the defaults of the table. Every method that reads raises `ConfigError` for an
+    invalid value.
 
     Plain data, so that it can be pickled for the workers.
     """
@@ -245,7 +246,8 @@ class Settings:
         return tuple(elements or _items(key.default))
 
     def lines(self, path: str) -> tuple[str, ...]:
-        """Return the elements of an array as lines; empty elements are lines too, and an empty array has no lines."""
+        """Return the elements of an array as lines; the default if the array is absent. Empty elements are lines
+        too, and an empty array has no lines."""
         key = _declared(path, KeyType.TEXTS)
         node = find(self.root, path)
         if not isinstance(node, Section) or not (node.children or node.is_array):
@@ -280,7 +282,8 @@ class Settings:
         return {name: self.map_text(path, name) for name in self.names(path)}
 
     def names(self, path: str) -> tuple[str, ...]:
-        """Return the names in a map, without reading their values."""
+        """Return the names in a map, without reading their values; those of the default if the map is absent or
+        empty."""
         node = find(self.root, path)
         if isinstance(node, Section) and node.children:
             return tuple(child.name for child in node)
@@ -288,7 +291,8 @@ class Settings:
         return tuple(default) if isinstance(default, Mapping) else ()
 
     def map_text(self, path: str, name: str) -> str | None:
-        """Return one entry of a text map; placeholders of the other entries are not resolved, so they cannot fail."""
+        """Return one entry of a text map, or of its default if the map is absent or empty; None: there is no entry,
+        or it is null. Placeholders of the other entries are not resolved, so they cannot fail."""
         key = _declared(path, KeyType.TEXT_MAP)
         node = find(self.root, path)
         if isinstance(node, Section) and node.children:

@@ -95,9 +95,8 @@ def _may_be(declared: KeyNode, node: Node, node_of_key: KeyNode) -> bool:
 
 
 def _suggestion(name: str, path: str, node_of_key: KeyNode, known_path: str) -> str | None:
-    """Return a similar name in the same section, else the highest key with the same name in another section, or
-    None.
-    """
+    """Return the present name of a renamed key, else a similar name in the same section, else the highest key with
+    the same name in another section; None: there is none, or several are equally high."""
     if path.casefold() in RENAMED:
         return RENAMED[path.casefold()][0]
     similar = difflib.get_close_matches(name.casefold(), node_of_key.key_nodes, n=1, cutoff=0.7)

@@ -93,7 +93,7 @@ def _endpoint(old: Value, new: Value) -> Findings:
 
 
 def _status(old: Value, new: Value) -> Findings:
-    """Compare the declared statuses of success."""
+    """Compare the statuses of a successful response that two contracts declare for an endpoint."""
     before, after = (str(item.get("status", "the usual one")) for item in (old, new))
     if before != after:
         yield Severity.BREAKING, f"the status of a successful response is {after}, no longer {before}"

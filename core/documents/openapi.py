@@ -340,7 +340,8 @@ def _security(endpoint: Endpoint, options: OpenApiOptions) -> list[dict[str, lis
 
 
 def _texts(endpoint: Endpoint) -> tuple[str, str]:
-    """Return summary and description: the first line of the comment's prose, and the further lines."""
+    """Return summary and description: the first line of the comment's prose, and the further lines. Without prose,
+    the summary is the kind and the name of the routine."""
     routine, lines = endpoint.routine, endpoint.prose
     if not lines:
         kind = "SqlFile" if routine.kind is RoutineKind.FILE else routine.kind.value.capitalize()
@@ -500,7 +501,7 @@ def answer_of(
     endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED
 ) -> tuple[str, Schema | None] | None:
     """Return content type and schema of an endpoint's successful response; None: it has no body. Schema None: any
-    body."""
+    body. camel: keys in camel case. nulls: how null is described."""
     requested = endpoint.options
     if requested.invalidates:
         return "application/json", INVALIDATED

@@ -37,7 +37,7 @@ class ReferencePage(Record):
 
 
 def page_html(page: ReferencePage, token_path: str | None) -> str:
-    """Return the page. It loads files of this service only, and contains no script of its own.
+    """Return the HTML of the page. It loads files of this service only, and contains no script of its own.
 
     token_path: where the page gets an antiforgery token for each request that changes something; None: nowhere.
     """

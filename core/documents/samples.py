@@ -14,7 +14,8 @@ _WHOLE = (ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.NUM
 
 
 def example_text(endpoint: Endpoint, parameter: EndpointParameter) -> str | None:
-    """Return the example that the comment gives for a parameter, under its name in requests or in the database."""
+    """Return the example that the comment gives for a parameter, under its name in requests or in the database.
+    None: no example."""
     requested = endpoint.options.document
     examples = requested.examples if requested is not None else ()
     names = (parameter.api_name.lower(), parameter.db_name.lower())
@@ -45,7 +46,7 @@ def texts(parameter: EndpointParameter, index: int) -> list[str]:
 
 
 def json_text(parameter: EndpointParameter, index: int) -> str:
-    """Return the generated value as JSON text."""
+    """Return a generated value of a parameter as JSON text. index: as in `texts`."""
     quoted = [text if parameter.kind in BARE else f'"{text}"' for text in texts(parameter, index)]
     return f"[{', '.join(quoted)}]" if parameter.array else quoted[0]
 

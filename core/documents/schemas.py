@@ -149,7 +149,10 @@ def with_constraints(schema: Schema, constraints: ValueConstraints) -> Schema:
 
 
 def nullable(schema: Schema, nulls: Nulls) -> Schema:
-    """Return the schema with null as a further value, expressed as `nulls` says."""
+    """Return the schema with null as a further value, expressed as `nulls` says; with `OMITTED`, the schema unchanged.
+
+    A schema without `type`, which allows any value, is unchanged, too.
+    """
     if nulls is Nulls.OMITTED or "type" not in schema:
         return schema
     kind = schema["type"]
@@ -181,7 +184,7 @@ def column_schema(
 
     within: the value is an element of an array or an attribute of a composite, where domains are described as texts.
     spread: the attributes of a composite are sent as columns of the row, so that they are not `within`. depth: limit
-    for nested composites.
+    for nested composites. camel: keys in camel case. nulls: how null is described in the attributes of a composite.
     """
     if type_name == "record":
         return {"type": "array", "items": nullable({"type": "string"}, nulls)}
@@ -213,7 +216,7 @@ def _with_null_items(schema: Schema, nulls: Nulls) -> Schema:
 
 
 def row_schema(shape: ResultShape, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED) -> Schema:
-    """Return the schema of a row that is sent as an object."""
+    """Return the schema of a row that is sent as an object. camel, nulls: as in `column_schema`."""
     properties = {item.key.decode(): _column(item, shape, types, camel, nulls) for item in shape.columns}
     if nulls is Nulls.OMITTED:
         return {"type": "object", "properties": properties}
@@ -230,7 +233,7 @@ def _column(column: ResultColumn, shape: ResultShape, types: Types, camel: bool,
 
 
 def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED) -> Schema | None:
-    """Return the schema of an endpoint's JSON response; None: it has no body."""
+    """Return the schema of an endpoint's JSON response; None: it has no body. camel, nulls: as in `column_schema`."""
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:
         return None

@@ -84,7 +84,7 @@ class ToolDocument:
 
 
 def tool_documents(entries: Mapping[str, ToolEntry], options: ToolSchemaOptions) -> Iterator[ToolDocument]:
-    """Yield the documents for OpenAI and Anthropic, and llms.txt. Raises `ToolNameError`."""
+    """Yield the documents for OpenAI and Anthropic, and llms.txt. Raises `ToolNameError` as `plain_names` does."""
     tools = [entries[name] for name in sorted(entries)]
     names = plain_names([item.name for item in tools])
     yield ToolDocument(options.openai, _JSON, _json([_openai(names[item.name], item) for item in tools]))
@@ -95,7 +95,7 @@ def tool_documents(entries: Mapping[str, ToolEntry], options: ToolSchemaOptions)
 def plain_names(names: Sequence[str]) -> dict[str, str]:
     """Return name of a tool → its name with only letters, digits, `_` and `-`, cut to 64 characters.
 
-    Raises `ToolNameError`.
+    Raises `ToolNameError` if two of the resulting names are equal.
     """
     value: dict[str, str] = {}
     for name in names:

@@ -352,7 +352,8 @@ def _elements(array: EndpointParameter, value: object) -> Iterable[object]:
 
 
 def _alone(kind: ValueKind | None, value: object) -> object:
-    """Return a value for the query string. A string for a json parameter becomes a JSON string, as it is in a body."""
+    """Return a value for the query string. A string for a json parameter becomes a JSON string, as it is in a body.
+    kind: of the routine's parameter; None: the value is for another parameter."""
     return orjson.dumps(value).decode() if kind is ValueKind.JSON and isinstance(value, str) else value
 
 
@@ -363,10 +364,10 @@ def _plain(value: object) -> str:
 
 
 def tool_result(entry: ToolEntry, status: int, content_type: str, body: bytes) -> dict[str, Any]:
-    """Return the `result` of a `tools/call` from the endpoint's response.
+    """Return the `result` of a `tools/call` from the endpoint's response. A status other than 2xx gives an error.
 
-    If the tool has an output schema, structured content has to fit it; otherwise the result is an error
-    (MCP 2025-11-25, Structured Content).
+    If the tool has an output schema, structured content has to fit it; otherwise the result is an error, too (MCP
+    2025-11-25, Structured Content).
     """
     if not 200 <= status < 300:
         return content(body.decode(errors="replace"), failed=True)
@@ -384,7 +385,8 @@ def content(text: str, *, failed: bool) -> dict[str, Any]:
 
 
 def _structured(entry: ToolEntry, content_type: str, body: bytes) -> dict[str, Any] | None:
-    """Return the structured content of a response; None: the body does not have the form that `_envelope` requires."""
+    """Return the structured content of a response, an empty object for a result that is null; None: the tool has
+    none, the response is an error, or the body does not have the form that `_envelope` requires."""
     member = _envelope(entry.endpoint)
     if member is None or content_type.startswith(CONTENT_TYPE):
         return None

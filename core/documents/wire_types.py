@@ -29,8 +29,12 @@ _WIDE_KINDS = (ValueKind.BIGINT, ValueKind.NUMERIC)
 def as_wire_types(
     endpoints: Sequence[Endpoint], types_of: TypesOf, *, safe_numbers: bool, resolve_nested: bool
 ) -> tuple[Sequence[Endpoint], TypesOf]:
-    """Return the endpoints as they are sent, and a function that returns the types of an endpoint's database as they
-    are sent."""
+    """Return the endpoints with the types as which their values are sent, and a function that returns such types for
+    the database of an endpoint.
+
+    safe_numbers: `bigint` and `numeric` are sent as strings. resolve_nested: if False, composites within composites are
+    sent as strings.
+    """
     if not resolve_nested:
         endpoints = [replace(item, shape=_unresolved(item.shape, types_of(item))) for item in endpoints]
         types_of = _changed_types(types_of, _without_composites)

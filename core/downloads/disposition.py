@@ -26,7 +26,8 @@ def is_passive(content_type: str) -> bool:
 
 
 def safe_name(name: str) -> str:
-    """Return the last part of a file name, without control characters; empty if nothing remains."""
+    """Return the last part of a file name, without control characters and cut to `LONGEST_NAME` bytes; empty if
+    nothing remains."""
     last = _ENDS.sub("", re.split(r"[/\\]", _CONTROL.sub("", name))[-1])
     return last.encode(errors="ignore")[:LONGEST_NAME].decode(errors="ignore")
 

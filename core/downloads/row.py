@@ -65,7 +65,7 @@ def source_of(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> FileSource |
 
 
 def with_source(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> Endpoint:
-    """Return the endpoint with the column of its files, if it is a download."""
+    """Return the endpoint with the kind of column that has its files (`source_of`); unchanged if it is no download."""
     download = endpoint.options.download
     if download is None:
         return endpoint

@@ -42,13 +42,13 @@ def all_present(endpoint: Endpoint) -> int:
 
 
 def call_sql(endpoint: Endpoint, present: int) -> str:
-    """Return `select "a", ("b")."c" from "shop"."f"("_x" => $1::integer)`, or the SQL of the routine's `source`.
+    """Return `select "a", ("b")."c" from "shop"."f"("_x" => $1::integer)`, `call …` for a procedure, or the SQL of the
+    routine's `source`. If the endpoint has a `query`, that SQL is inside of it.
 
     The n-th present parameter is `$n`. Absent parameters with a server-side default are omitted; absent fields of a
     composite are NULL.
 
-    Raises:
-        UncallableError: an argument before an unnamed (hence positional) argument is absent.
+    Raises `UncallableError` if an argument before an unnamed (hence positional) argument is absent.
     """
     if endpoint.query is not None:
         inner: Endpoint = endpoint.query.inner
@@ -103,7 +103,10 @@ def _value(slots: list[_Slot]) -> str | None:
 
 
 def _written(arguments: list[_Argument]) -> Iterator[str]:
-    """Yield the arguments in SQL, by name if possible. Positional arguments precede and have no gaps."""
+    """Yield the arguments in SQL, by name if possible. Positional arguments precede and have no gaps.
+
+    Raises `UncallableError` if an argument before a positional one is absent.
+    """
     present = [argument for argument in arguments if argument.sql is not None]
     last_positional = max((argument.position for argument in _positional(arguments)), default=-1)
     missing = next((gap for gap in arguments if gap.sql is None and gap.position < last_positional), None)

@@ -59,7 +59,8 @@ def change_parameters(
 def untyped(
     parameters: tuple[EndpointParameter, ...], routine: Routine, types: Mapping[int, TypeInfo]
 ) -> Iterator[Diagnostic]:
-    """Report parameters of pseudo-types without a declared type, for which no value of a request can be sent."""
+    """Report parameters of pseudo-types without a declared type, for which no value of a request can be sent.
+    Without a default of the parameter, the endpoint is left out."""
     if routine.source is not None:
         return
     for parameter in parameters:

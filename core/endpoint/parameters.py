@@ -49,7 +49,8 @@ def is_textual(oid: int, types: Mapping[int, TypeInfo]) -> bool:
 
 
 def value_kind(info: TypeInfo | None) -> ValueKind:
-    """Return how to check a value of this type before it is sent. Domains and enums are checked by the server."""
+    """Return how to check a value of this type before it is sent. Domains, enums and unknown types (None) are
+    checked by the server."""
     if info is None or info.schema != "pg_catalog" or info.kind is not TypeKind.BASE:
         return ValueKind.OTHER
     return _KINDS.get(info.name, ValueKind.OTHER)
@@ -71,8 +72,8 @@ class ValueReading:
 def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> ValueReading:
     """Return how values of a type are read.
 
-    Domains over arrays and composites are read as their base type, because such values are composed here. camel: names
-    in requests are in camel case.
+    Domains over arrays and composites are read as their base type, because the service composes such values. camel:
+    names in requests are in camel case.
     """
     info = base_of(oid, types)
     if info is not None and info.kind is TypeKind.ARRAY:

@@ -77,7 +77,8 @@ def unsupplied_parameters(endpoint: Endpoint) -> frozenset[int]:
 
 
 def expression_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
-    """Report unknown names in braces, and parameters that an expression cannot fill."""
+    """Report unknown names in braces, placeholders within quotes or comments, and parameters that an expression
+    cannot fill."""
     if not endpoint.options.expressions:
         return
     identity = endpoint.routine.identity

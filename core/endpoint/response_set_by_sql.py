@@ -40,10 +40,9 @@ class ResponseSettingError(ValueError):
 
 
 def status_set_by_sql(text: str) -> int | None:
-    """Return the status, or None if none was set.
+    """Return the status that SQL has set, or None if the text is empty.
 
-    Raises:
-        ResponseSettingError: the text is not a status from 200 to 599.
+    Raises `ResponseSettingError` if the text is not a status from 200 to 599.
     """
     if not text:
         return None
@@ -53,12 +52,10 @@ def status_set_by_sql(text: str) -> int | None:
 
 
 def headers_set_by_sql(text: str) -> list[tuple[str, str]]:
-    """Return the headers, with names in lower case.
+    """Return the headers that SQL has set, with names in lower case.
 
-    text: JSON such as `{"Location": "/x", "Set-Cookie": ["a", "b"]}`, or a list of such objects.
-
-    Raises:
-        ResponseSettingError: the text is not such JSON, or a header cannot be sent.
+    text: JSON such as `{"Location": "/x", "Set-Cookie": ["a", "b"]}`, or a list of such objects; empty: no headers.
+    Raises `ResponseSettingError` if the text is not such JSON, or a header cannot be sent.
     """
     if not text:
         return []

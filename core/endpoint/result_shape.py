@@ -165,7 +165,7 @@ def _attributes(
     camel: bool,
     resolve_nested: bool,
 ) -> tuple[ResultColumn, ...]:
-    """Return the columns of a row type."""
+    """Return the columns of a row type. camel: keys in camel case. resolve_nested: as in `result_shape`."""
     selection = _Selection(known.value, camel, nested=False, resolve_nested=resolve_nested)
     return tuple(selection.attribute(column) for column in columns.value)
 

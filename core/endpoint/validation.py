@@ -97,7 +97,10 @@ class Rule(Record):
         return (self.least is None or number >= self.least) and (self.most is None or number <= self.most)
 
     def refusal(self, db_name: str, api_name: str, message: str | None = None) -> str:
-        """Return the message to the caller. message: that of the comment, instead of the message of the rule."""
+        """Return the message to the caller, with names in place of its placeholders.
+
+        message: that of the comment, instead of the message of the rule.
+        """
         first = db_name if self.by_database_name and message is None else api_name
         message = self.message if message is None else message
         for place, word in (("{0}", first), ("{1}", api_name), ("{2}", self.name)):

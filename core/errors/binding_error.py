@@ -53,7 +53,8 @@ class BindingError(Exception):
 
     @classmethod
     def of(cls, status: int, faults: Sequence[Fault], first: Fault) -> BindingError:
-        """Return one error for all faults; its detail is the message of `first`."""
+        """Return one error for all faults, of which it lists at most `MOST_FAULTS`. Its detail is the message of
+        `first`, which comes first in the list."""
         others = len(faults) - 1
         more = f" (and {others} more, see errors)" if others else ""
         listed = sorted(faults, key=lambda fault: fault is not first)[:MOST_FAULTS]

@@ -101,7 +101,8 @@ class Problem(Exception):
         """Whether the error is logged already, with more details than the response contains."""
 
     def members(self, *, with_type: bool = True) -> dict[str, object]:
-        """Return the members of the body in their order, without absent ones (errors-1)."""
+        """Return the members of the body in their order, without absent ones (errors-1). with_type: `type` may be
+        the URL of the status; otherwise it is only the code of the problem."""
         members: dict[str, object] = {}
         type_url = self.type_url or TYPES.get(self.status)
         if self.code is not None:

@@ -48,13 +48,11 @@ class Publication:
     roles: tuple[str, ...]
 
     def event(self, message: str, hint: str | None, execution: str) -> Event:
-        """Return the event for a notice. If the notice has a HINT, its words replace audience and names (events-11 to
-        events-13).
+        """Return the event for a notice. If the notice has a HINT, its first word replaces the audience, and its
+        further words are added to the names (events-11 to events-13).
 
-        execution: id of the execution that has raised the notice; empty: none.
-
-        Raises:
-            HintError: the first word of the HINT is no audience.
+        execution: id of the execution that has raised the notice; empty: none. Raises `HintError` if the first word of
+        the HINT is no audience.
         """
         audience, names = self.audience, self.names
         if hint and (words := _words(hint)):
@@ -153,7 +151,7 @@ def _members(payload: str) -> dict[str, object]:
 
 
 def _text(value: object) -> str | None:
-    """Return a JSON value as the text that a claim would have."""
+    """Return a JSON value as the text that a claim would have; None for null."""
     if value is None or isinstance(value, str):
         return value
     return orjson.dumps(value).decode()

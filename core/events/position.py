@@ -30,7 +30,10 @@ def read_position(text: str) -> dict[str, int]:
 
 
 def advance(position: dict[str, int], origin: str, number: int) -> None:
-    """Record in `position` that `origin` has published its event with this number."""
+    """Record in `position` that `origin` has published its event with this number.
+
+    A position has at most `MOST_ORIGINS` origins; the one that has not published for the longest time is dropped.
+    """
     if origin not in position and len(position) >= MOST_ORIGINS:
         del position[next(iter(position))]
     else:

@@ -23,7 +23,7 @@ def event_text(message: str, event_id: str = "") -> bytes:
 
 
 def named_text(name: str, data: str) -> bytes:
-    """Return the text of an event that only `addEventListener(name, …)` receives."""
+    """Return the text of an event that only `addEventListener(name, …)` receives. data: a single line."""
     return f"event: {name}\ndata: {data}\n\n".encode()
 
 

@@ -84,7 +84,8 @@ class ExportOptions(Record):
 
 
 def exported(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
-    """Return a copy of the endpoint whose response is a file in one format. name: a key of `FORMATS`."""
+    """Return a copy of the endpoint whose response is a file in one format, and is not cached. name: a key of
+    `FORMATS`."""
     options = endpoint.options
     routine = endpoint.routine.name.strip('"')
     headers = tuple(item for item in options.headers if item[0].lower() not in ("content-type", "content-disposition"))
@@ -108,7 +109,8 @@ def with_exports(endpoint: Endpoint) -> Endpoint:
 
 
 def export_tables(name: str, formats: TableFormats) -> TableFormats:
-    """Return the table formats with a format named `name`: spreadsheets or Parquet."""
+    """Return table formats of which the only one is named `name`: Parquet, or spreadsheets with the options of
+    `formats`."""
     if name == "parquet":
         return TableFormats(parquet=name)
     look = Workbooks() if formats.excel is None else formats.excel[1]

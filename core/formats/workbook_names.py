@@ -14,7 +14,8 @@ _NOT_IN_QUOTES = re.compile(r"[^ !#-\[\]-~]")
 
 
 def file_name(text: str, routine: str) -> str:
-    """Return `text`, or the routine's name if `text` is empty, with the extension `.xlsx` (formats-8)."""
+    """Return `text`, or the routine's name if `text` is empty, with the extension `.xlsx` (formats-8). Control
+    characters are removed; slashes become `_`."""
     name = _CONTROL.sub("", text).strip() or routine.strip('"')
     name = re.sub(r"[/\\]", "_", name)
     return name if name.lower().endswith(".xlsx") else name + ".xlsx"

@@ -85,7 +85,7 @@ class Compression:
         return None if best == IDENTITY else best
 
     def level(self, coding: str) -> int:
-        """Return the level of the coding's library."""
+        """Return the compression level for the library of a coding."""
         return self.effort[self.codings.index(coding)]
 
 

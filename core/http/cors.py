@@ -19,7 +19,8 @@ def _words(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _tokens(texts: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the HTTP tokens. None: any token is allowed (`*`)."""
+    """Return the HTTP tokens in a list of the configuration; None: any token is allowed (`*`). Raises ValueError for a
+    text that is no token."""
     words = _words(texts)
     for word in words:
         if not HEADER_NAME.fullmatch(word):
@@ -102,7 +103,7 @@ class Cors:
         return self.origins is None or origin in self.origins
 
     def _origin(self, origin: str) -> Fields:
-        """Return the headers that allow the origin."""
+        """Return the headers that allow pages of an allowed origin to read a response."""
         fields = [("access-control-allow-origin", ANY if self.origins is None else origin)]
         if self.credentials:
             fields.append(("access-control-allow-credentials", "true"))

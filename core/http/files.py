@@ -70,7 +70,7 @@ def last_modified(seconds: float) -> str:
 def is_unchanged(tag: str, modified: float, if_none_match: str | None, if_modified_since: str | None) -> bool:
     """Return whether the response is 304. If there is If-None-Match, the date is not compared (RFC 9110, 13.2.2).
 
-    tag, modified: of the file; modified in seconds since 1970.
+    tag, modified: of the file; modified in seconds since 1970. The others are the headers of the request, or None.
     """
     if if_none_match is not None:
         tags = (each.strip().removeprefix("W/") for each in if_none_match.split(","))

@@ -82,7 +82,8 @@ class Forwarding:
     )
 
     def trusts(self, peer: Address | None, *, local: bool = False) -> bool:
-        """Return whether a peer is a trusted proxy.
+        """Return whether a peer is a trusted proxy. Without configured proxies and networks, peers on this host are
+        trusted.
 
         peer: None: its address is unknown. local: it is connected by a Unix socket, which has no address.
         """
@@ -162,7 +163,8 @@ def seen_headers(options: Forwarding, fields: Iterable[tuple[str, str]], peer: s
     """Return the headers of a request as routines see them, after the forwarded headers were applied.
 
     Entries that are used are removed from `X-Forwarded-*`. The values that they replace are in `X-Original-*`
-    (server-9).
+    (server-9), which are removed if the client has sent them. fields: the headers as sent. peer, scheme: of the
+    connection.
     """
     sent = [(name.lower(), value) for name, value in fields]
     sent = [field for field in sent if field[0] not in _ORIGINAL]

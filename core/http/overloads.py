@@ -44,7 +44,7 @@ class Candidate:
         return self.total == other.total and self.names == other.names and self.required <= other.required
 
     def knows(self, keys: frozenset[str]) -> bool:
-        """Return whether each key names a value."""
+        """Return whether each key is the name of a value of this endpoint."""
         return keys <= self.names
 
     def fits(self, keys: frozenset[str]) -> bool:

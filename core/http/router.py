@@ -136,7 +136,10 @@ class Router:
 
     def allowed(self, path: str) -> tuple[str, ...]:
         """Return the sorted methods that have a route for the path, as `Allow` of a 405 has them. Empty: the path is
-        unknown."""
+        unknown. Raises `MalformedPathError` as `find` does.
+
+        Routes that are `refused` do not count.
+        """
         result = ((method, self.find(method, path)) for method in self._exact)
         return tuple(sorted(method for method, match in result if match is not None and not match.route.refused))
 
@@ -254,7 +257,8 @@ def parameters_of(template: str) -> Iterator[tuple[int, str]]:
 
 
 def _walk(root: _Node, segments: list[str]) -> Route | None:
-    """Return the route for segments: from the left, literals have precedence over parameters, with backtracking."""
+    """Return the route for segments, or None. From the left, literals have precedence over parameters, with
+    backtracking."""
     open_ends = [(root, 0)]
     while open_ends:
         node, depth = open_ends.pop()

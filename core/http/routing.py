@@ -56,7 +56,7 @@ class Routing:
 
     def changed(self, gone: Collection[Endpoint], come: Collection[Endpoint]) -> Routing | None:
         """Return the routes without the endpoints `gone` and with the endpoints `come`; None: the routes have to be
-        built anew."""
+        built anew. Raises `RouteError` as `build_router` does."""
         less, more = _places(gone, internal=self._internal), _places(come, internal=self._internal)
         if not self._plain or MOST_CHANGES * (len(less) + len(more)) > len(self._by_key):
             return None
@@ -97,8 +97,8 @@ class Clashes:
         """Places of the latest schema snapshot by id of the endpoint."""
 
     def among(self, endpoints: Iterable[Endpoint]) -> tuple[Collection[Endpoint] | None, list[Diagnostic]]:
-        """Return the endpoints that can be reached, and the diagnostics about others. None instead of endpoints: all of
-        them."""
+        """Return the endpoints that can be reached, and the diagnostics about others. None instead of endpoints: all
+        of them. Raises `RouteError` as `build_router` does."""
         known = self._places
         places = [known.get(id(item)) or _place(item) for item in endpoints if not item.options.internal]
         self._places = {id(item.endpoint): item for item in places}

@@ -103,7 +103,7 @@ def _segments(policy: Policy, state: bytes | None, now: float) -> tuple[float, i
     """Return the begin of segment 0, the number of the current segment, the number of the first segment of the window,
     and the permits of the segments from the first one on.
 
-    A fixed window is one segment.
+    A fixed window is one segment. state: None: no request has been counted.
     """
     if state is None:
         return now, 0, 0, [0]
@@ -120,7 +120,7 @@ def _segments(policy: Policy, state: bytes | None, now: float) -> tuple[float, i
 
 
 def _fixed(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
-    """Decide for a fixed window.
+    """Decide for a fixed window. The result is that of `decide`.
 
     The state without waiting requests is short, and is handled here in a third of the time; `_window` handles the
     others.
@@ -136,7 +136,7 @@ def _fixed(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, b
 
 
 def _window(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
-    """Decide for a window of several segments."""
+    """Decide for a window of one or more segments. The result is that of `decide`. state: as in `_segments`."""
     begin, current, first, counts = _segments(policy, state, now)
     if sum(counts) < policy.permits and current >= first:
         # All segments of the window that ends now, and of later ones, have fewer permits than allowed.
@@ -148,8 +148,11 @@ def _window(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, 
 def _wait_or_refuse(
     policy: Policy, begin: float, current: int, now: float, counts: dict[int, int]
 ) -> tuple[Decision, bytes | None]:
-    """Decide for a full window: let the request wait for a later segment, or refuse it. counts: permits by number of
-    segment."""
+    """Let a request wait for a later segment of a full window, or refuse it. The result is that of `decide`.
+
+    begin: of segment 0, on the clock of `now`. current: number of the current segment. counts: permits by number of
+    segment.
+    """
     segment = _first_with_room(policy, counts, current)
     later = segment != current
     wait = begin + segment * (policy.seconds / policy.segments) - now if later else 0.0
@@ -164,9 +167,10 @@ def _wait_or_refuse(
 def _first_with_room(policy: Policy, counts: dict[int, int], current: int) -> int:
     """Return the number of the first segment that may have one more permit, so that no window with it has too many.
 
-    `crowd` is the number of permits in the window that ends with the segment `end`. Each segment is examined once,
-    however many segments a window has.
+    counts: permits by number of segment. current: number of the current segment.
     """
+    # The number of permits in the window that ends with the segment `end`. Each segment is examined once, however many
+    # segments a window has.
     crowd = sum(counts.get(current - back, 0) for back in range(policy.segments))
     segment = end = current
     while end < segment + policy.segments:
@@ -197,7 +201,7 @@ def _periods(policy: Policy, state: bytes | None, now: float) -> tuple[float, in
 
 
 def _bucket(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
-    """Decide for a token bucket. If no request waits, only one number is read."""
+    """Decide for a token bucket. If no request waits, only one number is read. The result is that of `decide`."""
     if state is not None and len(state) == _SHORT_STATE.size:
         begin, period, missing = _SHORT_STATE.unpack(state)
         passed = int((now - begin) // policy.seconds) - period
@@ -210,7 +214,7 @@ def _bucket(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, 
 
 
 def _bucket_with_queue(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, bytes | None]:
-    """Decide for a token bucket with waiting requests, or for a full or empty one."""
+    """Decide for a token bucket with waiting requests, or for a full or empty one. The result is that of `decide`."""
     begin, current, missing, owed = _periods(policy, state, now)
     if missing <= 0 and not any(owed):
         begin, current, owed = now, 0, []  # a full bucket restarts the counting

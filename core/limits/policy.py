@@ -81,7 +81,8 @@ class LimitOptions:
     """URL of the Redis with the counters of several hosts. None: in the shared state of the host."""
 
     def policy(self, name: str | None) -> Policy | None:
-        """Return the policy named `name`; None: the default policy. The result is None if there is no such policy."""
+        """Return the policy named `name`; None: the default policy. The result is None if there is no such policy,
+        or if rate limiting is off."""
         if not self.enabled:
             return None
         return next((policy for policy in self.policies if policy.name == (name or self.default)), None)

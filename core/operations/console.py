@@ -66,7 +66,8 @@ class ConsoleOptions:
 
     @property
     def routes(self) -> tuple[tuple[str, str, Access], ...]:
-        """Method, path and access of its routes: without a session only the page to sign in at."""
+        """Method, path and access of each route of the console. Without a session, only the files of the sign-in page
+        are open."""
         return (
             *(("GET", f"/console/{name}", ANYONE) for name in OPEN_FILES),
             ("POST", "/console/api/session", Access(credential_key=self._credentials)),

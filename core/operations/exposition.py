@@ -34,12 +34,13 @@ class Family:
 
 
 def single(name: str, kind: str, text: str, value: float) -> Family:
-    """Return a metric with one value, without labels."""
+    """Return a metric with one value, without labels. text: explains the metric."""
     return Family(name, kind, text, [((), value)])
 
 
 def exposition(families: Iterable[Family], *, open_metrics: bool) -> bytes:
-    """Return the text of the metrics; families without a value are left out."""
+    """Return the text of the metrics; families without a value are left out. open_metrics: in the format
+    OpenMetrics; otherwise in the text format of Prometheus."""
     lines = [line for family in families if family.values for line in _lines(family, open_metrics=open_metrics)]
     if open_metrics:
         lines.append("# EOF")

@@ -37,7 +37,7 @@ def together(findings: Sequence[Finding]) -> Status:
 
 
 def status_code(status: Status) -> int:
-    """Return the HTTP status for a state."""
+    """Return the HTTP status with which a health check reports a state."""
     return 503 if status is Status.UNHEALTHY else 200
 
 

@@ -84,7 +84,7 @@ class HealthOptions:
 
     @property
     def guarded(self) -> Guarded:
-        """Access and caching of the paths."""
+        """Access to and caching of the paths of health checks."""
         return Guarded(self.keep, Access() if self.closed else ANYONE, self.rate_limiter)
 
 

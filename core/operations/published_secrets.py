@@ -51,7 +51,11 @@ def _credentials(url: str) -> Iterator[str]:
 
 
 def published_secrets(documents: Iterable[tuple[str, str]], secrets: Iterable[Secret]) -> Iterator[Finding]:
-    """Yield one finding for each secret in each document. documents: names and texts."""
+    """Yield one finding for each secret in each document. Secrets of less than `SHORTEST` characters are not searched
+    for.
+
+    documents: names and texts.
+    """
     long_secrets = [(what, value) for what, value in dict.fromkeys(secrets) if len(value) >= SHORTEST]
     for name, text in documents:
         for what, value in long_secrets:

@@ -25,7 +25,7 @@ class RouteAccess(Record):
         return self.method, self.path, access.audience, access.scheme, "; ".join(access.conditions), self.part
 
     def members(self) -> dict[str, object]:
-        """Return the members of a JSON object."""
+        """Return the route and its access as the members of a JSON object."""
         names = ("method", "path", "audience", "authentication", "conditions", "part")
         return {**dict(zip(names, self.columns(), strict=True)), "anonymous": self.access.anonymous}
 

@@ -102,7 +102,8 @@ from pg_stat_activity s where s.pid <> pg_backend_pid() order by state_duration 
 
 
 def as_json(columns: Sequence[str], rows: Iterable[Row]) -> bytes:
-    """Return rows as a JSON array of objects; numbers have the precision of PostgreSQL."""
+    """Return rows as a JSON array of objects, with the columns in camel case as keys; numbers have the precision of
+    PostgreSQL."""
     names = [orjson.dumps(_camel_case(column)) for column in columns]
     objects = (
         b"{" + b",".join(name + b":" + _json(value) for name, value in zip(names, row, strict=True)) + b"}"

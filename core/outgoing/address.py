@@ -97,7 +97,8 @@ def read_address(text: str) -> Address:
 
 
 def request_target(text: str) -> str:
-    """Return path and query, percent-encoded where necessary; existing percent-encoding stays."""
+    """Return path and query, percent-encoded where necessary, with a slash at the beginning; existing
+    percent-encoding stays."""
     if not text.startswith("/"):
         text = f"/{text}"
     return quote(_LONE_PERCENT.sub("%25", text), safe=_SAFE)
@@ -124,7 +125,7 @@ def without_values(target: str) -> str:
 
 
 def shown_url(text: str) -> str:
-    """Return a URL, valid or not, for logs."""
+    """Return a URL, valid or not, for logs: without userinfo and without the values of its query."""
     try:
         return read_address(text).shown
     except BadUrlError:

@@ -34,7 +34,7 @@ def encoded_path(path: str) -> str:
 
 
 def encoded_query(query: Mapping[str, str]) -> str:
-    """Return the query in the order in which it is signed."""
+    """Return the query percent-encoded and sorted, as it is signed."""
     pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in query.items())
     return "&".join(f"{name}={value}" for name, value in pairs)
 

@@ -63,8 +63,8 @@ AutomaticValue = tuple[Automatic, str | None]
 def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], *, with_body: bool) -> Headers:
     """Return the headers of a request that are forwarded, without those that describe its client.
 
-    Headers of the connection, and those that its header Connection names, are not forwarded. excluded: names in lower
-    case. with_body: the body is forwarded too.
+    Headers of the connection, those that its header Connection names, and most of those about the body (`Content-*`)
+    are not forwarded. excluded: names in lower case. with_body: the body is forwarded, with `OF_CONTENT_FORWARDED`.
     """
     forwarded: Headers = []
     named: set[str] = set()
@@ -117,20 +117,21 @@ def _words(value: str) -> set[str]:
 
 
 def encoded_path(path: str) -> str:
-    """Encode a decoded path for a request."""
+    """Percent-encode a decoded path, as the target of a request has to be."""
     return path if _PLAIN_PATH.fullmatch(path) else quote(path, safe=_UNRESERVED_PATH)
 
 
 def mended_path(path: str) -> str:
-    """Return an encoded path in which the characters that no request may contain are encoded too."""
+    """Percent-encode the characters of an encoded path that no request may contain; existing percent-encoding stays."""
     return quote(path, safe=f"{_UNRESERVED_PATH}%")
 
 
 def query_with(query: str, additions: Sequence[AutomaticValue], longest: int) -> tuple[str, list[str]]:
     """Return the query with the values of the service appended, and the names of values that are too long for it.
 
-    A value that the client has sent under one of these names is removed: a server that reads the first of two values
-    would take it for that of the service. longest: in characters; 0: no limit.
+    NULL is not appended. Values that the client has sent under the names in `additions` are removed: a server that
+    reads the first of two values would take it for that of the service. longest: maximum length of a value in
+    characters; 0: no limit.
     """
     if not additions:
         return query, []

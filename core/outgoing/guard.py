@@ -125,7 +125,7 @@ class Guard(Record):
     )
 
     def check_origin(self, origin: Origin) -> None:
-        """Check the host before it is resolved. Raises `RefusedError`."""
+        """Check scheme and host before the host is resolved. Raises `RefusedError`."""
         if origin.scheme not in self.schemes:
             raise RefusedError(f"the scheme {origin.scheme} is not among the allowed schemes")
         address = literal_ip(origin.host)

@@ -40,7 +40,8 @@ class Outgoing(Record):
 
     @property
     def rows(self) -> frozenset[int]:
-        """Indexes of the parameters of files that receive a response as a whole."""
+        """Indexes of the parameters that receive a whole response as one composite. Only SQL files have such
+        parameters."""
         return frozenset(index for call in self.calls for index, _ in call.rows)
 
     @property

@@ -100,7 +100,8 @@ class Reply(Record):
 
 
 def decoded(body: bytes, content_type: str | None) -> str:
-    """Return the text of a body. Bytes that are invalid in its character set, and NUL, are replaced."""
+    """Return the text of a body. Bytes that are invalid in its character set, and NUL, are replaced. It is UTF-8 if
+    `content_type` names none that is known."""
     name = _CHARSET.search(content_type or "")
     try:
         charset = codecs.lookup(name[1]).name if name else "utf-8"

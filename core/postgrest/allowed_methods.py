@@ -13,7 +13,7 @@ ROOT_METHODS = "OPTIONS,GET,HEAD"
 
 
 def relation_methods(relation: Relation) -> str:
-    """Return the methods of a relation, whatever the privileges of the role."""
+    """Return the methods of a relation, separated by commas, whatever the privileges of the role."""
     return ",".join(_of_relation(relation))
 
 
@@ -30,5 +30,5 @@ def _of_relation(relation: Relation) -> Iterator[str]:
 
 
 def function_methods(function: Function) -> str:
-    """Return the methods of a function: GET only if it does not write."""
+    """Return the methods of a function, separated by commas: GET and HEAD only if it does not write."""
     return "OPTIONS,POST" if function.volatility == "v" else "OPTIONS,GET,HEAD,POST"

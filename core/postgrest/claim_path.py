@@ -25,12 +25,12 @@ Test = Callable[[Any], bool]
 
 
 class ClaimPathError(ValueError):
-    """The path cannot be read."""
+    """The text is not a path to a claim."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimPath:
-    """A parsed path."""
+    """A parsed path to a claim."""
 
     steps: tuple[Select, ...]
 
@@ -51,7 +51,7 @@ def _each(values: Iterator[Any], step: Select) -> Iterator[Any]:
 
 
 def parse_claim_path(text: str) -> ClaimPath:
-    """Parse a path. Raises `ClaimPathError`."""
+    """Parse the path to a claim, such as `$.app.role`. Raises `ClaimPathError`."""
     parser = _Parser(text)
     parser.accept("$")
     steps = []

@@ -64,7 +64,8 @@ def from_database(sqlstate: str, message: str, detail: str | None, hint: str | N
 
 
 def _status(sqlstate: str, message: str, anonymous: bool) -> tuple[int, str | None]:
-    """Return the status, and the reason phrase or None for the standard one."""
+    """Return the status for an error, and the reason phrase or None for the standard one. anonymous: as in
+    `from_database`; a missing privilege then gives 401 instead of 403."""
     if sqlstate.startswith("PT"):
         digits = sqlstate[2:]
         return (int(digits), message) if digits.isascii() and digits.isdigit() and int(digits) >= 100 else (500, None)
@@ -80,7 +81,8 @@ def _status(sqlstate: str, message: str, anonymous: bool) -> tuple[int, str | No
 
 
 def _raised(message: str, detail: str | None) -> ApiError:
-    """Return the error that SQL composes by `raise sqlstate 'PGRST'`."""
+    """Return the error that SQL composes by `raise sqlstate 'PGRST'`; if its parts cannot be read, an error that
+    says so."""
     body = _object(message)
     if body is None or not isinstance(body.get("code"), str) or not isinstance(body.get("message"), str):
         return _unreadable(f"Invalid JSON value for MESSAGE: '{message}'", _MESSAGE_HINT)

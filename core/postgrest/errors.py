@@ -15,8 +15,8 @@ class ApiError(Exception):
     """The response to a request is an error.
 
     status: HTTP status. code: `PGRST…` or an SQLSTATE. details: text, None, or a list of objects (`PGRST201` only).
-    headers: sent in addition to those of each error. reason: reason phrase, if it is not the standard one; no server
-    here can send it.
+    headers: sent in addition to those of each error. reason: reason phrase, if it is not the standard one; the HTTP
+    servers of this service cannot send it.
     """
 
     def __init__(

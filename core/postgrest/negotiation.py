@@ -60,7 +60,7 @@ def negotiate(
     """Return the first accepted media type that can be produced.
 
     plans: execution plans are allowed. plain_select: all columns are selected and nothing is embedded, which handlers
-    of a relation require. Raises `ApiError` (`PGRST107`).
+    of a relation require. Raises `ApiError` (`PGRST107`) if none can be produced.
     """
     for media in accepted:
         negotiated = _produced(media, schema, shape, plans, plain_select)
@@ -88,8 +88,9 @@ def _plan(media: MediaType, schema: Schema, shape: Shape, plain: bool) -> Negoti
 
 
 def _handler(name: str, schema: Schema, shape: Shape, plain: bool) -> Negotiated | None:
-    """Return the handler of the database for a media type: of the relation for any type, of the relation for this one,
-    or of every relation for this one."""
+    """Return the response by the database for a media type: the value of a function that returns a domain named
+    after this type, or the result of a handler of the relation for any type, of the relation for this type, or of
+    every relation for this type. None: there is none. plain: as `plain_select` of `negotiate`."""
     if shape.media_type is not None and shape.media_type in (name, ANY) and shape.scalar and shape.single:
         return Negotiated(Output("value", scalar=True, binary=shape.binary), _content_type(shape.media_type))
     handlers = schema.handlers

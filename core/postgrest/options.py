@@ -176,7 +176,7 @@ class _Reader:
         raise InvalidOptionError(f"{key}: {text!r} is not a boolean")
 
     def choice(self, key: str, choices: tuple[str, ...]) -> str:
-        """Return one of `choices`; the first one is the default."""
+        """Return one of `choices`; the first one is the default. Raises `InvalidOptionError` for another text."""
         text = self._texts.get(key) or ""
         if text and text not in choices:
             raise InvalidOptionError(f"{key}: {text!r} is not one of {', '.join(choices)}")

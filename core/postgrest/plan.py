@@ -112,9 +112,10 @@ def read_plan(
 ) -> Plan:
     """Return the plan of a query.
 
-    name: of the top level in SQL and errors, if it is not that of the relation. max_rows: limit of each level.
-    legacy_names: embeds with an alias may be addressed by their target. Raises `ApiError` (`PGRST108`, `118`, `123`,
-    `127`, `200`, `201`).
+    aggregates: aggregate functions are allowed. name: of the top level in SQL and errors, if it is not that of the
+    relation. max_rows: limit of each level. legacy_names: embeds with an alias may be addressed by their target. Raises
+    `ApiError` for unknown relations, missing or ambiguous relationships, paths that name no embed, an order by an embed
+    of several rows, and aggregates that are not allowed or not supported.
     """
     numbers = iter(range(1, 1_000_000))
     root = Node(relation, _columns(query.select), name or relation[1], name or relation[1], 0)
@@ -141,7 +142,7 @@ def read_plan(
 
 
 def nodes(node: Node) -> Iterator[Node]:
-    """Yield the levels, the upper ones first."""
+    """Yield a level and all levels below it, the upper ones first."""
     yield node
     for child in node.children:
         yield from nodes(child)
@@ -300,7 +301,7 @@ def _proposal(schema: Schema, origin: tuple[str, str], target: str) -> tuple[str
 
 
 def find_relation(schema: Schema, name: tuple[str, str]) -> Relation:
-    """Return a relation. Raises `ApiError` (`PGRST205`)."""
+    """Return the relation of this name (schema, name). Raises `ApiError` (`PGRST205`) if there is none."""
     relation = schema.relations.get(name)
     if relation is not None:
         return relation
@@ -321,7 +322,8 @@ def _level(root: Node, path: Path, legacy_names: bool, renamed: list[str]) -> No
 def _addressed(node: Node, name: str, legacy_names: bool) -> Node:
     """Return the embed that a part of a path names. With legacy names, it is the first one with this key or target.
 
-    Raises `ApiError` (`PGRST108`, or that of a target with an alias).
+    Raises `ApiError` if there is none (`PGRST108`), or, without legacy names, if the name is that of a target with an
+    alias.
     """
     child = None if legacy_names else node.child(name)
     if child is not None:

@@ -33,7 +33,7 @@ def relationships(
     """Return the relationships of each relation, in the order in which errors list them.
 
     computed: relationships of functions; if its name is that of its target, one of them replaces the detected
-    relationships between the two relations. exposed: schemas whose relations can be junctions.
+    relationships between the two relations. exposed: schemas whose relations can be junctions; empty: all.
     """
     direct = [*_direct(relations, [*_with_views(keys, view_columns)])]
     result: dict[Name, list[Relationship]] = defaultdict(list)
@@ -80,7 +80,8 @@ def _with_views(keys: Iterable[ForeignKey], view_columns: Iterable[ViewColumn]) 
 def _variants(
     views: Mapping[Name, Mapping[str, list[str]]] | None, columns: tuple[str, ...]
 ) -> Iterator[tuple[Name, tuple[str, ...]]]:
-    """Yield the views that have all of the columns, with the names of the columns there."""
+    """Yield the views that have all of the columns, with the names of the columns there: at most `MAX_VARIANTS`
+    choices for a view."""
     for view, shown in (views or {}).items():
         choices = [shown.get(column, []) for column in columns]
         if all(choices):

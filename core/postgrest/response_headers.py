@@ -24,7 +24,8 @@ RENAMED_WARNING = (
 def set_by_sql(headers: Headers, text: str | None) -> Headers:
     """Return the headers with those that SQL has set by `response.headers`, which replace headers of the same name.
 
-    text: a JSON array of objects with one member each; None: not set. Raises `ApiError` (`PGRST111`).
+    text: a JSON array of objects with one member each; None: not set. Raises `ApiError` (`PGRST111`) for any other
+    text.
     """
     if text is None:
         return headers
@@ -57,7 +58,8 @@ def is_sendable(status: int) -> bool:
 
 
 def status_by_sql(status: int, text: str | None) -> int:
-    """Return the status that SQL has set by `response.status`, else `status`. Raises `ApiError` (`PGRST112`)."""
+    """Return the status that SQL has set by `response.status`, else `status`. Raises `ApiError` (`PGRST112`) if it
+    is not sendable."""
     if text is None:
         return status
     if not text.isascii() or not text.isdigit() or not is_sendable(int(text)):
@@ -66,5 +68,8 @@ def status_by_sql(status: int, text: str | None) -> int:
 
 
 def renamed_warning(targets: Iterable[str]) -> Headers:
-    """Return the header that warns of embeds which were addressed by their name although they have an alias."""
+    """Return the header that warns of embeds which were addressed by their name although they have an alias.
+
+    targets: of these embeds; empty: no header is returned.
+    """
     return [("Warning", f'299 PostgRESTv{VERSION} "{RENAMED_WARNING}"')] if any(targets) else []

@@ -15,7 +15,10 @@ Origin = tuple[int, int]
 
 
 def column_origins(action: str) -> list[tuple[int, Origin]]:
-    """Return number and origin of each output column that is a plain column; for a UNION, those of its first branch."""
+    """Return number and origin of each output column of a view that is a plain column of a relation.
+
+    action: stored query of the view (`pg_rewrite.ev_action`). For a UNION, the origins are those of its first branch.
+    """
     origins = [*_origins(action)]
     if not origins and ":setOperations {" in action:
         _, separator, branch = action.partition(":subquery {QUERY")

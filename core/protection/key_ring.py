@@ -107,7 +107,8 @@ class KeyRing:
         return next((key for key in self.keys if key.id == identity), None)
 
     def successor_start(self, now: float) -> float | None:
-        """Return the time from which the next key has to protect; None: the next key need not be created yet."""
+        """Return the time from which the next key has to protect; None: the next key exists already, or need not be
+        created yet."""
         protecting = self.protecting(now)
         if protecting is None:
             return now

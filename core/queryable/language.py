@@ -86,7 +86,7 @@ class Language:
         return f"; there are {', '.join(names[:MOST_LISTED])}{' …' if len(names) > MOST_LISTED else ''}"
 
     def unknown(self, key: str, message: str) -> BindingError:
-        """Return the error for a name that does not exist."""
+        """Return the error for a parameter that does not exist or names something unknown. key: the parameter."""
         fault = Fault(key[:100], key[:100], message, invalid_value=False)
         return self.endpoint.refusals.error([fault], in_json=False)
 

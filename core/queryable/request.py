@@ -68,11 +68,10 @@ OpenCursor = Callable[[str, str, tuple[OrderTerm, ...]], Position]
 def read_request(
     language: Language, pairs: Iterable[tuple[str, str]], open_cursor: OpenCursor, *, counted: bool = False
 ) -> ResultRequest:
-    """Return what the parameters ask for.
+    """Return what the parameters ask for. Unknown names are ignored if the endpoint ignores unknown parameters.
 
-    pairs: decoded, without the endpoint's own parameters. counted: the number of all rows is requested.
-
-    Raises `BindingError`: a name is unknown, or a value is invalid.
+    pairs: decoded, without the endpoint's own parameters. counted: the number of all rows is requested. Raises
+    `BindingError` if a name is unknown, or a value is invalid.
     """
     abilities = language.abilities
     single: dict[str, str] = {}
@@ -140,7 +139,7 @@ def _number(language: Language, key: str, text: str) -> int:
 
 
 def _parsed(language: Language, key: str, parse: Callable[[], Value]) -> Value:
-    """Return the result of the grammar; its errors name the parameter."""
+    """Return the result of `parse`. Its syntax error becomes a `BindingError` that names the parameter `key`."""
     try:
         return parse()
     except ApiError as error:
@@ -157,7 +156,8 @@ def _unknown(language: Language, key: str) -> Exception:
 
 
 def _field(language: Language, key: str, field: Field) -> Field:
-    """Return the field by its key in responses. Raises `BindingError` if no column has this name."""
+    """Return the field with the column's key in responses as its name. Raises `BindingError` if no column has the
+    name of `field`, or if the column is encrypted. key: the parameter of the request."""
     column = language.column(field.name)
     if column is None:
         if key == field.name:
@@ -233,7 +233,10 @@ def _select_item(language: Language, item: SelectItem) -> tuple[SelectColumn, ..
 
 
 def _order(language: Language, text: str | None) -> tuple[OrderTerm, ...]:
-    """Return the terms of the request; for pages, followed by the unique columns that are not among the terms."""
+    """Return the terms of the request; for pages, followed by the unique columns that are not among the terms.
+
+    Raises `BindingError` if a term is invalid or names no column.
+    """
     terms: list[OrderTerm] = []
     for term in () if text is None else _parsed(language, ORDER, lambda: grammar.order(text)):
         if term.relation is not None:
@@ -246,7 +249,8 @@ def _order(language: Language, text: str | None) -> tuple[OrderTerm, ...]:
 
 
 def order_text(order: Sequence[OrderTerm]) -> str:
-    """Return the order as text. A cursor contains it, so that it is only used with the order for which it was made."""
+    """Return the order as text. A cursor contains this text, so that the cursor is only accepted with the order for
+    which it was made."""
     return ",".join(
         "|".join(
             (

@@ -43,7 +43,7 @@ class _LabelledParameters(Parameters):
 
 
 class _LabellingRenderer(Renderer):
-    """Renders conditions. The label of the values of a comparison is its column."""
+    """Renders conditions, and labels the values of a comparison with its column (`RenderedStatement.labels`)."""
 
     def __init__(self, parameters: _LabelledParameters) -> None:
         super().__init__(_NOTHING, parameters)

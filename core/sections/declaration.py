@@ -134,7 +134,7 @@ def _field(value: Declaration | Part) -> Any:
 
 
 def _default(key: Key, reader: str) -> Any:
-    """Return the default as `Settings` reads it."""
+    """Return the default of a key as the method `reader` of `Settings` returns it."""
     if reader.endswith("_if_set"):
         return None
     if reader == "written":
@@ -178,12 +178,12 @@ def _convert(convert: Convert, path: str, value: Any) -> Any:
 
 
 def subsection(name: str, meaning: str, *, nullable: bool = False) -> Any:
-    """Declare the name of a section whose keys are declared in this class or in a part."""
+    """Declare the name of a section whose keys are declared in this class or in a part. nullable: it may be null."""
     return Declaration(_section_key(name, meaning, nullable), "value")
 
 
 def part(kind: type[Any]) -> Any:
-    """Declare a section within this one. kind: its class."""
+    """Declare a section within that of the class. kind: the class of the inner section."""
     return Part(kind)
 
 
@@ -213,7 +213,8 @@ def text(
     empty: bool = False,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a text. If it is nullable, null and an empty text give None; with `empty`, an empty text stays a text."""
+    """Declare a text. If it is nullable or has no default, null and an empty text give None; with `empty`, an empty
+    text stays a text."""
     nullable = nullable or default is None
     key = Key(name, KeyType.TEXT, default, meaning, nullable=nullable, secret=secret)
     if nullable and not empty:
@@ -252,7 +253,7 @@ def integer(
 def interval(
     name: str, default: str | None, meaning: str, *, nullable: bool = False, convert: Convert | None = None
 ) -> Any:
-    """Declare a duration; the field has seconds."""
+    """Declare a duration; the field has seconds. If it is nullable or has no default, null gives None."""
     nullable = nullable or default is None
     key = Key(name, KeyType.INTERVAL, default, meaning, nullable=nullable)
     return Declaration(key, "seconds_or_none" if nullable else "seconds", convert)
@@ -261,7 +262,8 @@ def interval(
 def choice(
     name: str, choices: str | type[enum.Enum], default: str | None, meaning: str, *, convert: Convert | None = None
 ) -> Any:
-    """Declare one of several words. choices: the words, separated by spaces, or an enum, whose values they are."""
+    """Declare one of several words. choices: the words, separated by spaces, or an enum, whose values they are; then
+    the field has a member. Without a default, null gives None."""
     words = choices.split() if isinstance(choices, str) else [member.value for member in choices]
     key = Key(name, KeyType.CHOICE, default, meaning, nullable=default is None, choices=tuple(words))
     if convert is None and not isinstance(choices, str):

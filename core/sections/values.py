@@ -57,7 +57,10 @@ def none_for_zero(seconds: float | None) -> float | None:
 
 
 def path_like(example: str) -> Callable[[str | None], str | None]:
-    """Return a conversion that accepts None and paths of routes. example: a path for the message."""
+    """Return a conversion that accepts None and paths of routes, and raises ValueError for other texts.
+
+    example: a path for the message.
+    """
 
     def check(text: str | None) -> str | None:
         if text is not None and (not text.startswith("/") or any(letter in text for letter in "{}?# ")):

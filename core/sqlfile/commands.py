@@ -149,7 +149,7 @@ def _one_transaction(statements: Sequence[RawStatement], effects: Sequence[Effec
 
 
 def _comes_first(statement: RawStatement, what: Effect) -> bool:
-    """Return whether the statement has to be the first of its transaction."""
+    """Return whether the statement has to be the first of its transaction. what: its effect."""
     return what is Effect.ALONE or statement.words[:2] == ("set", "transaction")
 
 
@@ -166,7 +166,8 @@ def is_hidden(statement: RawStatement) -> bool:
 
 
 def automatic_method(statements: Sequence[RawStatement]) -> str:
-    """Return the HTTP method for the strongest change that a file mentions anywhere (sql-files-7)."""
+    """Return the HTTP method for the strongest change that a file mentions anywhere (sql-files-7); POST for a file
+    with a DO block."""
     if any(statement.do_block for statement in statements):
         return "POST"
     words = {word for statement in statements for word in (*statement.words, *statement.quoted_words)}

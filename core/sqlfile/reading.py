@@ -74,7 +74,8 @@ def _refuse_copies(text: str, statements: tuple[RawStatement, ...]) -> None:
 
 
 def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True) -> bool:
-    """Return whether a comment line begins with `http`, or with one of `keywords` (sql-files-5).
+    """Return whether a comment line begins with `http`, or with one of `keywords` (sql-files-5). whole: in the whole
+    file; otherwise only in its header.
 
     This is checked before anything else, so that errors in a script that is no endpoint are not reported.
     """
@@ -89,7 +90,7 @@ def asks_for_endpoint(text: str, keywords: frozenset[str], *, whole: bool = True
 
 def find_route(text: str, *, whole: bool = True) -> tuple[str, int] | None:
     """Return the first comment line that is a method and a path without `HTTP`, and its number from 1; None: no such
-    line.
+    line. whole: as in `asks_for_endpoint`.
 
     This is only useful if `asks_for_endpoint` is false: beside an `HTTP` line, such a line may be prose.
     """

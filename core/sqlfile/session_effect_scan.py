@@ -102,7 +102,8 @@ def scan(text: str) -> Scan:
 
 
 def _significant(text: str) -> list[tuple[Kind, str]]:
-    """Return the tokens without blanks and comments. A token that is ambiguous becomes `"\\0"`."""
+    """Return the tokens without blanks and comments, words in lower case, and quoted names without their quotes. A
+    token that is ambiguous becomes `"\0"`."""
     result: list[tuple[Kind, str]] = []
     for kind, start, end in tokens(text):
         if kind in (Kind.SPACE, Kind.LINE_COMMENT, Kind.BLOCK_COMMENT):

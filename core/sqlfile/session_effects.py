@@ -123,7 +123,7 @@ class DependencyGraph:
         return DependencyGraphChange(new, new._affected([*gone, *changed.values()]))
 
     def _name(self, node: CatalogueObject, *, exists: bool) -> None:
-        """Add a function to the indexes by name, or remove it.
+        """Add a function to the indexes by name if it exists; otherwise remove it.
 
         The lists are shared with the previous graph, so they are replaced and not changed. Their order has no meaning.
         """
@@ -175,11 +175,12 @@ class DependencyGraph:
         )
 
     def called(self, name: str, *, function: bool) -> list[int]:
-        """Return the oids of the functions or relations with this name, which includes the schema."""
+        """Return the oids of the functions or relations with this name, which includes the schema. function: of
+        functions."""
         return self._qualified.get((function, name), [])
 
     def of_functions(self, oids: Sequence[int]) -> SessionEffects:
-        """Return the combined session effects of functions."""
+        """Return the combined session effects of functions; without functions, `NOT_THERE`."""
         alone = self._of_lone_function(oids[0]) if len(oids) == 1 else None
         if alone is not None:
             return alone
@@ -213,7 +214,8 @@ class DependencyGraph:
         return known
 
     def of_relations(self, oids: Sequence[int], *, writes: bool = True) -> SessionEffects:
-        """Return the combined session effects of statements on relations. writes: the statements may write."""
+        """Return the combined session effects of statements on relations; without relations, `NOT_THERE`. writes:
+        the statements may write."""
         return self._combined_effects([(False, oid) for oid in oids], (), writes=writes) if oids else NOT_THERE
 
     def of_texts(self, texts: Sequence[str]) -> SessionEffects:

@@ -43,7 +43,7 @@ class _Shapes:
         return replace(shape, content_type=BYTES) if self._is_bytes(result) else shape
 
     def part(self, result: FileResult) -> ResultPart:
-        """Return the part of one of several results."""
+        """Return the part of the response that one of several results becomes."""
         key = None if result.key is None else result.key.encode()
         return ResultPart(key, self._rows(result), result.single)
 

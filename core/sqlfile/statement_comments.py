@@ -112,8 +112,8 @@ def _about_statement(line: str, comment: Comment, notes: Notes, *, several: bool
 
 
 def _returns(line: str, type_name: str, comment: Comment, about: StatementNotes) -> None:
-    """Record a `returns` line. Prose may begin with this word too: only PostgreSQL knows whether the text after it is a
-    type."""
+    """Record a `returns` line, unless it can only be prose, or an `@returns` line precedes it. Without `@`, prose
+    may begin with this word too: only PostgreSQL knows whether the text after it is a type."""
     certain = line.startswith("@")
     type_name = type_name.removesuffix(";").rstrip()
     if not certain and (about.returns_certain or not is_type_text(type_name)):

@@ -89,7 +89,7 @@ class TableOperation(Record):
 
 
 def table_routines(tables: Iterable[Table], defaults: TableDefaults) -> Iterator[Routine]:
-    """Yield all operations on all tables, table by table, in the order of `OPERATIONS`."""
+    """Yield the configured operations that each table allows, table by table, in the order of `OPERATIONS`."""
     for table in tables:
         parts = _Parts(table)
         for operation in OPERATIONS:

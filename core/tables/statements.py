@@ -18,7 +18,7 @@ from rowcall.core.text.naming import quote_identifier, quote_qualified
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """A column that the request supplies."""
+    """A column whose value the request supplies."""
 
     column: TableColumn
     api_name: str
@@ -35,7 +35,7 @@ class _Value:
 
     @property
     def condition(self) -> str:
-        """The condition for the value. If the type has no equality operator, texts are compared."""
+        """The condition that the column has the value. If the type has no equality operator, texts are compared."""
         if self.column.equality is None:
             return f"{self.name}::text = {self.sql}::text"
         return f"{self.name} {self.column.equality} {self.sql}"
@@ -149,9 +149,10 @@ def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint, version: 
 
 
 def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
-    """Return the INSERT. `overriding system value` is always included for views.
+    """Return the INSERT. Raises `UncallableError` if there are no values.
 
-    The catalogue does not show whether a column of a view is an identity of the underlying table.
+    `overriding system value` is always included for views. The catalogue does not show whether a column of a view is an
+    identity of the underlying table.
     """
     if not values:
         raise UncallableError("an insert needs a column")
@@ -163,10 +164,10 @@ def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
 
 
 def _on_conflict(conflict: Conflict | None, table: Table) -> str:
-    """Return the ON CONFLICT clause (tables-9).
+    """Return the ON CONFLICT clause (tables-9); empty without `conflict`.
 
-    All columns except the key are set; columns without a value to their defaults. If there are no other columns,
-    existing rows are not changed.
+    For an update, all columns are set that the role may read and update, except the key; those without a value to their
+    defaults. If there are no such columns, existing rows are not changed.
     """
     if conflict is None:
         return ""

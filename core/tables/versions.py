@@ -43,7 +43,8 @@ def versions_of(header: str) -> tuple[str, ...] | None:
 
 
 def entity_tag(body: bytes, key: str) -> str | None:
-    """Return the entity tag of a row; None: the row has no version. body: the row as JSON. key: of the version."""
+    """Return the entity tag of a row; None: the row has no version. body: the row as JSON, or an array with this row
+    only. key: of the version."""
     try:
         row = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -58,7 +59,7 @@ def entity_tag(body: bytes, key: str) -> str | None:
 
 
 def versioned(endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint; if it writes, with the parameter that `If-Match` fills."""
+    """Return the endpoint; if it changes or removes rows, with the parameter that `If-Match` fills."""
     name = endpoint.options.version_column
     if name is None or endpoint.method in READING:
         return endpoint
@@ -117,13 +118,13 @@ def version_key(endpoint: Endpoint) -> str | None:
     name, shape = endpoint.options.version_column, endpoint.shape
     if name is None or shape.path is not ResultPath.ROWS or not shape.named or endpoint.options.raw:
         return None
-    if shape.is_set and not endpoint.options.single and not _is_one_row(endpoint):
+    if shape.is_set and not endpoint.options.single and not _is_write(endpoint):
         return None
     return next((column.key.decode() for column in shape.columns if name.casefold() in column.names), None)
 
 
-def _is_one_row(endpoint: Endpoint) -> bool:
-    """Return whether a table operation returns the rows that it has written, usually one, as an array."""
+def _is_write(endpoint: Endpoint) -> bool:
+    """Return whether the endpoint is a table operation that writes. Its response is an array, usually of one row."""
     source = endpoint.routine.source
     return isinstance(source, TableOperation) and source.writes
 

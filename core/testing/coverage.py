@@ -11,7 +11,7 @@ from rowcall.core.http.router import Route
 
 @dataclass(slots=True)
 class Calls:
-    """Calls of one endpoint by tests."""
+    """What calls of one endpoint by tests have covered: statuses, callers, and supplied values."""
 
     statuses: set[int] = field(default_factory=set)
     roles: set[str] = field(default_factory=set)
@@ -53,7 +53,7 @@ class Coverage:
         return self.covered * 100 // self.testable if self.testable else 100
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the report."""
+        """Yield the lines of the report about coverage."""
         more = f"  —  {self.excluded} endpoint(s) excluded (not testable in test mode)" if self.excluded else ""
         yield f"endpoint coverage: {self.covered}/{self.testable} ({self.percent}%){more}"
         yield from (f"        untested: {name}" for name in self.untested)

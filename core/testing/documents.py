@@ -13,7 +13,8 @@ _NO_ASSERTIONS = "(no assertions)"
 
 
 def junit(results: Sequence[FileResult], name: str, seconds: float) -> str:
-    """Return a suite with a case for each assertion (testing-11)."""
+    """Return a JUnit document (XML): one suite with a case for each assertion, and a skipped case for a file without
+    assertions (testing-11)."""
     cases = [case for result in results for case in _cases(result)]
     suite = ElementTree.Element(
         "testsuite",
@@ -60,7 +61,8 @@ def _text(text: str) -> str:
 
 
 def tap(results: Sequence[FileResult]) -> str:
-    """Return a report of TAP version 14: a point for each assertion, with a YAML block for failures."""
+    """Return a report of TAP version 14: a point for each assertion, with a YAML block for failures, and a skipped
+    point for a file without assertions."""
     lines = ["TAP version 14"]
     number = 0
     for result in results:

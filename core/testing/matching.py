@@ -93,7 +93,7 @@ def _shown(value: Any) -> list[str]:
 
 
 def diff(expected: Iterable[str], actual: Iterable[str]) -> list[str]:
-    """Return the lines of a unified diff, without its head."""
+    """Return the lines of a unified diff, without the lines that begin its hunks (`@@ … @@`)."""
     lines = difflib.unified_diff(list(expected), list(actual), "expected", "actual", lineterm="", n=2)
     return [line for line in lines if not line.startswith("@@")]
 

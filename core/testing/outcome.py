@@ -67,7 +67,7 @@ class FileResult:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst result of an assertion in the file."""
+        """The worst result of an assertion in the file; PASS without assertions."""
         verdicts = {assertion.verdict for assertion in self.assertions}
         if Verdict.ERROR in verdicts:
             return Verdict.ERROR

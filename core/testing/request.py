@@ -185,7 +185,8 @@ def read_expected(inner: str) -> Expected:
 
 
 def _with_expected(lines: list[str]) -> tuple[str, Answer | None]:
-    """Return the body of a request, and the expected response behind it; None: no response is expected."""
+    """Return the body of a request, and the expected response behind it; None: no response is expected. Raises
+    BlockError for an invalid header of the response."""
     for number, line in enumerate(lines):
         if match := _STATUS.fullmatch(line.strip()):
             return _joined(lines[:number]), _answer(int(match["status"]), lines[number + 1 :])

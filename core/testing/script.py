@@ -280,6 +280,6 @@ def kind_of_block(inner: str) -> str | None:
 
 
 def _first_line(inner: str) -> str | None:
-    """Return the first line that is neither blank nor a remark."""
+    """Return the first line that is neither blank nor a remark; None: there is none."""
     lines = (line.strip() for line in inner.splitlines())
     return next((text for text in lines if text and not text.startswith(("#", "//"))), None)

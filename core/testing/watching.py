@@ -51,7 +51,8 @@ def reaction(changes: Iterable[Change], tests: str, endpoints: str | None, skip:
 
 
 def delta(before: Iterable[str], after: Iterable[str]) -> Iterator[str]:
-    """Yield lines about added and removed endpoints. Both arguments are names such as `GET /beds`."""
+    """Yield lines about endpoints: their number, and the added and removed ones. Both arguments are names such as
+    `GET /beds`."""
     old, new = set(before), set(after)
     yield f"{len(new)} endpoint(s), before {len(old)}"
     yield from (f"  + {name}" for name in sorted(new - old))

@@ -43,8 +43,8 @@ def _text(items: Sequence[Nested], write: Callable[[str], str], delimiter: str) 
 
 
 def _check_shape(items: list[Nested]) -> int:
-    """Return the number of elements of the first dimension. Raises `ArrayShapeError` if the lists are not
-    rectangular."""
+    """Return the number of elements in all dimensions together. Raises `ArrayShapeError` if the lists are not
+    rectangular or nested too deeply."""
     level: list[Nested] = items
     for _ in range(MAX_DIMENSIONS):
         lists = [item for item in level if isinstance(item, list)]
@@ -62,7 +62,7 @@ _ELEMENT = re.compile(r'[{},]*(?:"((?:\\.|[^"\\])*)"|([^{},"\\]+))', re.DOTALL)
 
 
 def elements(text: str) -> list[str | None]:
-    """Return all elements, in order, of a literal of any dimension that the server printed.
+    """Return all elements, in order, of a literal of any dimension that the server printed; None: NULL.
 
     Not for types whose elements are separated by a semicolon (`box[]`).
     """

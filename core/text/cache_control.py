@@ -31,7 +31,8 @@ def _name(directive: str) -> str:
 
 
 def unknown_directive(text: str) -> str | None:
-    """Return the first directive that does not exist or lacks its seconds; None: all are valid."""
+    """Return the first directive that does not exist, lacks its seconds, or has a value that it does not take; None:
+    all are valid."""
     for directive in directives(text):
         name, equals, value = directive.partition("=")
         name, value = name.strip().lower(), value.strip()
@@ -42,7 +43,8 @@ def unknown_directive(text: str) -> str | None:
 
 
 def private(text: str) -> str:
-    """Return the directives for browsers only: without directives for shared caches, and with `private`."""
+    """Return the directives for browsers only: without directives for shared caches, and with `private`, unless one
+    of them excludes these caches already."""
     values = [directive for directive in directives(text) if _name(directive) not in _SHARED]
     if all(_name(directive) not in _UNSHARED for directive in values):
         values.insert(0, "private")

@@ -34,7 +34,8 @@ class JsonTextError(ValueError):
 
 
 def body_members(body: bytes) -> list[tuple[str, bytes]]:
-    """Return the `members` of a body. A byte order mark at its beginning is ignored (RFC 8259, 8.1)."""
+    """Return the `members` of a body. A byte order mark at its beginning is ignored (RFC 8259, 8.1). Raises
+    `JsonTextError` as `members` does."""
     return members(body.removeprefix(codecs.BOM_UTF8))
 
 
@@ -42,7 +43,7 @@ def members(body: bytes) -> list[tuple[str, bytes]]:
     """Return key and value of each member of the object in `body`; values are as written.
 
     An empty body is an empty object (binding-19). Raises `JsonTextError` if the body is not one JSON object in UTF-8,
-    and for a repeated key.
+    and for a repeated key. It is also raised for more than `MOST_MEMBERS` keys.
     """
     if not body.strip(b" \t\n\r"):
         return []
@@ -58,7 +59,8 @@ def check(text: bytes) -> None:
 
 
 def object_members(body: bytes) -> list[tuple[str, bytes]]:
-    """Return the members of an object that is valid JSON. Raises `JsonTextError` for a repeated key."""
+    """Return the members of an object that is valid JSON. Raises `JsonTextError` for a repeated key, or more than
+    `MOST_MEMBERS` keys."""
     result: dict[str, bytes] = {}
     position = _skip_space(body, _skip_space(body, 0) + 1)
     while body[position] != ord("}"):

@@ -43,7 +43,8 @@ def camel_case(name: str) -> str:
 
 @lru_cache(maxsize=8192)
 def api_name(name: str, camel: bool = True) -> str:
-    """Return the key of a parameter or column in requests and responses.
+    """Return the key of a parameter or column in requests and responses. camel: in camel case; otherwise the name
+    without quotes around it.
 
     A name that PostgreSQL has to quote is used as it is: `"MyCol"` stays `MyCol`, because the first character of its
     quoted form is the quote (rendering-23). Names that are quoted only because they are keywords are lower case anyway,
@@ -58,7 +59,7 @@ def api_name(name: str, camel: bool = True) -> str:
 
 
 def nested_name(name: str, camel: bool = True) -> str:
-    """Return the key of a field inside a composite value.
+    """Return the key of a field inside a composite value. camel: as in `api_name`.
 
     Unlike the name of a column, a name in quotes is changed too: `MyCol` becomes `myCol` (rendering-23).
     """

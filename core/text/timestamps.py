@@ -78,9 +78,10 @@ class _Parts:
 
 @dataclass(frozen=True, slots=True)
 class TimestampReader:
-    """Converters for the five types, for one setting of `JsonTimestampsAreUtc`.
+    """Converters for `date`, `time`, `timetz`, `timestamp` and `timestamptz`, for one setting of
+    `JsonTimestampsAreUtc`.
 
-    Each method returns the text for PostgreSQL. It raises `BadTimestampError`.
+    Each method returns the text for PostgreSQL. It raises `BadTimestampError` for any other text.
     """
 
     utc: bool = True
@@ -201,7 +202,8 @@ def _read_era(moment: _Parts, era: str) -> _Parts:
 
 
 def _with_day(moment: _Parts, max_year: int) -> _Parts:
-    """Return `moment` with a valid day, at midnight if it contains no time."""
+    """Return `moment`, at midnight if it contains no time. Raises `BadTimestampError` if it has no day, or the day
+    does not exist or is in a year that PostgreSQL does not support. max_year: the last year of the type."""
     if moment.day is None:
         raise BadTimestampError
     year, month, day = moment.day
@@ -247,8 +249,8 @@ def _host_offset_at_utc(moment: _Parts) -> int:
 
 
 def _naive(moment: _Parts) -> datetime:
-    """Return a datetime without zone. A year that Python does not support is replaced by the equivalent one in
-    2000..2399."""
+    """Return a datetime without zone. A text without a day counts as one of today. A year that Python does not
+    support is replaced by the equivalent one in 2000..2399."""
     today = date.today()
     year, month, day = moment.day or (today.year, today.month, today.day)
     start = datetime(year, month, day) if 1 < year < 9999 else _in_cycle(year, month, day)

@@ -36,7 +36,7 @@ Cell = str | int | float | bool | datetime.datetime | datetime.date | datetime.t
 
 @dataclass(frozen=True, slots=True)
 class MomentFormats(Record):
-    """Formats of times, dates, and dates with times."""
+    """Formats of times, dates, and dates with times, as .NET format strings."""
 
     time: str = "HH:mm:ss"
     date: str = "yyyy-MM-dd"

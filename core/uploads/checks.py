@@ -66,7 +66,8 @@ class Checks:
         return max(self.text_bytes if self.text else 0, IMAGE_BYTES if self.images else 0)
 
     def takes_type(self, content_type: str) -> bool:
-        """Return whether the content type is accepted. A file without a type is accepted only if every type is."""
+        """Return whether the content type is accepted. A file without a type is accepted only if `included` is
+        empty."""
         if self.included and not any(matches(pattern, content_type) for pattern in self.included):
             return False
         return not any(matches(pattern, content_type) for pattern in self.excluded)
@@ -101,7 +102,11 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def text_status(beginning: bytes, control_bytes: int, *, lines: bool) -> Status:
-    """Return whether the beginning of a file is that of a text. lines: a text must have a line break."""
+    """Return the status of the check whether the beginning of a file is that of a text: no NUL and few control
+    characters.
+
+    control_bytes: number of control characters that are allowed. lines: a text must have a line break.
+    """
     if not beginning:
         return Status.EMPTY
     if b"\0" in beginning or len(beginning) - len(beginning.translate(None, _CONTROL)) > control_bytes:
@@ -123,5 +128,5 @@ def image_types(words: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def patterns(words: str | None) -> tuple[str, ...]:
-    """Return the patterns in a list such as `text/*, image/png`. Only commas separate."""
+    """Return the patterns in a list such as `text/*, image/png`; none for None. Only commas separate."""
     return tuple(item.strip() for item in (words or "").split(",") if item.strip())

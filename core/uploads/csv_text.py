@@ -52,11 +52,11 @@ class CsvRows:
         self.lines = 0
 
     def feed(self, piece: bytes) -> list[bytes | None]:
-        """Return the rows that are complete with this chunk. Raises `MalformedLineError`."""
+        """Return the rows that are complete with this chunk; None: a blank line. Raises `MalformedLineError`."""
         return self._rows(self._text(piece, ended=False), ended=False)
 
     def finish(self) -> list[bytes | None]:
-        """Return the rows at the end of the file. Raises `MalformedLineError`."""
+        """Return the rows at the end of the file; None: a blank line. Raises `MalformedLineError`."""
         return self._rows(self._text(b"", ended=True), ended=True)
 
     def _text(self, piece: bytes, *, ended: bool) -> str:
@@ -125,7 +125,7 @@ class _QuoteError(ValueError):
 
 
 def cells(line: str, form: CsvFormat) -> list[str | None] | None:
-    """Return the cells of a line; None for a blank line."""
+    """Return the cells of a line, each a text or NULL (None); None for a blank line. Raises `_QuoteError`."""
     if not line.strip():
         return None
     if "\0" in line:
@@ -174,7 +174,7 @@ def _quoted(line: str, place: int, delimiters: str) -> tuple[str, int]:
 
 
 def _behind_blanks(line: str, place: int, delimiters: str) -> int:
-    """Return the position behind the blanks at `place`."""
+    """Return the position behind the blanks at `place`. A tab among the delimiters is no blank."""
     while place < len(line) and line[place].isspace() and line[place] not in delimiters:
         place += 1
     return place

@@ -17,7 +17,8 @@ Entry = Mapping[str, Any]
 
 
 def described(handler: str, name: str, content_type: str, size: int) -> dict[str, Any]:
-    """Return the first members of every entry. handler: its key. size: in bytes."""
+    """Return the members that come first in the metadata entry of every uploaded file. handler: its key. size: in
+    bytes."""
     return {"type": handler, "fileName": name, "contentType": content_type, "size": size}
 
 
@@ -38,7 +39,7 @@ def dumped(entry: Entry) -> bytes:
 
 
 def metadata(entries: Sequence[Entry]) -> bytes:
-    """Return the array for the routine; `[]` without files."""
+    """Return the metadata of all uploaded files as the JSON array that the routine receives; `[]` without files."""
     return orjson.dumps(entries)
 
 

@@ -83,7 +83,11 @@ def members(line: bytes, names: Sequence[str]) -> bytes:
 
 
 def _written_members(text: str) -> dict[str, str | None]:
-    """Return the members of an object with their values as texts. If names are repeated, the last value counts."""
+    """Return the members of an object with their values as texts; null gives None. If a name is repeated, its last
+    value counts.
+
+    Raises ValueError for any other text.
+    """
     result: dict[str, str | None] = {}
     place = _skip(text, 0)
     if text[place : place + 1] != "{":

@@ -15,7 +15,8 @@ _EXTENSION = re.compile(r"\.[^./\\]{1,32}$")
 
 
 def file_name(name: str) -> str:
-    """Return a safe file name: without directories, control characters and device names, and not too long."""
+    """Return a safe file name: without directories and control characters, and not too long. Names of devices get a
+    `_` in front. If nothing remains, the name is `file`."""
     bare = _CONTROL.sub("", re.split(r"[/\\]", name)[-1]).strip()
     if bare.strip(". ") == "":
         return "file"
@@ -41,5 +42,6 @@ def _cut(name: str) -> str:
 
 
 def climbs(path: str) -> bool:
-    """Return whether a path leads out of the folder to which it is relative."""
+    """Return whether a path may lead out of the folder to which it is relative: it has a segment `..`, or contains a
+    NUL."""
     return ".." in re.split(r"[/\\]", path) or "\0" in path

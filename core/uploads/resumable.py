@@ -39,7 +39,8 @@ def is_id(text: str) -> bool:
 
 
 def whole_number(name: str, text: str | None) -> int:
-    """Parse a number. Raises `HeaderError`, also if the header is missing."""
+    """Parse the value of a header as a whole number of at most 18 digits. Raises `HeaderError`, also if the header is
+    missing (None)."""
     if text is None:
         raise HeaderError(f"the header {name} is missing")
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
@@ -66,7 +67,7 @@ def upload_metadata(text: str) -> Mapping[str, str]:
 
 def file_of(metadata: str | None) -> tuple[str, str]:
     """Return name and content type of a file, which clients send under various keys of the metadata; empty if
-    missing."""
+    missing. Raises `HeaderError` as `upload_metadata` does."""
     result = upload_metadata(metadata) if metadata else {}
     name = next((result[key] for key in ("filename", "name") if result.get(key)), "")
     content_type = next((result[key] for key in ("filetype", "type", "contentType") if result.get(key)), "")
@@ -85,9 +86,10 @@ def upload_checksum(text: str) -> tuple[str, bytes]:
 
 
 def upload_concat(text: str | None) -> tuple[bool, tuple[str, ...]]:
-    """Return whether an upload is a part (`partial`), and the ids of its parts (`final;` with their URLs).
+    """Return whether an upload is a part (`partial`), and the ids of its parts (`final;` with their URLs); neither
+    without the header (None).
 
-    Raises `HeaderError`.
+    Raises `HeaderError` for any other value.
     """
     if text is None:
         return False, ()

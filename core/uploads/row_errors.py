@@ -19,7 +19,7 @@ LONGEST_VALUE = 200
 
 
 class OnError(enum.Enum):
-    """What follows an error of a row."""
+    """What the service does after an error of a row."""
 
     ABORT = "abort"
     """The first error ends the request."""
@@ -112,7 +112,8 @@ class ColumnMapping:
         return self._indexes is not None
 
     def read_header(self, cells: bytes | None) -> list[str]:
-        """Read the first row, and return the names of expected columns that it lacks."""
+        """Read the first row, and return the names of expected columns that it lacks. Rows can be mapped if none is
+        missing."""
         names = [(text or "").strip().casefold() for text in _texts(cells)]
         missing = [name for name in self.expected if name.casefold() not in names]
         if not missing:
@@ -120,7 +121,8 @@ class ColumnMapping:
         return missing
 
     def mapped(self, cells: bytes | None) -> bytes | None:
-        """Return the row with the cells of the expected columns; a missing cell is NULL. None for a blank row."""
+        """Return the row with the cells of the expected columns. Missing cells, and all cells of a blank row, are
+        NULL."""
         texts = _texts(cells)
         picked = [texts[index] if index < len(texts) else None for index in self._indexes or ()]
         return literal(list(picked), quoted=True).encode()

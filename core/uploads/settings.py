@@ -66,7 +66,8 @@ class SettingTemplates:
         self._fixed = self._filled(_no_value) if fixed else None
 
     def fill(self, value_of: ValueOf) -> HandlerSettings:
-        """Return the settings for a request. Raises `ClimbingPathError`."""
+        """Return the settings for a request. Raises `ClimbingPathError` if a value of the request leads out of the
+        folder."""
         return self._filled(value_of) if self._fixed is None else self._fixed
 
     def written(self, word: str) -> str | None:

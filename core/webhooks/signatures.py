@@ -50,7 +50,8 @@ class Delivery:
 def check_secrets(scheme: WebhookScheme, secrets: str, *, signs: bool = False) -> tuple[str, ...]:
     """Return the secrets in a value of the configuration, where they are separated by spaces.
 
-    signs: they are for webhooks that are sent. Raises `SecretError`.
+    signs: they are for webhooks that are sent. Raises `SecretError` if there is none, a key is of the wrong kind
+    (private for verifying, public for signing), or one does not have the form that Standard Webhooks require.
     """
     values = tuple(secrets.split())
     if not values:
@@ -69,7 +70,8 @@ def verify(
 ) -> None:
     """Verify one received delivery; return if one of the secrets matches and the signature is not too old.
 
-    tolerance: maximum age in seconds. now: seconds since 1970. Raises `MalformedError` and `SignatureError`.
+    tolerance: maximum age in seconds. now: seconds since 1970. Raises `SignatureError` otherwise, and `MalformedError`
+    if the headers are missing or malformed.
     """
     delivery = delivery_of(scheme, header, body)
     if not any(_matches(scheme, secret, delivery) for secret in secrets):
@@ -83,7 +85,8 @@ def verify(
 def signature_headers(secrets: Sequence[str], number: str, timestamp: int, body: bytes) -> list[tuple[str, str]]:
     """Return the headers of a webhook that is sent, with a signature for each secret (Standard Webhooks).
 
-    number: id of the message. timestamp: seconds since 1970. Raises `SecretError`.
+    number: id of the message. timestamp: seconds since 1970. Raises `SecretError` for a secret without the form of a
+    key.
     """
     signed = _joined(number, ".", str(timestamp), ".", body)
     return [
@@ -94,7 +97,8 @@ def signature_headers(secrets: Sequence[str], number: str, timestamp: int, body:
 
 
 def _signature(secret: str, signed: bytes) -> str:
-    """Return the signature by a secret (`v1`, HMAC) or by a private key (`v1a`, Ed25519)."""
+    """Return the signature by a secret (`v1`, HMAC) or by a private key (`v1a`, Ed25519). Raises `SecretError` for a
+    secret without the form of a key."""
     key = _standard_key(secret)
     if not secret.startswith(_PRIVATE_KEY):
         return f"v1,{base64.b64encode(hmac.digest(key, signed, 'sha256')).decode()}"
@@ -238,7 +242,7 @@ def _digest(signed: bytes) -> str:
 
 
 def _member(body: bytes, name: str) -> str:
-    """Return a member of a JSON body as text; empty if there is no such member."""
+    """Return a member of a JSON body that is a text; empty if there is no such member, or if it is no text."""
     try:
         value = orjson.loads(body)[name]
     except (ValueError, TypeError, KeyError):

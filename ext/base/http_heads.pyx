@@ -132,7 +132,8 @@ cdef bint _is_printable(value) except -1:
 
 
 def lowered(list headers not None, frozenset dropped not None):
-    """Return the pairs with names in lower case. The first `content-type` comes first; names in `dropped` are left out.
+    """Return the pairs with names in lower case. The first `content-type` comes first; further ones, `connection` and
+    the names in `dropped` are left out.
 
     None: a Connection header has another value than `keep-alive` or `close`.
     """

@@ -70,7 +70,8 @@ cdef class GuardedProtocol:
         self.inner.response_bytes(500, _INTERNAL_ERROR, _INTERNAL_ERROR_BODY)
 
     cdef bint _accepts(self, status, headers, Py_ssize_t length) except -1:
-        """Return whether the response can be sent; if it is the second invalid one, send a 500."""
+        """Return whether the response can be sent. Raises `InvalidResponseError` for the first invalid one; for the
+        second, sends a 500."""
         if self.rejected:
             if response_problem(status, headers, length) is not None:
                 self.fail()

@@ -105,7 +105,10 @@ cdef class CsvRows:
         return self._rows(b"" if self.decoder is None else self._utf8(b"", True), True)
 
     cdef bytes _utf8(self, bytes piece, bint ended):
-        """Decode a piece to UTF-8, except the bytes of an incomplete last character. Raises `EncodingError`."""
+        """Return a piece decoded to UTF-8, except the bytes of an incomplete last character. Raises `EncodingError`.
+
+        ended: no piece follows.
+        """
         cdef Py_ssize_t before
         cdef bytes text
         state = self.decoder.getstate()
@@ -143,7 +146,8 @@ cdef class CsvRows:
         ) from None
 
     cdef list _rows(self, bytes piece, bint ended):
-        """Parse the lines that are complete with this piece; hold the rest. ended: no piece follows."""
+        """Return the rows of the lines that are complete with this piece; hold the rest of it. ended: no piece
+        follows."""
         cdef bytes text, rest
         cdef Py_ssize_t size = PyBytes_GET_SIZE(piece)
         cdef Py_ssize_t whole = size if ended else self._complete(<const unsigned char *>PyBytes_AS_STRING(piece), size)
@@ -225,7 +229,7 @@ cdef class CsvRows:
         return rows
 
     cdef object _row(self, const unsigned char *at, const unsigned char *end):
-        """Return the array literal of one line, None for a blank line."""
+        """Return the array literal of one line, None for a blank line. Raises `CsvError`."""
         cdef const unsigned char *start
         cdef const unsigned char *stop
         cdef unsigned char *out
@@ -454,7 +458,7 @@ def columns(list texts not None, tuple places not None):
     """Transpose rows: return, for each place, one array literal of the cells that all rows have at this place.
 
     texts: for each row an array literal of one dimension without blanks; None: all cells are NULL. places: numbers of
-    cells, from 1, ascending. A cell that a row does not have is NULL.
+    cells, from 1, ascending. A cell that a row does not have is NULL. Raises ValueError for other places.
     """
     cdef Py_ssize_t count = len(places)
     cdef Py_ssize_t index, place, expected

@@ -30,7 +30,8 @@ cdef enum:
 
 
 cdef class FastBinder:
-    """See `parameters.pyi`."""
+    """Fast binder of the requests of one endpoint; requests of unusual forms are left to the slow binder. See
+    `parameters.pyi`."""
 
     def __init__(self, tuple parameters not None, str query_null not None, bint timestamps_utc, tuple converters=None,
                  dict groups=None):
@@ -296,7 +297,10 @@ cdef class FastBinder:
             position = skip_space(position + 1, end)
 
     cdef bint place_text(self, int index, const char *text, Py_ssize_t length, list values):
-        """Bind a value of query or path, with the rules for NULL that hold there (binding-17, binding-18)."""
+        """Bind a value of query or path, with the rules for NULL that hold there (binding-17, binding-18).
+
+        Returns False if the slow binder has to decide.
+        """
         cdef Slot *slot = &self.slots[index]
         if slot.array:
             return False
@@ -307,7 +311,10 @@ cdef class FastBinder:
         return self.place_value(index, text, length, values) or self.convert_text(index, text, length, values)
 
     cdef bint place_json(self, int index, const char *text, const char *end, bint escaped, list values):
-        """Bind a valid JSON value, depending on its first character (binding-10). escaped: a string with backslashes.
+        """Bind a valid JSON value, depending on its first character (binding-10). Returns False if the slow binder has
+        to decide.
+
+        escaped: a string with backslashes.
         """
         cdef Slot *slot = &self.slots[index]
         cdef Kind kind = slot.kind
@@ -378,8 +385,10 @@ cdef class FastBinder:
         return self.close_array(index, values)
 
     cdef bint add_element(self, int index, const char *text, Py_ssize_t length):
-        """Add a value of the query to the array that is being written. The rules for NULL (binding-17, binding-18)
-        apply to each element."""
+        """Add a value of the query to the array that is being written. Returns False if the slow binder has to decide.
+
+        The rules for NULL (binding-17, binding-18) apply to each element.
+        """
         cdef Slot *slot = &self.slots[index]
         cdef char room[PLAIN_ROOM]
         cdef Text element

@@ -29,7 +29,7 @@ cdef struct Text:
 # Returns the `Kind` for a value of `core.endpoint.endpoint.ValueKind`. Raises ValueError for any other name.
 cdef int kind_of(str name) except -1
 
-# Returns whether `text` has a plain form of `kind`. If it has, `sent` is the text for PostgreSQL: a part of `text`, or a
-# text written into `room`. If it has not, the value may still be valid. `utc`: a timestamp or time without an offset is
-# in UTC.
+# Returns whether `text` has a plain form of `kind`. If it has, `sent` is the text for PostgreSQL: a part of `text`, or
+# a text written into `room`. If it has not, the value may still be valid. `utc`: a timestamp or time without an offset
+# is in UTC.
 cdef bint plain_value(Kind kind, bint utc, const char *text, Py_ssize_t length, char *room, Text *sent) noexcept nogil

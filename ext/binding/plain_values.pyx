@@ -147,7 +147,10 @@ cdef Py_ssize_t _boolean(const char *text, Py_ssize_t length, char *room) noexce
 
 
 cdef Py_ssize_t _uuid(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """Write a UUID in lower case with dashes. The 32 digits may have four dashes or none, and may be in brackets."""
+    """Write a UUID in lower case with dashes; return its length, or 0 for another text.
+
+    The 32 digits may have four dashes or none, and may be in brackets.
+    """
     cdef Py_ssize_t position = 0
     cdef Py_ssize_t written = 0
     cdef char byte
@@ -185,7 +188,7 @@ cdef int _pair(const char *text) noexcept nogil:
 
 
 cdef Py_ssize_t _date(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """Write an existing day like `2026-03-01`; return 10 or 0."""
+    """Write an existing day like `2026-03-01`; return its length, 10, or 0 for another text."""
     cdef int century = _pair(text)
     cdef int of_century = _pair(text + 2)
     cdef int month = _pair(text + 5)
@@ -206,7 +209,8 @@ cdef int _days(int year, int month) noexcept nogil:
 
 
 cdef Py_ssize_t _clock(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """Write a time like `10:00:00` with up to nine digits of fraction; return its length or 0."""
+    """Write the time like `10:00:00`, with up to nine digits of fraction, with which the text begins; return its
+    length or 0."""
     cdef Py_ssize_t end = 8
     if length < 8 or text[2] != c":" or text[5] != c":":
         return 0
@@ -261,7 +265,9 @@ cdef inline Py_ssize_t _utc_suffix(char *room) noexcept nogil:
 
 
 cdef Py_ssize_t _offset(const char *text, Py_ssize_t length, char *room) noexcept nogil:
-    """Write an offset: `+02` for `+02` and `+02:00`, `+05:30` unchanged. An offset that begins with `-00` is refused.
+    """Write an offset, `+02` for `+02` and `+02:00`, `+05:30` unchanged; return its length, or 0 for another text.
+
+    An offset that begins with `-00` is refused.
     """
     cdef int hours
     cdef int minutes = 0

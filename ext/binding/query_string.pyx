@@ -161,7 +161,8 @@ cdef bint _is_utf8_piece(const char *data, Py_ssize_t length) noexcept:
 
 
 cdef Py_ssize_t percent_decode(const char *source, Py_ssize_t length, char *target) noexcept nogil:
-    """Decode `length` bytes into `target`, which needs room for as many bytes. Returns the number of bytes written."""
+    """Decode `length` bytes into `target`, which needs room for as many bytes; `+` becomes a blank. Returns the
+    number of bytes written."""
     cdef Py_ssize_t position = 0
     cdef Py_ssize_t written = 0
     cdef int high

@@ -41,7 +41,7 @@ cdef list _chosen(mask, list arguments, key_mask):
 
 
 cdef bytes _key(bytes prefix, bytes present, list arguments):
-    """Return the key. present: text of the mask."""
+    """Return the cache key: the prefix, the mask, and each argument with its length. present: text of the mask."""
     cdef Py_ssize_t most = PyBytes_GET_SIZE(prefix) + PyBytes_GET_SIZE(present)
     cdef bytes key, text
     cdef char *place
@@ -89,12 +89,13 @@ cdef class Lease:
 cdef class CacheLookup:
     """Step in front of the execution: takes the cached response, or acquires the lease to compute it.
 
-    key_mask: bits of the parameters that are part of the key. table: table of cached responses
-    (`ext.response_cache.table`). seconds: lifetime of a lease; 0: until it is released. longest: bytes of the longest
-    key that is used as a name itself; requests with longer keys go to `otherwise`. unshared: if not empty, every
-    request goes to `otherwise`. lease(cache, name, number, began): returns the lease object. ending: called at the end
-    of the request. steps_to_skip: number of following steps that a hit skips. on_hit(context): called for a hit, or
-    None. report(context, outcome): called with `hit` or `miss`, or None. otherwise: the fallback step.
+    prefix: beginning of the cache key. key_mask: bits of the parameters that are part of the key. table: table of
+    cached responses (`ext.response_cache.table`). seconds: lifetime of a lease; 0: until it is released. longest: bytes
+    of the longest key that is used as a name itself; requests with longer keys go to `otherwise`. unshared: if not
+    empty, every request goes to `otherwise`. lease(cache, name, number, began): returns the lease object. cache: passed
+    to `lease`. ending: called at the end of the request. steps_to_skip: number of following steps that a hit skips.
+    on_hit(context): called for a hit, or None. report(context, outcome): called with `hit` or `miss`, or None.
+    otherwise: the fallback step.
     """
 
     cdef bytes _prefix
@@ -161,9 +162,10 @@ cdef class CacheWriter:
     """Step behind the execution: stores the response, and ends the lease.
 
     keep: method of the table. waiting: not empty if requests of this process wait for a response. completed(lease,
-    entry, flags): called if requests wait, or if the table returned flags. seconds: lifetime of the response; below 0:
-    until it is invalidated. largest: size in bytes from which a body is not stored. needs_row: a result without a row
-    is not stored. most: a result with more rows is not stored; 0: any number. otherwise: the fallback step.
+    entry, flags): called if requests wait, or if the table returned flags. ending: that of the `CacheLookup`, no longer
+    called when the lease has ended here. seconds: lifetime of the response; below 0: until it is invalidated. largest:
+    size in bytes from which a body is not stored. needs_row: a result without a row is not stored. most: a result with
+    more rows is not stored; 0: any number. otherwise: the fallback step.
     """
 
     cdef object _keep, _completed, _ending, _otherwise

@@ -194,7 +194,10 @@ cdef class Connection:
         return 0
 
     cpdef bint submit_all(self, Execution execution, list statements) except -1:
-        """Submit several statements without parameters and results as one segment, represented by `execution`."""
+        """Submit several statements without parameters and results as one segment, represented by `execution`.
+
+        Returns False if the connection is closed.
+        """
         cdef bint idle = self.head is None
         if self.state == ConnectionState.CLOSED:
             return False
@@ -363,7 +366,8 @@ cdef class Connection:
         return 0
 
     cdef int _end_of_rows(self, Execution execution, PGresult *result) except -1:
-        """Handle the end of a statement. Its rows have come before, in chunks, so this result has none."""
+        """Handle the end of a statement. Its rows have come before, in chunks, so this result has none. If it has
+        rows, or rows are missing, the connection is closed."""
         cdef BodyWriter renderer = execution.renderer
         execution.seen_result = True
         if pq.ntuples(result) > 0:
@@ -452,8 +456,10 @@ cdef class Connection:
         return 0
 
     cdef int _rows(self, Execution execution, PGresult *result) except -1:
-        """Render rows of the head; pause if enough of a streamed body is buffered, or drop the rows beyond the
-        limit."""
+        """Render rows of the head; pause if enough of a streamed body is buffered, or drop the rows beyond the limit.
+
+        If rendering fails, the error becomes the `failure` of the execution, and its rows are dropped.
+        """
         cdef BodyWriter renderer = execution.renderer
         cdef int row, count
         execution.seen_result = True
@@ -649,16 +655,17 @@ cdef class Connection:
         return 0
 
     cdef int _start_head(self) except -1:
-        """Begin to expect the results of the head."""
+        """Begin to expect the results of the head, and count its time from now on."""
         self.head.head_since = now()
         if self.head.steps[0] == STEP_CALL:
             self._ask_for_rows(self.head)
         return 0
 
     cdef int _batch_done(self) except -1:
-        """After a read that finished executions, check whether the session has changed or a transaction was left open.
+        """Close the connection if a transaction was left open; drain it if the session has changed or has too many
+        statements.
 
-        This costs no round trip.
+        Called after a read that finished executions. This costs no round trip.
         """
         if self.state == ConnectionState.CLOSED:
             return 0
@@ -773,7 +780,8 @@ cdef class Connection:
         return self.buffer.take()
 
     cpdef resume(self):
-        """Continue reading after `take`. The execution needs a new waiter before."""
+        """Continue reading after `take`; the time of the head counts anew. Without effect unless PAUSED. The
+        execution needs a new waiter before."""
         if self.state != ConnectionState.PAUSED:
             return
         if self.close_reason is not None:
@@ -798,7 +806,8 @@ cdef class Connection:
     # --- ending ----------------------------------------------------------------------------------------------------
 
     cpdef bint begin_cancel(self, Execution execution) except -1:
-        """Stop accepting executions for the time of a cancel request; return False if `execution` is not the head.
+        """Stop accepting executions for the time of a cancel request. Return False, and change nothing, if `execution`
+        is not the head, or the connection is not READY.
 
         Meanwhile, only the reset of the execution may be queued (`submit_all`).
         """
@@ -863,12 +872,13 @@ cdef class Connection:
             self._lose(reason)
 
     cdef str _libpq_message(self):
-        """Return the latest error message of libpq."""
+        """Return the latest error message of libpq; if it is empty, a general text."""
         message = (<bytes>pq.errorMessage(self.conn)).decode("utf-8", "replace").strip()
         return message or "the connection to the server was lost"
 
     cdef int _read_fatal_error(self) except -1:
-        """After a failed read, read one more result. If it is a FATAL error, it becomes the error of the head."""
+        """After a failed read, read one more result, if one is complete. If it is a FATAL error, it becomes the
+        error of the head, unless the head has one."""
         cdef PGresult *result
         cdef ServerError error
         if self.head is None or self.head.error is not None or pq.isBusy(self.conn):
@@ -942,7 +952,7 @@ cdef class Connection:
         return 0
 
     cdef int _enter(self, ConnectionState state) except -1:
-        """Change the state; the only place that does so."""
+        """Change the state; the only place that does so. The socket is not read while PAUSED."""
         if self.state == ConnectionState.PAUSED and state != ConnectionState.PAUSED and state != ConnectionState.CLOSED:
             self.loop.add_reader(self.fd, self.on_readable_method)
         elif state == ConnectionState.PAUSED:

@@ -24,7 +24,7 @@ cdef str error_field(const PGresult *result, int code):
 
 
 cdef ServerError error_of(const PGresult *result):
-    """Return the fields of an error result."""
+    """Return the error that a result contains."""
     cdef ServerError error = ServerError.__new__(ServerError)
     error.severity = error_field(result, c"V") or error_field(result, c"S") or ""
     error.sqlstate = error_field(result, c"C") or ""
@@ -197,7 +197,8 @@ cdef class Execution:
         return 0
 
     cdef int start_part(self) except -1:
-        """Prepare for the results of the next statement of the script, if there is one."""
+        """Prepare for the results of the next statement of the script, if there is one; first keep the row count of
+        the first statement with a part in the body."""
         cdef Part part
         if self.renderer is not None and not self.has_first:
             self.has_first = True
@@ -251,7 +252,8 @@ cdef class Execution:
     cpdef give_up(self, failure):
         """Report a failure to the waiting code although the execution is in flight; its rows are read and dropped.
 
-        This has no effect on an execution that is done, or that streams, because a part of its response has been sent.
+        This has no effect on an execution that is done or has failed, or that streams, because a part of its response
+        has been sent.
         """
         if self.state == ExecutionState.DONE or self.state == ExecutionState.STREAMING or self.failure is not None:
             return
@@ -264,7 +266,8 @@ cdef class Execution:
             self.hand_over()
 
     cpdef use(self, Statement statement):
-        """Replace the statement by another form of it, before the execution is submitted."""
+        """Replace the statement by another form of it, before the execution is submitted. Raises ValueError if it
+        was submitted, is a script, or the form takes another number of values."""
         if (self.state != ExecutionState.WAITING or self.script is not None
                 or statement.nparams != self.statement.nparams):
             raise ValueError("the statement of this request cannot be changed")
@@ -315,7 +318,8 @@ def finished_execution(bytes body not None, Py_ssize_t rows, bint is_null):
 
 
 cdef int check_values(Statement statement, list values) except -1:
-    """Raise ValueError or TypeError for values that libpq would send incorrectly."""
+    """Raise ValueError for a wrong number of values or a text with a NUL, which libpq would cut off, and TypeError
+    for a value that is not `bytes`. Values in binary form are not checked."""
     cdef Py_ssize_t count = 0 if values is None else len(values)
     if count != statement.nparams:
         raise ValueError(f"statement {statement.id} takes {statement.nparams} values, got {count}")

@@ -158,7 +158,8 @@ cdef class BasicHttp1Connection:
         return True
 
     cdef int _take_left(self, bytes data) except -1:
-        """Take further data of a body whose length is known."""
+        """Take further data of a body whose length is known. After data beyond this length, the connection is not
+        used again."""
         cdef ReceivedBody answer = self._answer
         if answer is None:
             return 0
@@ -202,7 +203,7 @@ cdef class BasicHttp1Connection:
 
 
 cpdef bint is_final_with_body(int status):
-    """Return whether a response with this status is final and may have a body."""
+    """Return whether a response with this status is final and may have a body. Redirects (3xx) are not final."""
     return (200 <= status < 300 and status != 204 and status != 205) or status >= 400
 
 

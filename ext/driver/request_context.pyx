@@ -215,7 +215,7 @@ cdef class StepRunner:
         return 0
 
     cdef int _run(self, RequestContext context) except -1:
-        """Run steps. Return 1 if a step has to wait, 0 if no step is left."""
+        """Run steps. Return 1 if a step has to wait, 0 if no step is left or the request is answered."""
         cdef Execution execution
         while context.next_step < len(context.steps):
             step = context.steps[context.next_step]

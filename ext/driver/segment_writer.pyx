@@ -40,7 +40,8 @@ cdef class SegmentWriter:
         return 0
 
     cdef int write(self, Execution execution) except -1:
-        """Write the first segment of an execution, without its Sync."""
+        """Write the first segment of an execution, without its Sync. Raises ValueError or TypeError for values that
+        cannot be sent."""
         _start_segment(execution)
         # All values are checked before the first byte: after a part of a segment, the connection has to be closed.
         check_values(execution.statement, execution.values)
@@ -104,8 +105,10 @@ cdef class SegmentWriter:
         return 0
 
     cdef int command(self, Execution execution, Statement statement, list values, Step step) except -1:
-        """Write one statement with its values, and its Parse if it is not prepared here. step: kind of the
-        statement."""
+        """Write one statement with its values, and before it its Parse if this connection has not prepared it yet.
+
+        step: kind of the statement. Raises ValueError if the segment has no room for it.
+        """
         cdef const char *few[FEW_PARAMETERS]
         cdef const char **texts = few
         cdef int few_sizes[FEW_PARAMETERS]
@@ -182,7 +185,8 @@ cdef class SegmentWriter:
         return 0
 
     cdef bint relied_on(self, Execution execution, Step step) except -1:
-        """Return whether the statement of the present step counts as prepared, so that its Parse has not failed."""
+        """Return whether the statement of the present step counts as prepared, so that its Parse has not failed. For
+        a statement in front of the call, any of these counts."""
         if execution.script is None:
             return execution.statement.name in self.prepared
         if step == STEP_AHEAD:

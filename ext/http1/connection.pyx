@@ -309,10 +309,8 @@ cdef class Connection:
         return self.phase != RUNNING
 
     cdef bint _begins_http2(self) except -1:
-        """Return whether the first bytes are the preface of HTTP/2 or the start of one.
-
-        A connection whose preface is complete is handed over to `take_http2`.
-        """
+        """Return whether the first bytes are the preface of HTTP/2 or the start of one; False if the server has no
+        `take_http2`. A connection whose preface is complete is handed over to it."""
         cdef Py_ssize_t size = PyBytes_GET_SIZE(self.pending)
         if memcmp(PyBytes_AS_STRING(self.pending), PyBytes_AS_STRING(PREFACE), min(size, PREFACE_SIZE)) != 0:
             return False
@@ -590,7 +588,8 @@ cdef class RequestProtocol:
         return 0
 
     cdef int _resolve(self, reader) except -1:
-        """Complete the future of a read with the whole body, the next piece, the end of the body or `closed_error`."""
+        """Complete the future of a read with the whole body, the next piece, an empty piece for a broken body, the
+        end of the body or `closed_error`."""
         if self.whole:
             if not self.body_complete:
                 reader.set_exception(self.server.closed_error("the body is incomplete"))
@@ -645,7 +644,8 @@ cdef class RequestProtocol:
         return self
 
     def __anext__(self):
-        """Return a future of the next part of the body; it raises `closed_error` if the connection ends before."""
+        """Return a future of the next part of the body, which is empty if the body is broken. The future raises
+        `closed_error` if the connection ends before. Raises StopAsyncIteration behind the last part."""
         self.whole = False
         if not self.pieces and self.body_complete:
             raise StopAsyncIteration

@@ -38,7 +38,8 @@ cdef class Headers:
         return default if value is None else value
 
     def get_all(self, str name not None):
-        """Return all values of a header in the order in which they were sent; an empty list without the header."""
+        """Return the values of a header that are ASCII, in the order in which they were sent; an empty list without
+        the header."""
         cdef Py_ssize_t size = 0, index = -1
         cdef const unsigned char *text = <const unsigned char *>PyUnicode_AsUTF8AndSize(name, &size)
         values = []
@@ -50,7 +51,8 @@ cdef class Headers:
                 values.append(self.head.value(index))
 
     def items(self):
-        """Return all pairs of name and value in the order in which they were sent."""
+        """Return the pairs of name and value in the order in which they were sent, without values that are not
+        ASCII."""
         cdef Py_ssize_t index
         return [
             (self._name(index), self.head.value(index))
@@ -219,7 +221,8 @@ cdef inline unsigned char _lowered(unsigned char byte) noexcept:
 
 
 cdef bint _equal_names(RequestHead head, Py_ssize_t first, Py_ssize_t second) noexcept:
-    """Whether two names of the same length are equal."""
+    """Return whether two header names of the same length are equal in any case. first, second: indexes of the fields.
+    """
     cdef const unsigned char *one = head.text + head.fields[first].name
     cdef const unsigned char *other = head.text + head.fields[second].name
     cdef Py_ssize_t place

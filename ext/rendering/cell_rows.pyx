@@ -19,7 +19,8 @@ cdef class CellPlan(RowPlan):
 
 
 cdef class CellRows(BodyWriter):
-    """Writes rows as JSON arrays of cells, which the module docstring describes."""
+    """Writes rows as a JSON array of arrays of cells: name of the column, type OID, whether it is an array, text, JSON.
+    """
 
     def __init__(self, codecs: Codecs, is_set: bool) -> None:
         self._codecs = codecs

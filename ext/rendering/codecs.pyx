@@ -45,7 +45,8 @@ cdef class Codecs:
         self._define(oid, ("scalar", _KINDS[kind_name]))
 
     def define_array(self, oid: int, element_oid: int, delimiter: str = ",") -> None:
-        """Define an array type. delimiter: `typdelim` of the element type, one ASCII character."""
+        """Define an array type. delimiter: `typdelim` of the element type, one ASCII character. Raises ValueError
+        for another delimiter."""
         if len(delimiter) != 1 or not delimiter.isascii():
             raise ValueError(f"type {oid}: the array delimiter must be one ASCII character, not {delimiter!r}")
         self._define(oid, ("array", element_oid, ord(delimiter)))

@@ -9,6 +9,7 @@ class NamedRows(BodyWriter):
     def __init__(self, inner: BodyWriter, prefix: bytes) -> None: ...
 
 class AffectedRows(BodyWriter):
-    """Writes the number of rows that a command has changed, or -1 if a command changes no rows. Rows are dropped."""
+    """Writes the number of rows that an INSERT, UPDATE, DELETE or MERGE has changed, or -1 for any other command. Rows
+    are dropped."""
 
     def __init__(self, prefix: bytes) -> None: ...

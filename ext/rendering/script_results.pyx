@@ -44,7 +44,8 @@ cdef class NamedRows(BodyWriter):
 
 
 cdef class AffectedRows(BodyWriter):
-    """Writes the number of rows that a command has changed, or -1 if a command changes no rows. Rows are dropped."""
+    """Writes the number of rows that an INSERT, UPDATE, DELETE or MERGE has changed, or -1 for any other command.
+    Rows are dropped."""
 
     def __init__(self, prefix: bytes) -> None:
         self._prefix = prefix

@@ -196,7 +196,8 @@ cdef void append_serial(Buffer out, long long days, long long micros) noexcept n
 
 
 cdef void write_text(Buffer out, const char *text, Py_ssize_t size) noexcept nogil:
-    """Write the rest of a text cell. A text that is too long for a cell is cut off."""
+    """Write the content and the end of a text cell, whose beginning is written. A text that is too long for a cell is
+    cut."""
     out.append(TEXT_MIDDLE, strlen(TEXT_MIDDLE))
     append_text(out, text, utf16_cut(text, text + size, CELL_UNITS) - text)
     out.append(b"</t></is></c>", 13)

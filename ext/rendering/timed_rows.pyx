@@ -13,7 +13,8 @@ cdef class TimedPlan(RowPlan):
 
 
 cdef class TimedWriter(BodyWriter):
-    """Writes the output of `inner` and measures the time."""
+    """Writes the output of `inner`. `TimedPlan.seconds` is the time that `inner` has needed for the rows of a
+    result."""
 
     def __init__(self, inner: BodyWriter) -> None:
         self._inner = inner
@@ -47,7 +48,8 @@ cdef class TimedWriter(BodyWriter):
 
 
 def render_column(renderer: Renderer, pgresult_ptr: int, column: int) -> int:
-    """Render one column of a finished result as JSON, without keys; return the number of bytes."""
+    """Render the values of one column of a finished result as JSON, without keys, for measurements; return the
+    number of bytes. Raises IndexError if there is no such column."""
     cdef const PGresult *result = <const PGresult *><size_t>pgresult_ptr
     cdef JsonPlan plan = <JsonPlan?>renderer.plan_for(result)
     cdef Buffer out = Buffer()

@@ -85,8 +85,8 @@ cdef int append_boolean(Buffer out, const char *text, const char *end) noexcept 
 
 
 cdef int append_datetime(Buffer out, const char *text, const char *end) noexcept nogil:
-    """Append a timestamp as `to_json` writes it: `T` behind the date, minutes in the offset; the blank before BC stays.
-    """
+    """Append a timestamp as `to_json` writes it: `T` behind the date, minutes in the offset; the blank before BC
+    stays. Returns -1 if memory cannot be allocated."""
     cdef Py_ssize_t position = out.length
     cdef Py_ssize_t tail
     if out.append_string(text, end - text) < 0:
@@ -152,7 +152,10 @@ cdef bint render_array(
 
 
 cdef const char *skip_bounds(const char *text, const char *end) noexcept nogil:
-    """Skip the bounds `[0:2][-1:4]=`, which PostgreSQL prints only if a lower bound is not 1; NULL if malformed."""
+    """Return the position behind the bounds `[0:2][-1:4]=`, which PostgreSQL prints only if a lower bound is not 1.
+
+    NULL: the bounds are malformed. Without bounds, the position is `text`.
+    """
     if text == end or text[0] != c'[':
         return text
     while text < end and text[0] == c'[':

@@ -90,7 +90,7 @@ cdef class Shard:
         PyBuffer_Release(&self._view)
 
     def _make_ready(self, uint64_t size):
-        """Initialise the head of zeroed memory.
+        """Initialise the head of zeroed memory. Raises OSError if the lock cannot be initialised.
 
         If a process died here earlier, it has written to the head only.
         """
@@ -108,7 +108,8 @@ cdef class Shard:
         head.ready = READY
 
     cdef int _lock(self) except -1:
-        """Take the lock. If a process has died while it held the lock, clear the shard."""
+        """Take the lock. If a process has died while it held the lock, clear the shard. Raises OSError if the lock
+        is unusable."""
         cdef int failure = rowcall_lock_take(&self.region.head.lock)
         if failure == EOWNERDEAD:
             # The process died within an operation, so the contents may be inconsistent.
@@ -126,7 +127,7 @@ cdef class Shard:
         return 0
 
     cdef int _clear(self) except -1:
-        """Remove all responses, leases and marks. Called with the lock."""
+        """Remove all responses, leases and marks, and set `floor` to the present. Called with the lock."""
         cdef Region *region = &self.region
         cdef Head *head = region.head
         memset(region.leases, 0, region.rows * PLACES * sizeof(Lease))

@@ -13,7 +13,7 @@ from rowcall.core.accounts.lockout import LockoutOptions
 from rowcall.core.auth.options import LONGEST_SESSION
 from rowcall.core.batch.options import BatchOptions
 from rowcall.core.binding.strict_types import StrictTypes
-from rowcall.core.building.configuration_checks import WITHIN, DisabledFeatures, KnownNames
+from rowcall.core.building.configuration_checks import WITHIN, DisabledFeature, KnownNames
 from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.building.identity_loss import CallSurroundings
 from rowcall.core.building.service import ServiceOptions
@@ -119,31 +119,31 @@ def endpoint_defaults(settings: Settings, options: WorkerOptions, plan: Connecti
     )
 
 
-def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[DisabledFeatures]:
+def _switched_off(settings: Settings, options: WorkerOptions) -> Iterator[DisabledFeature]:
     """Yield the disabled features that annotations may request, each with its switch and the consequence."""
     if not options.tables.keys:
         section = "Service:TableFormatOptions:"
         switch = "HtmlEnabled or ExcelEnabled" if settings.enabled(TableFormatOptions) else "Enabled"
-        yield DisabledFeatures("table_format", section + switch, "responses are JSON")
+        yield DisabledFeature("table_format", section + switch, "responses are JSON")
     if not options.cache.enabled:
         for word in ("cached", "cache_profile"):
-            yield DisabledFeatures(word, "CacheOptions:Enabled", "no response is cached")
+            yield DisabledFeature(word, "CacheOptions:Enabled", "no response is cached")
     if not options.limits.enabled:
-        yield DisabledFeatures("rate_limiter", "RateLimiterOptions:Enabled", "nothing is limited")
+        yield DisabledFeature("rate_limiter", "RateLimiterOptions:Enabled", "nothing is limited")
     if not settings.enabled(CommandRetryOptions):
-        yield DisabledFeatures("retry_strategy", _RETRIES, "no command is retried")
+        yield DisabledFeature("retry_strategy", _RETRIES, "no command is retried")
     if not offers_tools(settings):
-        yield DisabledFeatures("mcp", "Service:McpOptions:Enabled", "no tool is offered")
+        yield DisabledFeature("mcp", "Service:McpOptions:Enabled", "no tool is offered")
     if not options.auth.records_sign_in_time:
-        yield DisabledFeatures(WITHIN, _AUTHENTICATION + "NoteSignInTime", "every user has to sign in again")
+        yield DisabledFeature(WITHIN, _AUTHENTICATION + "NoteSignInTime", "every user has to sign in again")
     if options.auth.second_factor is None:
         consequence = "only tokens of other issuers with amr mfa are accepted"
-        yield DisabledFeatures("second_factor", "Auth:SecondFactor:Enabled", consequence)
+        yield DisabledFeature("second_factor", "Auth:SecondFactor:Enabled", consequence)
     if options.replicas is None:
-        yield DisabledFeatures("read_from", "ConnectionSettings:Replicas:Enabled", "the main connection is read")
+        yield DisabledFeature("read_from", "ConnectionSettings:Replicas:Enabled", "the main connection is read")
     if not options.auth.schemes:
         switches = "Auth:CookieAuth, Auth:BearerTokenAuth or Auth:JwtAuth"
-        yield DisabledFeatures(
+        yield DisabledFeature(
             "login", switches, "there is no scheme to sign in with, and every sign-in is answered 500"
         )
 

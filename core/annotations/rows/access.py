@@ -9,7 +9,9 @@ _QUOTES = "\"'"
 
 
 def _authorize(draft: Draft, line: Line) -> None:
-    """Require authorization. Roles keep their case; a line without roles keeps those of earlier lines."""
+    """Require authorization, with the roles and the time limit of the line. Roles keep their case; a line without
+    roles keeps those of earlier lines. Warn about an earlier `allow_anonymous`, and about quotation marks around
+    roles."""
     draft.set(requires_authorization=True)
     if not draft.block and (earlier := draft.used.get("allow_anonymous")) is not None:
         draft.warn(line, f"`{line.shown}` cancels the earlier line `{earlier}`; keep one of them")
@@ -32,7 +34,8 @@ def _with_limit(words: tuple[str, ...]) -> tuple[tuple[str, ...], float | None]:
 
 
 def _allow_anonymous(draft: Draft, line: Line) -> None:
-    """Allow anonymous callers. Roles and time limit of an earlier `authorize` no longer apply."""
+    """Allow anonymous callers. Roles, time limit and second factor of earlier lines no longer apply. Warn about an
+    earlier `authorize`."""
     draft.set(requires_authorization=False, roles=(), fresh=None, second_factor=None)
     if not draft.block and (earlier := draft.used.get("authorize")) is not None:
         draft.warn(line, f"`{line.shown}` cancels the earlier line `{earlier}`; keep one of them")

@@ -11,8 +11,10 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _cached(draft: Draft, line: Line) -> None:
-    """Cache the result. Unknown parameter names are dropped; without a remaining name all parameters count
-    (caching-4)."""
+    """Turn caching on, and set the parameters that are part of the cache key (caching-4).
+
+    Unknown names give a warning and are dropped. If no name remains, all parameters are part of the key.
+    """
     names = tuple(name for name in line.arguments if name in draft.parameters)
     draft.within("caching", Caching(), enabled=True, parameters=names or None)
     for name in line.arguments:
@@ -84,7 +86,8 @@ _STALE = {"while_revalidate": "revalidate", "if_error": "error"}
 
 
 def _stale(draft: Draft, line: Line) -> None:
-    """Set the stale intervals. Their names are those of the directives of RFC 5861, with underscores."""
+    """Set the stale intervals. Their names are those of the directives of RFC 5861, with underscores. Raises
+    `BadValueError` for another name, or an invalid or repeated interval."""
     intervals: dict[str, float] = {}
     for part in line.rest.split(","):
         words = part.split()

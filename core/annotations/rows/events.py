@@ -30,7 +30,8 @@ def _level(word: str) -> NoticeLevel:
 def _events(**roles: bool) -> Apply:
     """Return a function that applies `sse [path] [on level]`, `sse_publish` or `sse_subscribe`.
 
-    The path is lower-cased. roles: the fields of `Events` that the annotation turns on.
+    The path is lower-cased. An unknown level gives a warning and changes nothing. roles: the fields of `Events` that
+    the annotation turns on.
     """
 
     def apply(draft: Draft, line: Line) -> None:
@@ -53,13 +54,15 @@ def _events(**roles: bool) -> Apply:
 
 
 def _set_path(draft: Draft, path: str | None) -> None:
-    """Set the path segment. Without one, it is the name of the level in force at this line (events-1 to events-3)."""
+    """Set the path segment. Without one, it is the name of the notice level that is set at this line (events-1 to
+    events-3)."""
     level = draft.get("events", Events()).level
     draft.within("events", Events(), path=path or (level and level.value.lower()))
 
 
 def _assigned_events(*roles: str) -> Assign:
-    """Return a function that applies `sse = true|false|<path>`. The case of the path is preserved.
+    """Return a function that applies `sse = true|false|<path>`. The case of the path is preserved. For a text with
+    blanks, it raises `BadValueError`.
 
     roles: the fields of `Events` that the annotation sets.
     """
@@ -115,7 +118,10 @@ def _assign_last_value(draft: Draft, value: str) -> None:
 
 
 def _listen(draft: Draft, line: Line) -> None:
-    """Subscribe to a channel of PostgreSQL. The path segment of the stream defaults to the name of the channel."""
+    """Subscribe to a channel of PostgreSQL. The path segment of the stream defaults to the name of the channel.
+
+    Raises `BadValueError` for surplus words.
+    """
     channel, *segment = line.arguments
     if len(segment) > 1:
         raise BadValueError("expected: sse_listen <channel> [<segment>]")

@@ -19,8 +19,10 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _timeout(draft: Draft, line: Line) -> None:
-    """Set the timeout. `2 minutes` is two minutes, not two seconds. An invalid value also removes an earlier timeout
-    (comments-15)."""
+    """Set the timeout. `2 minutes` is two minutes, not two seconds.
+
+    An invalid value removes an earlier timeout, and raises `BadValueError` (comments-15).
+    """
     whole = parse_interval(line.joined)
     seconds = parse_interval(line.arguments[0]) if whole is None else whole
     draft.set(timeout=seconds)

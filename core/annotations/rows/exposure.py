@@ -24,7 +24,11 @@ _BRACES = re.compile(r"\{[^{}/]*\}")
 
 
 def _http(draft: Draft, line: Line) -> None:
-    """Apply `HTTP [method] [path]`. A line with more words exposes the object and has no other effect (comments-12)."""
+    """Apply `HTTP [method] [path]`. The method also decides where values are: those of GET in the query string, others
+    in the body.
+
+    A line with more words exposes the object and has no other effect (comments-12).
+    """
     draft.exposed = True
     words = line.arguments
     if draft.block:
@@ -43,7 +47,8 @@ def _set_method(draft: Draft, method: str) -> None:
     """Set the method of the endpoint.
 
     Outside of a `for` block, the line applies to all operations of a table. Operations that cannot have the method are
-    not exposed; otherwise `HTTP GET` on a table would publish its writes.
+    not exposed; otherwise `HTTP GET` on a table would publish its writes. Raises `BadValueError` for GET on an
+    operation that writes.
     """
     if draft.methods and not draft.block:
         draft.misses_method = method not in draft.methods
@@ -85,7 +90,8 @@ _TABLE_TAGS = tuple(dict.fromkeys(tag for operation in OPERATIONS for tag in sor
 
 
 def _fits(draft: Draft, line: Line) -> bool:
-    """Return whether the object has one of the tags. An unknown tag gives a warning, because it matches no object."""
+    """Return whether the object has one of the tags of a `for`, `enabled` or `disabled` line. Warn of a line without
+    tags, of tags that match no object, and of tags in a file, which has none."""
     known_tags = _TABLE_TAGS if draft.methods else _ROUTINE_TAGS
     unknown = ", ".join(repr(word) for word in line.arguments if word.lower() not in known_tags)
     if not line.arguments:

@@ -15,7 +15,8 @@ MOST_AT_ONCE = 1_000_000
 
 
 def _assign_job(draft: Draft, value: str) -> None:
-    """Apply `queue reports retries 5 backoff 10s timeout 1h unique by month priority 2`, in any order."""
+    """Apply `queue reports retries 5 backoff 10s timeout 1h unique by month priority 2`, in any order. Raises
+    `BadValueError`."""
     words = value.replace(",", " ").split()
     changes: dict[str, object] = {}
     while words:

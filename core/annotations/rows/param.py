@@ -102,7 +102,8 @@ def _change(draft: Draft, line: Line, parameter: str, rest: str) -> None:
 
 
 def declared_type(line: Line) -> tuple[str, str | None, str | None]:
-    """Return the parameter of a line, its new name, and its type as written."""
+    """Return the parameter of a `param` line, its new name, and its type as written; None: the line gives no name or
+    type."""
     parameter, rest = _split(line.rest)
     words = [word.lower() for word in rest.replace(",", " ").split()]
     if words[1:3] in (["hash", "of"], ["upload", "metadata"], ["merge", "patch"]) or (
@@ -119,7 +120,7 @@ def _head(rest: str) -> list[str]:
 
 
 def _name_and_type(words: list[str], *, colon: bool) -> tuple[str | None, str | None]:
-    """Return the new name and the type.
+    """Return the new name and the type; None: the words give none.
 
     colon: the parameter is written like the placeholder of a file, so that `int` in `:id int` is a type and not a new
     name.
@@ -146,7 +147,8 @@ def _value(text: str) -> str | None:
 
 
 def _rename(draft: Draft, parameter: str, name: str) -> None:
-    """Rename the parameter for the following lines, also as key of an expression.
+    """Rename the parameter for the following lines, also as key of an expression. Without effect if no parameter has
+    the name `parameter`.
 
     Options of earlier lines that name the parameter are changed to the new name.
     """

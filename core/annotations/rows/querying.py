@@ -21,7 +21,10 @@ def _assign_queryable(draft: Draft, value: str) -> None:
 
 
 def _abilities(words: list[str]) -> tuple[dict[str, bool], int | None]:
-    """Return the abilities, and the number behind `page`."""
+    """Return the abilities that the words name, such as `filter`, and the number behind `page` or None.
+
+    Raises `BadValueError` for another word.
+    """
     abilities: dict[str, bool] = {}
     rows: int | None = None
     last = ""

@@ -16,8 +16,8 @@ from rowcall.core.annotations.rows.parameters import unescaped
 
 
 def _text(option: str) -> Apply:
-    """Return a function that applies `separator ,`: the rest of the line, with blanks and commas, with decoded
-    escapes."""
+    """Return a function that sets a text option: `separator ,`. The text is the rest of the line with its blanks and
+    commas, in which escapes are decoded."""
 
     def apply(draft: Draft, line: Line) -> None:
         value = line.text.partition(" ")[2]

@@ -103,7 +103,10 @@ def keep_path(draft: Draft, word: str, value: str) -> None:
 
 
 def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], None]:
-    """Return a function that applies `word = value`. check: returns what is wrong with a value, or None."""
+    """Return a function that applies `word = value` by adding the setting, and raises BadValueError for a wrong value.
+
+    check: returns what is wrong with a value, or None; values with placeholders are not checked.
+    """
 
     def assign(draft: Draft, word: str, value: str) -> None:
         wrong = None if "{" in value else check(value)
@@ -118,7 +121,11 @@ def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], N
 
 
 def _setting(name: str, value: str, handlers: tuple[str, ...], meaning: str, *, keyword: bool = False) -> Annotation:
-    """Declare a setting. keyword: the form without `=` is also accepted, because the specification shows it."""
+    """Return the annotation for a setting of upload handlers.
+
+    value: kind of the value, as in the syntax. handlers: their names may be prefixes of the word. keyword: the form
+    without `=` is also accepted, because the specification shows it.
+    """
     assign = _assign(_KINDS.get(value, _any_fault))
 
     def apply(draft: Draft, line: Line) -> None:
@@ -240,7 +247,8 @@ SETTINGS = (
 
 
 def _turned_on(option: str) -> Apply:
-    """Return a function that turns a part of uploads on, which implies `upload`."""
+    """Return a function that applies an annotation without arguments: it turns on `option` of uploads, which implies
+    `upload`."""
 
     def apply(draft: Draft, line: Line) -> None:
         if line.arguments:

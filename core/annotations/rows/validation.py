@@ -6,7 +6,10 @@ from rowcall.core.annotations.declaration import Annotation, BadValueError, Draf
 
 
 def _validate(draft: Draft, line: Line) -> None:
-    """Add a rule. Lines accumulate. Names keep their case and are compared exactly (execution-6)."""
+    """Add the rules of a line to those of earlier lines. Names keep their case and are compared exactly (execution-6).
+
+    Raises `BadValueError` if the word `using` is missing.
+    """
     parameter, using, *rules = line.arguments
     if using.lower() != "using":
         raise BadValueError("`validate <parameter> using <rule>` is expected")

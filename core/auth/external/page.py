@@ -142,5 +142,5 @@ def _in_script(text: str) -> str:
 
 
 def _expression(analytics: str | None) -> str:
-    """Return the operator's expression, which is used as it is."""
+    """Return the JavaScript expression of the analytics: that of the operator, which is used as it is, or `null`."""
     return f"({analytics})" if analytics else "null"

@@ -9,7 +9,8 @@ import orjson
 
 
 def email_of(info: object) -> str | None:
-    """Return the e-mail address of a profile, or of the response of a separate e-mail URL (a list for GitHub)."""
+    """Return the e-mail address in a profile, or in the response of a separate e-mail URL (a list for GitHub); None:
+    there is none."""
     if isinstance(info, list):
         return _listed(info)
     if not isinstance(info, Mapping):
@@ -24,14 +25,15 @@ def email_of(info: object) -> str | None:
 
 
 def _listed(entries: list[Any]) -> str | None:
-    """Return the primary address of a list. Entries that are marked as not verified are ignored."""
+    """Return the primary address in a list, else the first one; None: there is none. Addresses that are marked as
+    not verified are ignored."""
     addresses = [entry for entry in entries if isinstance(entry, Mapping) and entry.get("verified", True) is True]
     addresses.sort(key=lambda entry: entry.get("primary") is not True)
     return next((text for entry in addresses if (text := _text(entry.get("email")))), None)
 
 
 def name_of(info: Mapping[str, Any]) -> str | None:
-    """Return the user's name, or None."""
+    """Return the user's name in a profile, or None."""
     last_name = _text(info.get("localizedLastName"))
     if last_name:
         return f"{_text(info.get('localizedFirstName')) or ''} {last_name}".strip()
@@ -39,7 +41,10 @@ def name_of(info: Mapping[str, Any]) -> str | None:
 
 
 def with_address(analytics: str | None, key: str, address: str | None) -> str | None:
-    """Return the analytics as JSON with the client address, or None if they are no JSON object."""
+    """Return the analytics of the sign-in page as JSON, with the client address added as the member `key`.
+
+    None: there are none, or they are no JSON object. If the address is unknown or `key` is empty, nothing is added.
+    """
     if not analytics:
         return None
     try:
@@ -54,7 +59,8 @@ def with_address(analytics: str | None, key: str, address: str | None) -> str | 
 
 
 def _text(value: object) -> str | None:
-    """Return a text that PostgreSQL can store, or None. A numeric id becomes a text."""
+    """Return a JSON value as text without NUL. A numeric id becomes its digits. None: an empty text, or another
+    value."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value.replace("\0", "") or None if isinstance(value, str) else None

@@ -22,7 +22,8 @@ def fault_of(
 ) -> str | None:
     """Return the fault of claims whose signature, issuer, audience and times were checked, or None.
 
-    nonce: None if none was sent, as for a refresh.
+    nonce: None if none was sent, as for a refresh. algorithm: of the signature. access_token: the one that came with
+    the claims, which `at_hash` has to fit.
     """
     audience = claims.get("aud")
     party = claims.get("azp")
@@ -49,7 +50,8 @@ def _same(value: object, expected: str) -> bool:
 
 
 def _half_hash(text: str, algorithm: str) -> str:
-    """Return the hash of an access token: the left half of the digest that the signature uses (3.1.3.6)."""
+    """Return the hash of an access token in base64url: the left half of its digest, made by the hash function of the
+    signature's `algorithm` (OpenID Connect Core 1.0, 3.1.3.6)."""
     size = algorithm[-3:] if algorithm[-3:] in ("256", "384", "512") else "512"
     digest = hashlib.new(f"sha{size}", text.encode()).digest()
     return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
@@ -74,8 +76,7 @@ class LogoutTokenError(ValueError):
 def read_logout_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> LogoutToken:
     """Return the content of a token whose signature, issuer, audience and times were checked.
 
-    Raises:
-        LogoutTokenError: it is another kind of token, or names neither a user nor a session.
+    Raises `LogoutTokenError` if it is another kind of token, has no id (`jti`), or names neither a user nor a session.
     """
     kind = header.get("typ", "")
     if not isinstance(kind, str) or kind.lower().removeprefix("application/") not in _TYPES:
@@ -95,7 +96,7 @@ def read_logout_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> L
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str | None:
-    """Return the claim. Raises `LogoutTokenError` for a claim that is no text or empty."""
+    """Return the claim; None if it is missing. Raises `LogoutTokenError` for a claim that is no text or empty."""
     value = claims.get(name)
     if value is not None and (not isinstance(value, str) or not value):
         raise LogoutTokenError(f"its {name} is no text")

@@ -51,7 +51,8 @@ def dart_files(
 
 
 def dart_names(endpoints: Iterable[Endpoint], options: DartOptions) -> Iterator[tuple[Endpoint, str]]:
-    """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError`."""
+    """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError`
+    if there are several files, but the configured path has no `{0}`."""
     for _, members in modules(endpoints, options, client_annotations, snake_case):
         yield from named(members, DartNames(options), options)
 

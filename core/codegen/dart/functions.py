@@ -89,13 +89,13 @@ def _value(value: Argument, models: Models) -> str:
 
 
 def url_text(function: DartFunction, models: Models) -> str:
-    """Return the function that returns the URL."""
+    """Return the source of the function that returns the URL of a call."""
     taken = f"{function.request} request" if function.call.address_needs_request else ""
     return f"String {function.url}({taken}) =>\n    {address(function, models)};"
 
 
 def source_text(function: DartFunction, options: DartOptions) -> str:
-    """Return the function that opens the event stream."""
+    """Return the source of the function that opens the event stream of an endpoint."""
     name = function.source if options.export_sources else f"_{function.source}"
     path = escaped(function.call.events or "")
     return f"""{SUBSCRIPTION} {name}(
@@ -106,7 +106,7 @@ def source_text(function: DartFunction, options: DartOptions) -> str:
 
 
 def function_text(function: DartFunction, models: Models, definitions: Definitions, options: DartOptions) -> str:
-    """Return the function with its comment."""
+    """Return the source of a function with its comment."""
     positional, named = _arguments(function, options)
     names = [text.rpartition(" ")[2] for text in positional]
     names += [text.partition(" = ")[0].rpartition(" ")[2] for text in named]

@@ -47,7 +47,8 @@ class Model:
 
 @dataclass(slots=True)
 class Models:
-    """The models of one file: composites first, then requests and responses in order. Methods add what they name."""
+    """The models of one file: composites first, then requests and responses in order. Methods add the models that
+    they name."""
 
     options: DartOptions
     composites: list[Model] = field(default_factory=list)
@@ -162,7 +163,7 @@ class Models:
         return value if kind == "dynamic" else f"{value} as {self.nullable(shape) if null else kind}"
 
     def to_json(self, shape: Shape, value: str, *, null: bool) -> str:
-        """Return the expression of a value that `jsonEncode` accepts."""
+        """Return the expression that converts a value to one that `jsonEncode` accepts. null: the value may be null."""
         mark = "?" if null else ""
         if isinstance(shape, Row):
             return f"{value}{mark}.toJson()"
@@ -180,7 +181,7 @@ class Models:
     # --- text --------------------------------------------------------------------------------------------------
 
     def texts(self) -> Iterator[str]:
-        """Yield the text of each class."""
+        """Yield the source of each class."""
         return (self._text(item) for item in (*self.composites, *self.models))
 
     def _text(self, model: Model) -> str:

@@ -35,7 +35,7 @@ def imports(needs: Needs) -> Iterator[str]:
 
 
 def plumbing(needs: Needs, options: DartOptions) -> Iterator[str]:
-    """Yield the helpers, the public ones first."""
+    """Yield the source of each helper that a file uses, the public ones first."""
     yield CLIENT
     if needs.requests:
         yield SEND
@@ -229,7 +229,7 @@ String _executionId() {
 
 
 def status_classes(options: DartOptions) -> Iterator[str]:
-    """Yield the classes of results with status, which are written to the models file."""
+    """Yield the source of the classes of results with status, which are written to the models file."""
     yield f"""class {options.error_name} {{
   final int status;
   final String title;

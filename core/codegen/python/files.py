@@ -48,7 +48,8 @@ def python_files(
 
 
 def python_names(endpoints: Iterable[Endpoint], options: PythonOptions) -> Iterator[tuple[Endpoint, str]]:
-    """Yield the endpoints that have a method in the client, with the name of the method. Raises `NoPlaceError`."""
+    """Yield the endpoints that have a method in the client, with the name of the method. Raises `NoPlaceError` if
+    there are several files, but the configured path has no `{0}`."""
     for _, members in modules(endpoints, options, client_annotations, snake_case):
         yield from ((endpoint, method) for endpoint, _, method in _named(members, options, _taken()))
 
@@ -61,7 +62,8 @@ def _taken() -> set[str]:
 def _named(
     endpoints: Sequence[Endpoint], options: PythonOptions, taken: set[str]
 ) -> Iterator[tuple[Endpoint, str, str]]:
-    """Yield each endpoint with the name from which the names of its models are derived, and the name of its method."""
+    """Yield each endpoint with the name from which the names of its models are derived, and the name of its method.
+    taken: names that methods cannot have; those of the methods are added."""
     for endpoint, name in named(endpoints, Names(options, frozenset()), options):
         yield endpoint, name, free(snake_case(name), taken)
 

@@ -74,7 +74,8 @@ class Method:
 
 
 def method_text(method: Method, models: Models, definitions: Definitions, options: ClientOptions, wait: str) -> str:
-    """Return the text of a method. wait: `await ` for the asynchronous client, otherwise empty."""
+    """Return the source of a method and of the method for its event stream. wait: `await ` for the asynchronous
+    client, otherwise empty."""
     lines = [*_head(method, models, "async " if wait else ""), *_docstring(method, definitions, options)]
     lines += (f"    {line}" for line in _body(method, wait))
     if method.call.events is not None:
@@ -185,7 +186,7 @@ def _path(method: Method) -> str:
 
 
 def _events(method: Method, wait: str) -> Iterator[str]:
-    """Yield the lines of the method for the endpoint's event stream."""
+    """Yield the lines of the method that opens the endpoint's event stream. wait: as in `method_text`."""
     kind = "AsyncIterator" if wait else "Iterator"
     yield f'def {method.stream}(self, id: str = "") -> {kind}[str]:'
     yield f'    """Messages of GET {method.call.events}, until the caller has had enough."""'

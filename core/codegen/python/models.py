@@ -51,7 +51,7 @@ class Models:
         return result if result == "Any" or (within and isinstance(shape, Row)) else f"{result} | None"
 
     def argument_type(self, shape: Shape, *, null: bool) -> str:
-        """Return the type of an argument. Arrays accept any sequence."""
+        """Return the type of an argument. Arrays accept any sequence. null: the argument may be null."""
         if isinstance(shape, ListOf):
             return f"Sequence[{self.nullable(shape.element)}]{' | None' if null else ''}"
         return self.nullable(shape) if null else self.type_of(shape)

@@ -167,7 +167,7 @@ SYNC = '''class Client:
 
 
 def asynchronous(sync: str) -> str:
-    """Return the asynchronous class, derived from the text of the synchronous one."""
+    """Return the source of the asynchronous class, derived from that of the synchronous one."""
     for old, new in (
         ("class Client:", "class AsyncClient:"),
         ("-> Client:", "-> AsyncClient:"),

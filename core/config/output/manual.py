@@ -26,7 +26,8 @@ name that you choose, `[]` an element of a list. A duration is a number with a u
 
 
 def manual() -> str:
-    """Return the page as Markdown: one chapter for each top-level section, one table for each section in it."""
+    """Return the page of the manual about the configuration, as Markdown: one chapter for each top-level section, one
+    table for each section in it."""
     chapters: dict[str, list[Key]] = {}
     for key in KEYS:
         top = key.path.partition(":")[0]

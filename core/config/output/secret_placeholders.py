@@ -57,7 +57,11 @@ class SecretPlaceholders:
         return shown + self._named(f"{path}:{match['word'] or 'Password'}", path)
 
     def _named(self, words: str, path: str) -> str:
-        """Return the placeholder of a path (`Auth:JwtSecret` → `{!AUTH__JWTSECRET}`) and record its name."""
+        """Return the placeholder for a secret (`Auth:JwtSecret` → `{!AUTH__JWTSECRET}`), and record the name of its
+        variable.
+
+        words: names from which the variable is named, separated by colons. path: of the key with the secret.
+        """
         name = "__".join(_OTHERS.sub("_", word.upper()).strip("_") for word in words.split(":"))
         self.names[name] = path
         return f"{{!{name}}}"

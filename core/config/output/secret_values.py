@@ -34,7 +34,8 @@ def _values(path: str, scalar: Scalar, text: str) -> Iterator[str]:
 
 
 def _key(path: str) -> Key | None:
-    """Return the key of the value: its own, or that of the map or list that contains it."""
+    """Return the key of the value at `path`: its own, or that of the map or list that contains it. None: no key is
+    declared."""
     node_of_key: KeyNode | None = KEY_TREE
     key: Key | None = None
     for name in path.split(":"):

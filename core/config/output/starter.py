@@ -26,7 +26,8 @@ _CHOSEN = (
 
 
 def starter() -> str:
-    """Return the content of the file. Each key has its default, so that loading the file changes nothing."""
+    """Return the content of a configuration file to start with. Each key has its default, so that loading the file
+    changes nothing."""
     sections: dict[str, list[Entry]] = {}
     for path in _CHOSEN:
         top, _, name = path.partition(":")

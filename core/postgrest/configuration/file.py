@@ -23,7 +23,10 @@ class ConfigurationFileError(ValueError):
 
 
 def parse_configuration_file(name: str, text: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts by key. If a key is set twice, the last value is returned. Raises `ConfigurationFileError`."""
+    """Return key → text of a configuration file. If a key is set twice, the last text counts.
+
+    name: of the file, for messages. environment: variables to which values may refer. Raises `ConfigurationFileError`.
+    """
     return dict(_Parser(name, text, environment).entries())
 
 
@@ -49,7 +52,10 @@ class _Parser:
                 raise self._error(f"unexpected text behind the value of {key}")
 
     def _skip(self, *, across_lines: bool = False) -> bool:
-        """Skip blanks and comments. Return whether text follows; without `across_lines`, on the same line."""
+        """Skip blanks and comments. Return whether a character follows them.
+
+        across_lines: skip line ends, too; otherwise, a line end is a character that follows.
+        """
         blanks = " \t\r\n" if across_lines else " \t\r"
         text = self._text
         while self._place < len(text):

@@ -43,7 +43,8 @@ _PAGING = "Limiting and Pagination"
 def document_parts(
     schema: Schema, name: str, options: PostgRestOptions, accessible: Accessible, host: str
 ) -> Iterator[bytes]:
-    """Yield the document of one schema in parts, each about one relation or function.
+    """Yield the JSON text of the document that describes one schema, in parts. No part is about several relations or
+    functions.
 
     accessible: what the document contains. host: that of the request.
     """
@@ -82,7 +83,8 @@ def document_parts(
 
 
 def _object(name: str, members: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """Yield a member that is an object, in parts: one for each mapping with members of this object."""
+    """Yield the JSON text of a member whose value is an object, in parts. members: parts of this object, one for each
+    text."""
     yield b',"%s":{' % name.encode()
     separator = b""
     for some in members:
@@ -92,7 +94,7 @@ def _object(name: str, members: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
 
 
 def _split(comment: str | None) -> tuple[str | None, str | None]:
-    """Return the first line of a comment and the rest."""
+    """Return the first line of a comment and the rest; None in place of each that is empty."""
     first, _, rest = (comment or "").partition("\n")
     return first or None, rest.lstrip("\n") or None
 

@@ -28,7 +28,7 @@ _VISIBLE_FUNCTION = "pg_catalog.has_function_privilege(p.oid, 'EXECUTE')"
 
 @dataclass(frozen=True, slots=True)
 class Accessible:
-    """What a role may access in a schema: names of relations and functions in order, and the comment of the schema."""
+    """What a role may access in a schema: sorted names of relations and functions, and the comment of the schema."""
 
     relations: Sequence[str]
     functions: Sequence[str]
@@ -36,7 +36,10 @@ class Accessible:
 
 
 def privileges_statement(schema: str, *, all_visible: bool) -> Statement:
-    """Return the statement whose only value `read_privileges` reads. all_visible: whatever the privileges are."""
+    """Return the statement that selects what the role may access in a schema, as one JSON text for `read_privileges`.
+
+    all_visible: everything in the schema is selected, regardless of privileges.
+    """
     tables = _TABLES.format(visible="true" if all_visible else _VISIBLE_TABLE)
     functions = _FUNCTIONS.format(visible="true" if all_visible else _VISIBLE_FUNCTION)
     return Statement(
@@ -48,7 +51,7 @@ def privileges_statement(schema: str, *, all_visible: bool) -> Statement:
 
 
 def read_privileges(value: bytes) -> Accessible:
-    """Read the value of `privileges_statement`."""
+    """Parse the JSON text that the statement of `privileges_statement` selects; empty: nothing is accessible."""
     relations: list[str] | None
     functions: list[str] | None
     content: Any = orjson.loads(value) if value else [None, None, None]

@@ -10,7 +10,7 @@ from rowcall.core.postgrest.schema import Cardinality, Column, Relation, Schema
 
 
 def definition(schema: Schema, relation: Relation) -> dict[str, Any]:
-    """Return the schema of a row."""
+    """Return the OpenAPI schema of a row of the relation."""
     targets = _targets(schema, relation)
     result: dict[str, Any] = {
         "type": "object",

@@ -54,7 +54,11 @@ def typed(name: str) -> dict[str, Any]:
 
 
 def default_of(name: str, expression: str | None) -> Any:
-    """Return the default of a column; None: it has none, or one that is not a constant of JSON."""
+    """Return the default of a column as a JSON value; None: it has none, or one that is not a constant of JSON. name:
+    of its type.
+
+    For types that are strings in JSON, an expression that is no constant is returned as text.
+    """
     if expression is None:
         return None
     if swagger_type(name) == "string":

@@ -89,7 +89,7 @@ class Cursor:
         self.match(_SPACES)
 
     def enter(self) -> None:
-        """Begin one more level. Raises the error of too many levels."""
+        """Begin one more level of nesting. Raises the syntax error if there are too many."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             place = f"(line 1, column {self.position + 1})"
@@ -405,7 +405,8 @@ def logic_key(text: str) -> tuple[tuple[str, ...], bool, str]:
 
 
 def logic(operator: str, negated: bool, text: str) -> Group:
-    """Parse the value of a logic parameter: a group in parentheses."""
+    """Parse the value of a logic parameter: a group in parentheses. operator: `and` or `or`. negated: `not.`
+    precedes it."""
     try:
         return Group(operator, _members(Cursor(text)), negated)
     except RefusedError:

@@ -63,7 +63,8 @@ DEFAULT = MediaType(ANY, ANY)
 
 
 def parse_accept(headers: Iterable[str]) -> tuple[MediaType, ...]:
-    """Return the entries in the order of preference: quality, then specificity, then position."""
+    """Return the entries in the order of preference: quality, then specificity, then position. Without entries,
+    return `DEFAULT`."""
     entries: list[tuple[float, int, int, MediaType]] = []
     for header in headers:
         for text in _split(header, ","):
@@ -77,7 +78,7 @@ def parse_accept(headers: Iterable[str]) -> tuple[MediaType, ...]:
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Split outside double quotes."""
+    """Split a text at each separator outside of double quotes."""
     parts: list[str] = []
     start, inside = 0, False
     for place, character in enumerate(text):

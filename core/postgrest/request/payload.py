@@ -56,7 +56,7 @@ def media_type_of(content_type: str | None) -> str:
 def parse_payload(
     body: bytes, content_type: str | None, columns: Sequence[str] | None, *, function: bool = False
 ) -> Payload:
-    """Parse a body. Raises `ApiError` (`PGRST102`).
+    """Parse a body. Raises `ApiError` (`PGRST102`) for an invalid body or another media type.
 
     columns: value of the parameter `columns`; None: the request has none. function: the body is for a call.
     """

@@ -81,7 +81,8 @@ def applied(
 ) -> str | None:
     """Return the value of `Preference-Applied`; None: no preference was applied.
 
-    method: of the request. transaction: `tx` may be overridden. resolution: a conflict target exists.
+    method: of the request. transaction: `tx` may be overridden. resolution: a conflict target exists. function: the
+    request is a call.
     """
     write = method in ("POST", "PATCH", "PUT", "DELETE") and not function
     parts = (

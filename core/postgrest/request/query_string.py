@@ -35,7 +35,8 @@ _OPERATOR_STARTS = tuple(
 
 
 def parameters(raw: bytes) -> list[tuple[str, str | None]]:
-    """Split at `&` and `;`, decode percent signs and `+`. The value of a part without `=` is None."""
+    """Return the decoded keys and values of a query string, which is split at `&` and `;`. The value of a part without
+    `=` is None."""
     result: list[tuple[str, str | None]] = []
     for part in raw.decode("latin-1").replace(";", "&").split("&"):
         key, equals, value = part.partition("=")
@@ -45,14 +46,14 @@ def parameters(raw: bytes) -> list[tuple[str, str | None]]:
 
 
 def decoded(text: str) -> str:
-    """Decode percent signs and `+`."""
+    """Decode percent-encoding, and `+` as a blank."""
     return unquote_plus(text, errors="replace") if "%" in text or "+" in text else text
 
 
 def parse_query(raw: bytes, *, function_arguments: bool = False) -> Query:
     """Parse a query string. function_arguments: a value without operator is an argument and not an error.
 
-    Raises `ApiError` (`PGRST100`, and `PGRST103` for a negative limit).
+    Raises `ApiError`: `PGRST103` for a negative limit, `PGRST100` for any other error.
     """
     pairs = parameters(raw)
     selects: list[str] = []
@@ -126,7 +127,7 @@ _select, _order, _logic_key, _key_path = (
 
 
 def _part_of(text: str, remembered: Callable[[str], Part], parse: Callable[[str], Part]) -> Part:
-    """Return a parsed part of a query string. Parts are immutable."""
+    """Return `parse(text)`; for short texts by `remembered`, which caches results. Parsed parts are immutable."""
     return remembered(text) if len(text) <= LONGEST else parse(text)
 
 
@@ -146,7 +147,7 @@ def _logic_tree(key: str, value: str) -> tuple[Path, LogicNode]:
 
 
 def _level(key: str) -> Path:
-    """Return the embed whose order or range the key `a.b.order` sets."""
+    """Return the path of the embed whose order or range the key `a.b.order` sets; it is empty for the top level."""
     return grammar.key_path(key)[0] if "." in key else ()
 
 

@@ -14,8 +14,11 @@ _HEADER = re.compile(r"(\d+)-(\d*)", re.ASCII)
 
 
 def top_level(query: Range | None, header: str | None) -> Range:
-    """Return the intersection of the range of the query string with the header `Range`. Raises `ApiError`
-    (`PGRST103`)."""
+    """Return the intersection of the range of the query string with the header `Range`. The header is ignored if it is
+    malformed, or for a limit of 0.
+
+    Raises `ApiError` (`PGRST103`) if the range is reversed or the intersection is empty.
+    """
     result = query or Range()
     if result.limit == 0:
         return result
@@ -44,7 +47,8 @@ def content_range(offset: int, rows: int, total: int | None) -> str:
 
 
 def status(offset: int, rows: int, total: int | None) -> int:
-    """Return the status of a read: 200, 206 (not all rows) or 416 (the range begins behind the last row)."""
+    """Return the status of a read: 206 (not all rows), 416 (the range begins behind the last row), or 200, also if
+    the rows were not counted (total is None)."""
     if total is None:
         return 200
     if offset > total:

@@ -28,9 +28,10 @@ _ENCODED_MARKS = [b"%%00%d%%00" % place for place in range(LONGEST)]
 
 
 def shape_of(raw: bytes, *, arguments: bool = False) -> tuple[bytes, list[str]] | None:
-    """Return the shape of a query string, and the values behind its marks; None: the query string is planned as it is.
+    """Return a query string with marks in place of the values of simple comparisons, and these values in order.
 
-    arguments: parameters whose value is not an operation are arguments of a function.
+    None: the query string is planned as it is. arguments: parameters whose value is not an operation are arguments of a
+    function; their values are replaced, too.
     """
     if len(raw) > LONGEST or b";" in raw or b"%00" in raw:
         return None
@@ -54,7 +55,7 @@ PAYLOAD_MARK = "\0payload\0"
 
 
 class Template:
-    """A statement with marks among its parameters."""
+    """A statement some of whose parameters are marks, which stand for values of a request."""
 
     __slots__ = ("_marks", "statement")
 

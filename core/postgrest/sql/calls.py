@@ -90,7 +90,7 @@ def _call(
 
 
 def _selected(function: Function, arguments: str) -> str:
-    """Return the SELECT of a call."""
+    """Return the SELECT whose rows are the result of a call. arguments: of the call, as SQL."""
     call = f"{quote_qualified(function.schema, function.name)}({arguments})"
     return f"SELECT {call} AS {SCALAR}" if is_scalar(function) else f"SELECT * FROM {call}"
 

@@ -107,7 +107,11 @@ def _stripped(text: str, output: Output) -> str:
 def result_columns(
     output: Output, *, total: str = "NULL", rows: str = "count(*)", inserted: str = "NULL", keys: str = "NULL"
 ) -> str:
-    """Return the output list of a main statement. Arguments are SQL expressions."""
+    """Return the output list of the SELECT that ends the statement of a request: the body, counts, and settings of SQL.
+
+    total: number of all rows. rows: number of returned rows. inserted: number of inserted rows, or NULL. keys: key of
+    the written row. All are SQL expressions.
+    """
     return ", ".join(
         (
             f"({total})::text AS total",

@@ -181,7 +181,7 @@ class Renderer:
         )
 
     def tail(self, node: Node, table: str, relation: Relation | None) -> Iterator[str]:
-        """Yield the clauses ORDER BY, LIMIT and OFFSET."""
+        """Yield the clauses ORDER BY, LIMIT and OFFSET of a level, as far as it has them."""
         if node.order:
             yield f"ORDER BY {', '.join(self._order_term(node, table, relation, term) for term in node.order)}"
         if node.range.limit is not None:
@@ -282,7 +282,7 @@ class Renderer:
                 yield column
 
     def _output_function(self, column: Column) -> tuple[str, str] | None:
-        """Return the function that renders a column of a domain as JSON."""
+        """Return the function that renders a column of a domain as JSON; None: the domain has no such function."""
         representation = self._schema.representations.get((column.domain or "", "json"))
         return None if representation is None else representation.function
 
@@ -395,10 +395,8 @@ def read_statement(
     count: bool = False,
     count_limit: int | None = None,
 ) -> Statement:
-    """Return the statement of a read.
-
-    count: also count all rows, regardless of the range. count_limit: count at most this number.
-    """
+    """Return the statement of a read. count: also count all rows, regardless of the range. count_limit: count at
+    most one row more than this number, which shows that there are more."""
     parameters = Parameters()
     renderer = Renderer(schema, parameters)
     source = renderer.level(plan.root)
@@ -422,7 +420,10 @@ def estimate_statement(schema: Schema, plan: Plan) -> Statement:
 
 
 def count_query(renderer: Renderer, root: Node, limit: int | None, source: str | None = None) -> str:
-    """Return the query whose rows are counted: with filters and joins that drop rows, without range and order."""
+    """Return the query whose rows are counted: with filters and joins that drop rows, without range and order.
+
+    limit: the query has at most one row more; None: all rows. source: a CTE that replaces the relation.
+    """
     bare = Node(
         root.relation,
         [SelectColumn(Field("1"))],

@@ -39,7 +39,7 @@ class Returning:
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """What an insert does with rows that exist already. columns: of the unique constraint. merge: the rows are
-    updated."""
+    updated; otherwise they stay as they are."""
 
     columns: tuple[str, ...]
     merge: bool
@@ -55,10 +55,11 @@ def insert_statement(
     defaults: bool = False,
     key: Sequence[tuple[str, str]] = (),
 ) -> Statement:
-    """Return the statement of POST and PUT.
+    """Return the statement that inserts the rows of a payload, for POST and PUT.
 
-    defaults: absent keys get the defaults of their columns. key: names and values that rows must have to be written
-    (PUT). Raises `ApiError` (`PGRST204`).
+    conflict: None: an existing row is an error. defaults: absent keys get the defaults of their columns; otherwise
+    NULL. key: names and values of columns; other rows are not written (PUT). Raises `ApiError` (`PGRST204`) for a key
+    of the payload that is no column.
     """
     parameters = Parameters()
     columns = written_columns(relation, payload)
@@ -86,7 +87,11 @@ def update_statement(
     *,
     defaults: bool = False,
 ) -> Statement:
-    """Return the statement of PATCH. Raises `ApiError` (`PGRST204`)."""
+    """Return the statement that sets columns of the rows that pass the filters to the values of a payload, for PATCH. A
+    payload without keys or rows changes nothing.
+
+    defaults: as in `insert_statement`. Raises `ApiError` (`PGRST204`) for a key of the payload that is no column.
+    """
     parameters = Parameters()
     columns = written_columns(relation, payload)
     table = quote_qualified(relation.schema, relation.name)
@@ -103,7 +108,7 @@ def update_statement(
 def delete_statement(
     schema: Schema, relation: Relation, filters: Sequence[LogicNode], returning: Returning
 ) -> Statement:
-    """Return the statement of DELETE."""
+    """Return the statement that deletes the rows that pass the filters; without filters, all rows."""
     parameters = Parameters()
     table = quote_qualified(relation.schema, relation.name)
     written = f"DELETE FROM {table}{_where(schema, relation, filters, parameters)}"
@@ -123,7 +128,8 @@ def written_columns(relation: Relation, payload: Payload) -> list[Column]:
 
 
 def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameters: Parameters, defaults: bool) -> str:
-    """Return the SELECT of the rows of a payload. Its source is named `BODY`."""
+    """Return a SELECT whose rows are those of a payload. Its source in FROM is named `BODY`. defaults: as in
+    `insert_statement`."""
     document = f"{parameters.add(payload.text)}::json"
     if not columns:
         count = f"json_array_length({document})" if payload.is_array else f"1 + 0 * length({document}::text)"
@@ -148,7 +154,8 @@ def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameter
 
 
 def _with_defaults(document: str, columns: Iterable[Column], parameters: Parameters, is_array: bool) -> str:
-    """Return the JSON document as an array in which absent members have the defaults of their columns."""
+    """Return the JSON document as an array in which absent members have the defaults of their columns. is_array: it
+    is an array already."""
     pairs = ", ".join(f"{parameters.add(column.name)}::text, {column.default}" for column in columns)
     plain = document.removesuffix("::json")
     elements = f"{plain}::jsonb" if is_array else f"jsonb_build_array({plain}::jsonb)"
@@ -183,7 +190,11 @@ def _statement(
     parameters: Parameters,
     inserted: str = "NULL",
 ) -> Statement:
-    """Return the statement around a write. written: None: nothing is written, and no row returned."""
+    """Return the statement of a request: a write as a CTE, and a SELECT of what is returned.
+
+    written: the INSERT, UPDATE or DELETE, without RETURNING; None: nothing is written, and no row is returned.
+    inserted: SQL expression for the number of inserted rows; NULL: not counted.
+    """
     returned = _returned(relation, returning)
     table = quote_qualified(relation.schema, relation.name)
     source = f"SELECT {returned} FROM {table} WHERE false" if written is None else f"{written} RETURNING {returned}"
@@ -217,7 +228,8 @@ def _returned(relation: Relation, returning: Returning) -> str:
 
 
 def _needed(root: Node) -> Iterable[str]:
-    """Yield the columns of its relation that a level reads; `*` for all."""
+    """Yield the columns of the written relation that the representation reads: those that its top level selects, sorts
+    by, or joins embeds by. `*` stands for all columns."""
     for column in root.columns:
         if column.field.name:
             yield column.field.name
@@ -236,7 +248,8 @@ def _needed(root: Node) -> Iterable[str]:
 
 
 def _keys(relation: Relation, parameters: Parameters) -> str:
-    """Return the expression of names and values of the key of the only row, in the order of the row."""
+    """Return the SQL expression for the primary key of the written row: a JSON array of pairs of name and value, in the
+    order of the columns. Its value is NULL unless exactly one row is returned."""
     names = ", ".join(f"{parameters.add(name)}::text" for name in relation.key)
     return (
         f"CASE WHEN count({ROW}) = 1 THEN (SELECT json_agg(json_build_array(member.key, member.value)) "
