@@ -14,8 +14,8 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def run_jointly(call: Call, context: RequestContext) -> Awaitable[None]:
-    """Run the call of an endpoint in the transaction of the batch, and return the awaitable of its end. Raises
-    `Problem`.
+    """Run the call of an endpoint in the transaction of the batch, and return the awaitable of its end. The awaitable
+    raises `Problem` if the call failed.
     """
     transaction: JointTransaction = context.scope.transaction
     return transaction.run_next(call, context)

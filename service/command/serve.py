@@ -182,8 +182,8 @@ def _keys_are_acceptable(configuration: Configuration, client: logging.Logger) -
 
 @contextlib.contextmanager
 def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
-    """Return a context with the database connections to serve; embedded servers run while it is open. Raises
-    StartupError.
+    """Return a context with the database connections to serve; embedded servers run while it is open. demo: the main
+    one is that of the demo. Raises StartupError.
     """
     plan = connection_plan(settings)
     application = settings.text_or_none("ApplicationName") or Path.cwd().name

@@ -210,7 +210,9 @@ class Failures:
     def problem(
         self, call: Call, context: RequestContext, execution: Execution, tries: AttemptState | None = None
     ) -> Problem:
-        """Return the problem document for a run that is not repeated."""
+        """Return the problem document for a run that is not repeated. tries: the failed runs of the request; None: this
+        is the only one.
+        """
         if isinstance(execution.failure, Problem):
             return execution.failure
         if _was_deadline(context, execution):
@@ -286,7 +288,7 @@ def _is_query_fault(call: Call, mask: int, execution: Execution) -> bool:
 
 def _refused_value(call: Call, context: RequestContext, execution: Execution, message: str) -> Problem | None:
     """Return a 400 problem if the server rejected a value of the request as invalid for its type, regardless of the
-    policy for the SQLSTATE.
+    policy for the SQLSTATE; otherwise None.
     """
     error = execution.error
     number = refused_argument(error.context) if error is not None else None

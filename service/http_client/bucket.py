@@ -165,7 +165,7 @@ class Bucket:
         content_type: str | None = None,
     ) -> tuple[Mapping[str, str], bytes]:
         """Send a request, repeatedly if necessary. Return headers, with lower-case names, and body. Raises
-        `StoreError`.
+        `StoreError`. content_type: of `data`; None: without the header.
         """
         loop = asyncio.get_running_loop()
         digest = await loop.run_in_executor(None, _digest, data) if len(data) > _ASIDE else _digest(data)

@@ -30,7 +30,9 @@ class Log:
     """The sinks of this process."""
 
     def __init__(self, options: LogOptions, stream: TextIO | None = None) -> None:
-        """Raises `StartupError` for a sink that cannot work."""
+        """Raises `StartupError` for a sink that cannot work. stream: receives the lines of the console; None: standard
+        output.
+        """
         self.options = options
         self._console: SinkThread | None = None
         self._postgres: PostgresSink | None = None
@@ -43,7 +45,7 @@ class Log:
         self.handler = SinkHandler(sinks, options.client_name)
 
     def _sinks(self, options: LogOptions, stream: TextIO | None) -> Iterable[tuple[str, Sink]]:
-        """Yield name and sink for each sink that the options switch on."""
+        """Yield name and sink for each sink that the options switch on. stream: as for `Log`."""
         if "Console" in options.floors:
             plain = Template(options.template, colour=(stream or sys.stdout).isatty())
             yield "Console", ConsoleSink(stream, json_line if options.json_console else plain)
@@ -108,7 +110,7 @@ _current: Log | None = None
 
 
 def configure_logging(settings: Settings, stream: TextIO | None = None) -> logging.Logger:
-    """Set up the channels of the supervisor and return the channel `rowcall`.
+    """Set up the channels of the supervisor and return the channel `rowcall`. stream: as for `Log`.
 
     Raises:
         ConfigError: a value of the section `Log` cannot be used.
@@ -138,7 +140,8 @@ def is_watched() -> bool:
 
 def configure_worker_logging(settings: Settings, send: Send, backlog: Callable[[], int]) -> Forwarder:
     """Set up the channels of a worker, which sends all entries to the supervisor. To be called in the running event
-    loop."""
+    loop. send, backlog: as for `Forwarder`.
+    """
     options = log_options(settings)
     forwarder = Forwarder(send, backlog, options.client_name)
     _connect_channels(options, forwarder)

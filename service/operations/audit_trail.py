@@ -54,7 +54,9 @@ def note_signing(services: Services, method: str, path: str) -> tuple[Step, ...]
 
 
 def _noting(options: AuditTrailOptions, services: Services, name: str, routine: str | None) -> Step:
-    """Return the step that records calls under this name."""
+    """Return the step that records calls under this name. routine: its schema and name; None: a reserved path, which
+    has none.
+    """
     trail = trail_of(options, services)
 
     def note(context: RequestContext) -> None:

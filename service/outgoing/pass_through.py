@@ -128,8 +128,8 @@ async def _stream(
 
 
 async def _pump(answer: HttpResponse, body: PipeBody | StreamBody, silence: float | None, coder: Coder | None) -> bool:
-    """Write the body to the client as it arrives. Return True at its end. Raises if it breaks off or the client
-    disconnects.
+    """Write the body to the client as it arrives. Return True at its end. silence: as for `_stream`. coder: compresses
+    the body; None: it is sent unchanged. Raises if the body breaks off or the client disconnects.
     """
     loop = asyncio.get_running_loop()
     while True:

@@ -135,7 +135,7 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
         return None
     options = services.options.outbound.proxy
     time_limit = services.options.http.slow_client
-    send_subrequest = (endpoint.options.proxy_out.url or options.host or "").startswith("/")
+    internal = (endpoint.options.proxy_out.url or options.host or "").startswith("/")
     private_fields = list(private_headers(endpoint))
 
     async def send(context: RequestContext) -> None:
@@ -150,9 +150,7 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
         try:
             answer = await cancel_on_disconnect(context.protocol, captured.sending)
             # The headers of the comment were sent with the result (proxies-14).
-            headers = answer_headers(
-                answer, options, own_fields(endpoint, private_fields, answer), send_subrequest=send_subrequest
-            )
+            headers = answer_headers(answer, options, own_fields(endpoint, private_fields, answer), internal=internal)
             await pass_through(context, answer, headers, time_limit, options.timeout)
         except FAILURES as error:
             raise failure(endpoint, error, options, "ProxyOut").problem() from None

@@ -43,7 +43,9 @@ def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _deadline_of(endpoint: Endpoint, options: DeadlineOptions) -> float | None:
-    """Return the deadline of the endpoint in seconds, for all callers; 0 in the comment means none."""
+    """Return the deadline of the endpoint in seconds, for all callers; None if there is none, which 0 in the comment
+    means.
+    """
     seconds = options.otherwise if endpoint.options.deadline is None else endpoint.options.deadline
     return seconds or None
 

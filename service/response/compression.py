@@ -144,7 +144,9 @@ def _weakened(field: tuple[str, str]) -> tuple[str, str]:
 
 
 def with_compression(handle: Handle, options: Compression, is_secure: Callable[[Any], bool]) -> Handle:
-    """Wrap `handle` for clients that accept compression; responses to all others are unchanged."""
+    """Wrap `handle` for clients that accept compression; responses to all others are unchanged. is_secure: whether the
+    request of a scope came over https.
+    """
 
     def handle_compressed(scope: Any, protocol: Any) -> None:
         accepted = scope.headers.get_all("accept-encoding")

@@ -308,7 +308,8 @@ class MemoryCache:
     def put(self, key: bytes, entry: Entry, seconds: float | None, began: float) -> None:
         """Store a copy of a response that another process has computed.
 
-        It is not stored if it was invalidated since `began`, which another worker may have noticed earlier.
+        It is not stored if it was invalidated since `began`, which another worker may have noticed earlier. seconds:
+        lifetime; None: until invalidated.
         """
         at = now()
         if len(entry.body) <= self._largest:

@@ -253,7 +253,9 @@ class RedisCache:
         return self._opened(name, data) if data else None
 
     async def left(self, key: bytes) -> float | None:
-        """Return the remaining lifetime in seconds; None: unlimited; 0: no such response. Raises `GoneError`."""
+        """Return the remaining lifetime in seconds; None: unlimited; 0: no such response. Raises `GoneError` if Redis
+        does not answer.
+        """
         left = await self.link.run(_LEFT, _keys(stored_name(key))[:1], [])
         if not isinstance(left, int):
             raise GoneError

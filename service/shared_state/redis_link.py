@@ -106,7 +106,7 @@ class RedisLink:
 
     def get(self, key: bytes) -> Awaitable[bytes | None]:
         """Read a key, in one batch with all other reads of this turn of the event loop. Raises `GoneError` when
-        awaited.
+        awaited, if Redis does not answer.
         """
         future = self._requested.get(key)
         if future is None:
@@ -149,7 +149,7 @@ class RedisLink:
                 self._loop.call_soon(self._send)
 
     async def run(self, script: str, keys: list[bytes], values: list[bytes | int]) -> Any:
-        """Run a Lua script, which is atomic, and return its reply. Raises `GoneError`."""
+        """Run a Lua script, which is atomic, and return its reply. Raises `GoneError` if Redis does not answer."""
         registered = self._scripts.get(script)
         if registered is None and self.client is not None:
             registered = self._scripts[script] = self.client.register_script(_echoing(script))

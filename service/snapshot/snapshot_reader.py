@@ -132,9 +132,9 @@ class SnapshotReader:
             return snapshot
 
     async def _read_until_stable(self, number: int, *, only_files: bool) -> SchemaSnapshot:
-        """Read again if a lookup in the system caches fails: an object was dropped between two lookups.
-
-        Raises `psycopg.errors.InternalError_` if this happens `MOST_READINGS` times in a row.
+        """Read the snapshot, and again if a lookup in the system caches fails: an object was dropped between two
+        lookups. Raises `psycopg.errors.InternalError_` if this happens `MOST_READINGS` times in a row. only_files: as
+        for `read`.
         """
         for attempt in range(1, MOST_READINGS):
             try:
@@ -239,7 +239,7 @@ class SnapshotReader:
             yield f"files that fit {self._files.options.pattern}"
 
     async def _read_files(self, files: SqlFileSource, *, only_files: bool) -> dict[str, Catalog]:
-        """Return the catalogues of files by the connections on which they are described."""
+        """Return the catalogues of files by the connections on which they are described. only_files: as for `read`."""
 
         async def open_at(place: str) -> psycopg.AsyncConnection[Any]:
             connection = await self._places.connector(place).open_plain()

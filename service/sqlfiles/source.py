@@ -220,7 +220,9 @@ def sql_file_source(
 
 
 def _bare_routes(texts: Iterable[FileText], *, whole: bool) -> Iterator[Diagnostic]:
-    """Iterate over warnings about files whose comment names a method and a path without `HTTP`."""
+    """Iterate over warnings about files whose comment names a method and a path without `HTTP`. whole: as for
+    `parse_files`.
+    """
     for text in texts:
         body = find_route(text.text, whole=whole)
         if body is not None:

@@ -158,7 +158,9 @@ class UploadStep:
         turn.body_read = True
 
     def _handlers(self, context: RequestContext, turn: Turn) -> list[Handler]:
-        """Return the handlers for a request, in the order of the comment. Raises `Problem`."""
+        """Return the handlers for a request, in the order of the comment. Raises `Problem`: 500 for an unknown handler,
+        400 if a value of the request would lead out of the folder of uploads.
+        """
         missing = next((key for key in self._keys if key not in self._factories), None)
         if missing is not None:
             raise Problem(500, f"the upload handler {missing} is none of {', '.join(self._factories)}")
@@ -253,14 +255,14 @@ class UploadStep:
 
 
 async def _settle(turn: Turn) -> None:
-    """Make permanent what is outside the database."""
+    """Make permanent what handlers have stored outside the database: files, and objects of a store."""
     await asyncio.get_running_loop().run_in_executor(None, turn.folders.settle)
     for item in turn.pending:
         await item.settle()
 
 
 async def _undo(turn: Turn) -> None:
-    """Undo what is outside the database."""
+    """Remove what handlers have stored outside the database: files, and objects of a store."""
     await asyncio.get_running_loop().run_in_executor(None, turn.folders.undo)
     for item in turn.pending:
         await item.undo()

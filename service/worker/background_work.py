@@ -80,7 +80,7 @@ class BackgroundWork:
             self._jobs.drain()
 
     async def finish_jobs(self, seconds: float) -> None:
-        """Wait for running jobs, at most so long."""
+        """Wait for running jobs, at most `seconds`."""
         if self._jobs is not None:
             await self._jobs.finish(seconds)
 

@@ -148,7 +148,7 @@ class TableBuilder:
         return compiled(job_routes(options, services))
 
     def _postgrest_interface(self, snapshot: SchemaSnapshot) -> PostgRestInterface | None:
-        """Return PostgREST's interface, if it is served."""
+        """Return PostgREST's interface; None if it is not served."""
         if snapshot.postgrest is None:
             return None
         from rowcall.service.postgrest.interface import PostgRestInterface

@@ -143,7 +143,9 @@ def digest_of(user: User | None) -> str | None:
 
 
 def _cookie(state: str, *, secure: bool) -> str:
-    """Return the cookie's name, which depends on the state, because several tabs may sign in at the same time."""
+    """Return the cookie's name, which depends on the state, because several tabs may sign in at the same time. secure:
+    the client uses https, so the name has the prefix `__Host-`.
+    """
     return f"{_HOST if secure else ''}{PREFIX}{hashlib.sha256(state.encode()).hexdigest()[:12]}"
 
 

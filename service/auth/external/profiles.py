@@ -47,7 +47,8 @@ class Profiles:
     ) -> Profile:
         """Return the profile for an authorization code.
 
-        received_issuer: the `iss` parameter beside the code (RFC 9207), or None.
+        received_issuer: the `iss` parameter beside the code (RFC 9207), or None. verifier, nonce: of the login state;
+        None: not used.
 
         Raises:
             ProviderError: there is no profile.
@@ -119,7 +120,8 @@ class Profiles:
     ) -> Profile:
         """Return the profile from the ID token and the user info. Raises `ProviderError`.
 
-        again: for a refresh; the issuer need not send another ID token (OpenID Connect Core, 12.2).
+        again: for a refresh; the issuer need not send another ID token (OpenID Connect Core, 12.2). nonce: of the login
+        state; None: not used.
         """
         provider = self._provider
         access: str = tokens["access_token"]

@@ -185,7 +185,9 @@ class _SignIn:
             raise
 
     async def _profile(self, scope: Any, code: str, login_state: LoginState | None, issuer: object) -> Profile:
-        """Return the profile for the code. Raises `ProviderError` or `Problem`."""
+        """Return the profile for the code. Raises `ProviderError` if there is no profile, and `Problem` if the login
+        state was used before, or if this cannot be determined.
+        """
         if login_state is None:
             redirect_uri = self._outcome.origin(scope) + self._provider.sent_path
             return await self._profiles.by_code(code, redirect_uri, None, None, issuer)

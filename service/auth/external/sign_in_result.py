@@ -68,7 +68,8 @@ class SignInResult:
     ) -> None:
         """Run the command with the profile, sign in the user of its row, and send the response.
 
-        user: the user who is signed in already, or None. cookies: further Set-Cookie headers.
+        user: the user who is signed in already, or None. cookies: further Set-Cookie headers. analytics: data of the
+        client as JSON, or None.
 
         Raises:
             ProviderError: the command failed.
@@ -90,7 +91,9 @@ class SignInResult:
     async def _row(
         self, context: RequestContext, profile: Profile, user: User | None, analytics: str | None
     ) -> tuple[LoginRow, list[Any]]:
-        """Run the operator's command. Raises `ProviderError` if it fails, `Problem` if it finds no user."""
+        """Run the operator's command. Raises `ProviderError` if it fails, `Problem` if it finds no user. analytics: as
+        for `reach`.
+        """
         claims = None if user is None else user.json.decode()
         values = [self._provider.key, profile.email, profile.name, profile.info, analytics, claims]
         try:

@@ -52,7 +52,8 @@ class PasskeyCommand:
         )
 
     async def run(self, transaction: Transaction, *values: bytes | str | None) -> Row | None:
-        """Run the command and return its first row, or None if it returns no row. Raises `Problem`.
+        """Run the command and return its first row, or None if it returns no row. Raises `Problem` if the command
+        fails.
 
         values: for `$1` and following; values that the command does not use are ignored.
         """

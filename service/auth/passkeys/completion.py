@@ -164,7 +164,9 @@ class CompletionEndpoints:
     # --- logins --------------------------------------------------------------------------------------------------
 
     async def login(self, context: RequestContext) -> None:
-        """Verify the assertion and sign the user in. Raises `Problem`."""
+        """Verify the assertion and sign the user in. Raises `Problem`: 400 for an invalid request, 401 for an assertion
+        that is not valid, 500 if a row of a command cannot be used.
+        """
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "authenticatorData", "clientDataJSON", "signature")
         number = challenge_id(content)
@@ -224,7 +226,8 @@ class CompletionEndpoints:
             raise broken("Invalid row") from None
 
     def _sign_in(self, context: RequestContext, login_row: Row | None, pending: PendingSignIn | None) -> None:
-        """Sign in with the row, which is a login row without a hash (sign-in-23). Raises `Problem`.
+        """Sign in with the row, which is a login row without a hash (sign-in-23). Raises `Problem`: 401 if there is no
+        row or it refuses the sign-in, 500 if it cannot be used.
 
         pending: the sign-in of which the passkey is the second factor; None: the passkey is the first factor.
         """

@@ -194,7 +194,9 @@ class _Endpoints:
         return content
 
     async def _prove(self, context: RequestContext, subject: str, proof: _Proof) -> None:
-        """Verify the second factor of the request. Raises `Problem`."""
+        """Verify the second factor of the request. Raises `Problem` if it is not valid, as the methods of `FactorStore`
+        do.
+        """
         code, recovery_code = proof
         if recovery_code is None:
             await self._counted(subject, lambda: self._store.prove(context, subject, code))

@@ -105,7 +105,7 @@ class JointTransaction(Transaction):
         self._close_listeners(committed=True)
 
     def _close_listeners(self, *, committed: bool) -> None:
-        """Report the end of the transaction to the receivers of notices."""
+        """Report the end of the transaction to the receivers of notices. committed: its effects are permanent."""
         for listener in self._listeners:
             listener.close(committed=committed)
         self._listeners.clear()

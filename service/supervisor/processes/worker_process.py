@@ -71,7 +71,9 @@ Gauges = list[tuple[str, Mapping[str, str], float]]
 
 
 async def _started(descriptors: tuple[int, ...], template: Template | None) -> asyncio.subprocess.Process | Copy:
-    """Start a worker process that has these descriptors under the same numbers; the first is its channel."""
+    """Start a worker process that has these descriptors under the same numbers; the first is its channel. template: the
+    process to copy; None: the worker is started by exec.
+    """
     if template is not None:
         try:
             return await Copy.made_by(template, descriptors)
@@ -175,7 +177,9 @@ class WorkerProcess:
         return result
 
     async def spans(self, number: int, trace: str | None) -> SpansReply | None:
-        """Return stored spans of the worker; None without an answer."""
+        """Return the stored spans of the worker of a trace; with None, the first spans of the last requests. None
+        without an answer.
+        """
         result: SpansReply | None = await self._reply_to(SpansRequest(number, trace), SAMPLE_WITHIN)
         return result
 

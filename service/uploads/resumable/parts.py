@@ -315,8 +315,8 @@ def default_folder() -> str:
 async def _until_release(
     part: Part, source: AsyncIterator[bytes], checked: Callable[[bytes], None] | None
 ) -> AsyncIterator[bytes]:
-    """Yield chunks until the release is requested. A wait for the client ends at once then; writing
-    is completed first.
+    """Yield chunks until the release is requested. A wait for the client ends at once then; writing is completed first.
+    checked: called with each chunk, or None.
     """
     while True:
         piece = await part.next_of(source)

@@ -220,7 +220,10 @@ class _ResumableUploadStep:
     async def _join(
         self, context: RequestContext, ids: tuple[str, ...], metadata: str | None, file: tuple[str, str]
     ) -> None:
-        """Concatenate uploads, whose file continues to the handlers. Raises `Problem`."""
+        """Concatenate uploads, whose file continues to the handlers. Raises `Problem`: 404 if the caller has no such
+        upload, 409 if one is not complete, and if a limit is reached. metadata: header `Upload-Metadata`. file: name
+        and content type.
+        """
         length = 0
         for id in ids:
             part = await aside(partial(self._parts.look, id))
@@ -303,7 +306,9 @@ class _ResumableUploadStep:
         file: tuple[str, str],
         final: str | None,
     ) -> None:
-        """Let the request continue to the handlers, with a protocol that turns the response into that of tus."""
+        """Let the request continue to the handlers, with a protocol that turns the response into that of tus. headers,
+        status: of the response. ids, file, final: as for `TusResponseProtocol`.
+        """
         preferences = (context.scope.headers.get("prefer") or "").replace(" ", "").lower()
         returns = RETURNED in preferences.split(",")
         context.protocol = TusResponseProtocol(
@@ -323,7 +328,9 @@ def _check(actual: bytes | None, expected: bytes) -> None:
 
 
 async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) -> None:
-    """Store the files of a request: those of a complete upload, or of a form. Raises `Problem`."""
+    """Store the files of a request: those of a complete upload, or of a form. Raises `Problem`: 404 if the upload does
+    not exist any more, 409 if another request continues it, and the errors of `UploadStep.receive`.
+    """
     ready = completed(context.protocol)
     if ready is None:
         await receiving.receive(context)
