@@ -21,7 +21,7 @@ def run_jointly(call: Call, context: RequestContext) -> Awaitable[None]:
     return transaction.run_next(call, context)
 
 
-def refuse_outside_of_batch(endpoint: Endpoint, services: Services) -> Step | None:
+def refuse_in_joint_batch(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that refuses an endpoint in a batch with one transaction, or None if the endpoint may be part of
     it.
 

@@ -148,7 +148,8 @@ def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tup
 
 
 def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that encrypts parameters; None: there is nothing to encrypt, or the endpoint is cached. Then this
-    is done later: cache keys are made of the values sent, and the encrypted value is different each time.
+    """Return the step that encrypts parameters; None: there is nothing to encrypt, or the endpoint is cached. A cached
+    endpoint encrypts behind the lookup, because cache keys are made of the values sent, and the encrypted value is
+    different each time.
     """
     return encrypt_parameters(endpoint, services) if plan_of(endpoint, services) is None else None

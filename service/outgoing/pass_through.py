@@ -59,7 +59,7 @@ async def pass_through(
 
 
 def _with_length(headers: Headers, length: str) -> Headers:
-    """Return the headers with this Content-Length only."""
+    """Return the headers with this Content-Length in place of theirs."""
     return [*(field for field in headers if field[0].lower() != "content-length"), ("content-length", length)]
 
 

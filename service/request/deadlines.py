@@ -20,7 +20,7 @@ def may_have_deadline(endpoint: Endpoint, services: Services) -> bool:
 
 def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that sets the deadline; None: there is none. A client may shorten the deadline of the endpoint,
-    but not lengthen it.
+    but not lengthen it. The step raises `DeadlineError` if the client allows no time at all.
     """
     options = services.options.deadlines
     own = _deadline_of(endpoint, options)

@@ -107,7 +107,7 @@ class CompressedProtocol(ObservedProtocol):
         return None if coding is None else _CODERS[coding](self._options.level(coding))
 
     def _choose(self) -> str | None:
-        """Return the coding for this client, or None."""
+        """Return the coding for this client; None: it accepts none."""
         return self._options.choose(self._accepted)
 
     def _fits(self, headers: Headers) -> bool:

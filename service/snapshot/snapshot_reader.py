@@ -98,7 +98,9 @@ class SnapshotReader:
         return snapshot
 
     def watcher(self) -> Watcher | None:
-        """Return the watcher of these sources, or None. Raises `StartupError` if there is nothing to watch."""
+        """Return the watcher of these sources; None: watching is off. Raises `StartupError` if there is nothing to
+        watch.
+        """
         return watcher(self._settings, self._exposure, tuple(self.sources()))
 
     @property

@@ -46,10 +46,8 @@ SCHEME = "test"
 
 
 def for_tests(options: WorkerOptions, store: str) -> WorkerOptions:
-    """Return the options without features that tests must not use. store: folder of the shared state.
-
-    These are cached responses, which could come from other tests, and features that precede endpoints or cannot be
-    reached in a test.
+    """Return the options without features that tests must not use: cached responses, which could come from other tests,
+    and features that precede endpoints or cannot be reached in a test. store: folder of the shared state.
     """
     return replace(
         options,

@@ -57,7 +57,9 @@ def _origins(settings: Settings) -> Iterator[str]:
 def tool_schema_options(
     settings: Settings, database: str, auth: AuthOptions, openapi: OpenApi | None, mcp: McpOptions | None
 ) -> ToolSchemaOptions | None:
-    """Return the options of `ToolSchemas`, which do not need the server (documents-9, documents-10), or None."""
+    """Return the options of `ToolSchemas`, which do not need the server (documents-9, documents-10); None: they are
+    off.
+    """
     if not settings.flag(_T + "Enabled"):
         return None
     return ToolSchemaOptions(

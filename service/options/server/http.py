@@ -159,7 +159,9 @@ def listener_plans(settings: Settings) -> tuple[ListenerPlan, ...]:
 
 
 def unix_mode(settings: Settings) -> int | None:
-    """Return the configured permissions of Unix sockets (octal, such as 660) or None. Raises StartupError."""
+    """Return the configured permissions of Unix sockets (octal, such as 660); None: the umask decides. Raises
+    StartupError for an invalid value.
+    """
     text = settings.text_or_none("HttpServer:UnixSocketPermissions")
     if not text:
         return None

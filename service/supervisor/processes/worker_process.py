@@ -99,7 +99,7 @@ def _result_of(answer: _Answer) -> Gauges | str | _Answer:
 
 
 class WorkerProcess:
-    """One worker process, from its start to its end."""
+    """One worker process, from its start to its end. Questions to the worker have a number, which its reply repeats."""
 
     def __init__(self, number: int, process: asyncio.subprocess.Process | Copy, channel: Channel) -> None:
         self.number = number
@@ -130,7 +130,7 @@ class WorkerProcess:
         answer: type[SnapshotPrepared] | type[SnapshotActivated],
         number: int,
     ) -> str | None:
-        """Send `message` and wait for its answer. Returns None, or an error text."""
+        """Send `message` and wait for its answer. Returns None, or an error text. number: of the schema snapshot."""
         if self.gone:
             return f"worker {self.number} is gone"
         future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
@@ -144,7 +144,7 @@ class WorkerProcess:
             self._pending_answers.pop((answer, number), None)
 
     async def activate_snapshot(self, number: int) -> str | None:
-        """Make the worker activate its prepared snapshot. Returns None, or an error text."""
+        """Make the worker activate its prepared snapshot, which has this number. Returns None, or an error text."""
         self.serving = 0
         error = await self.ask(ActivateSnapshot(number), SnapshotActivated, number)
         if error is None:
