@@ -35,7 +35,9 @@ ANONYMOUS = "no user has these credentials"
 
 
 def login_steps(endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
-    """Return the steps behind the call of the routine. call: renders `CellRows`; only the first row is used."""
+    """Return the steps behind the call of the routine, which sign in the user of its first row and respond. call:
+    renders `CellRows`.
+    """
     call.single = True
     return (_Login(endpoint, services).finish,)
 
@@ -229,7 +231,9 @@ class _Login:
 
 
 def logout_steps(_endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
-    """Return the steps behind the call of the routine. call: renders `CellRows` if the routine returns something."""
+    """Return the steps behind the call of the routine, which end the sessions that its rows name and respond. call:
+    renders `CellRows` if the routine returns something.
+    """
     call.rows = False
     issuer = CredentialIssuer(services.options.auth, services.auth.sessions)
 

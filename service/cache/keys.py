@@ -46,7 +46,7 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
         parts.append(_given_before(plan, services))
     if plan.surroundings:
         parts.append(partial(_surroundings, endpoint.options.tenant, endpoint.options.time_zone))
-    values = plain_values if changes_values(endpoint) else None
+    values = recorded_digests if changes_values(endpoint) else None
 
     def key_with_parts(context: RequestContext) -> bytes:
         arguments = context.arguments if values is None else values(context)
@@ -153,10 +153,11 @@ def record_values(endpoint: Endpoint, services: Services) -> Step | None:
     return record
 
 
-def plain_values(context: RequestContext) -> list[bytes | None]:
-    """Return the values that `record_values` has recorded as digests, because they are secret and the key is stored.
+def recorded_digests(context: RequestContext) -> list[bytes | None]:
+    """Return the values that `record_values` has recorded, and drop the record. They are returned as digests, because
+    they are secret and the key is stored.
 
-    Values that were injected after the recording are returned unchanged.
+    Values that were injected after the recording are returned as digests too.
     """
     mask, sent = context.lease
     context.lease = None

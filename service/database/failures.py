@@ -210,8 +210,8 @@ class Failures:
     def problem(
         self, call: Call, context: RequestContext, execution: Execution, tries: AttemptState | None = None
     ) -> Problem:
-        """Return the problem document for a run that is not repeated. tries: the failed runs of the request; None: this
-        is the only one.
+        """Return the problem document for a run that is not repeated, and log the failure. tries: the failed runs of
+        the request; None: this is the only one.
         """
         if isinstance(execution.failure, Problem):
             return execution.failure

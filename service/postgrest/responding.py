@@ -121,7 +121,7 @@ class Responder:
     # --- errors -------------------------------------------------------------------------------------------------------
 
     def error(self, error: Exception, scope: Any, request: ApiRequest | None) -> Response:
-        """Return the response to an `ApiError` or `Problem`; raise any other error."""
+        """Return the response to an `ApiError` or `Problem`, and log it from status 500 on; raise any other error."""
         if isinstance(error, Problem):
             error = problem_error(error)
         if not isinstance(error, ApiError):
@@ -132,7 +132,7 @@ class Responder:
         return self.error_with_headers(error, headers)
 
     def error_with_headers(self, error: ApiError, headers: Headers) -> Response:
-        """Return the body of an error with these headers and its type."""
+        """Return the response to an error, with these headers."""
         body = error.body(minimal=self._options.minimal_errors)
         # SQL can raise any number as a status (`PT999`).
         return Response(

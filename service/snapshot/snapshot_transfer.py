@@ -66,7 +66,7 @@ class SnapshotParts:
         self._unpickler = pickle.Unpickler(self._read)  # noqa: S301 (from our own process over our own socket pair)
 
     def take(self, part: bytes) -> SchemaSnapshot | None:
-        """Return the schema snapshot with the last part, None before."""
+        """Read a part. Return the schema snapshot with the last part, None before."""
         self._read.now = io.BytesIO(part)
         value: Any = self._unpickler.load()
         if isinstance(value, SchemaSnapshot):

@@ -101,8 +101,10 @@ class Folder:
         return os.path.realpath(plain) == plain and (plain == self._root or plain.startswith(self._root + os.sep))
 
     def _read(self, path: str, url: str, target: str, state: tuple[int, int, int, int] | None) -> StaticFile | None:
-        """Return the file, and cache it; None if it is no regular file in this folder. state: of the target; None: it
-        is no regular file.
+        """Return the file, and cache it; None if it is no regular file in this folder.
+
+        path: of the request. url: the same, with the name of a default document. target: path on disk. state: of the
+        target; None: it is no regular file.
         """
         if state is None or not self._is_inside(target):
             return None

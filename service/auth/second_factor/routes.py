@@ -129,7 +129,9 @@ class _Endpoints:
         _respond(context, {"revoked": count})
 
     async def verify(self, context: RequestContext) -> None:
-        """Complete a sign-in with the second factor; without a token, prove it for the session of the request."""
+        """Complete a sign-in with the second factor; without a token, prove it for the session of the request, which is
+        issued again. The device is remembered if the client asks for that.
+        """
         content = await self._content(context)
         proof = _proof(content)
         pending = await self._pending.read(content["token"]) if content.get("token") is not None else None

@@ -41,7 +41,9 @@ def table_formats(
 
 
 def _may_be(template: Template, key: str) -> bool:
-    """Return whether the format of the comment can be the one with this key: it is this one, or contains a placeholder."""
+    """Return whether the format of the comment may be the one with this key: it is equal to it, or contains a
+    placeholder.
+    """
     return not template.is_fixed or template.parts == (key,)
 
 
