@@ -21,7 +21,9 @@ def start_clock(context: RequestContext) -> None:
 
 
 class TimedProtocol:
-    """Wraps the HTTP server's protocol and adds the header to each response."""
+    """Wraps the HTTP server's protocol and adds `Server-Timing` to each response. The clock starts with its
+    creation.
+    """
 
     def __init__(self, context: RequestContext) -> None:
         self.inner = context.protocol
