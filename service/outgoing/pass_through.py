@@ -29,7 +29,8 @@ at once, and a body that breaks off within this time is still reported as an err
 async def pass_through(
     context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float
 ) -> None:
-    """Send the response to the client.
+    """Send the response to the client. If the body breaks off after a part of it was sent, that is logged, and the
+    connection of the client is closed.
 
     headers: those of the response, without framing. time_limit: seconds that the client may leave the body unread.
     silence: seconds that the server may send nothing, unless it sends events.

@@ -23,7 +23,7 @@ _CODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 @dataclass(slots=True, eq=False)
 class StaticFile:
-    """A file of the folder, with its content if it is small. After the file has changed, a new object replaces it.
+    """A served file, with its content if it is small. After the file has changed, a new object replaces it.
 
     tag, date: values of the headers `ETag` and `Last-Modified`.
     """

@@ -80,7 +80,9 @@ class PreviousProcess:
             ) from None
 
     async def leave(self) -> None:
-        """Report to the previous process that this one serves, and wait until it has closed its hand-over socket."""
+        """Report to the previous process that this one serves, and wait until it has closed its hand-over socket, at
+        most `_TIMEOUT` seconds.
+        """
         loop = asyncio.get_running_loop()
         self._connection.setblocking(False)
         with self._connection, contextlib.suppress(OSError):

@@ -94,8 +94,8 @@ def as_json(value: object) -> tuple[Any, str]:
 
 
 def with_address(value: object, key: str, address: bytes | None) -> str | None:
-    """Return the analytics as JSON text, with the client address under `key`. None if there are none. Raises `Problem`
-    400 if they are not JSON.
+    """Return the analytics as JSON text; if they are an object and `key` is not empty, with the client address under
+    `key`. None if there are none. Raises `Problem` 400 if they are not JSON.
     """
     if value is None or value == "":
         return None

@@ -53,7 +53,9 @@ class JointTransaction(Transaction):
         """A call has failed, so nothing can be committed."""
 
     async def run_next(self, call: Call, context: RequestContext) -> None:
-        """Run a call and put its execution into the request context. Raises `Problem` if it failed."""
+        """Run a call and put its execution into the request context. Raises `Problem` if it failed, or 409 if an
+        earlier call of the batch has failed.
+        """
         if self.failed:
             raise Problem(409, "an earlier request of the batch has failed")
         opening = await self._opening() if not self._open else ()

@@ -134,7 +134,9 @@ class ParquetEncoder:
         self._writer = parquet.ParquetWriter(pa.PythonFile(self._outlet, mode="w"), self._schema)
 
     async def part(self, data: bytes) -> bytes:
-        """Return the next bytes of the file, which may be empty. Raises `pyarrow.ArrowInvalid`."""
+        """Add CSV to the file, and return the next bytes of the file, which may be empty. Raises `pyarrow.ArrowInvalid`
+        for a value that does not fit the type of its column.
+        """
         self._rest += data
         return b"" if len(self._rest) < GROUP else await _in_thread(self._write_group)
 
