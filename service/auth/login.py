@@ -132,7 +132,7 @@ class _Login:
         password = self._given_password(context)
         if self._password is None:
             log.warning(
-                "%s: there is a hash to verify, and no parameter has %r in its name",
+                "%s: its row has a hash, but no parameter has %r in its name; rename the parameter with the password",
                 self._endpoint.name,
                 self._options.password,
             )
@@ -231,8 +231,8 @@ class _Login:
 
 
 def logout_steps(_endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
-    """Return the steps behind the call of the routine, which end the sessions that its rows name and respond. call:
-    renders `CellRows` if the routine returns something.
+    """Return the steps behind the call of the routine, which respond and end the sessions of the schemes that its rows
+    name; without names, the session of the request. call: renders `CellRows` if the routine returns something.
     """
     call.rows = False
     issuer = CredentialIssuer(services.options.auth, services.auth.sessions)

@@ -142,8 +142,8 @@ class Failures:
         return delay
 
     def _repeat(self, call: Call, mask: int, execution: Execution, repeats: int) -> bool:
-        """Return whether the call may run again at once without taking effect twice. A statement that no longer fits is
-        replaced.
+        """Return whether the call may run again at once without taking effect twice. A statement that no longer fits
+        the schema is replaced, or reported, so that the catalogue is read again.
         """
         if _is_query_fault(call, mask, execution) or _has_no_tenant(call, execution):
             return False

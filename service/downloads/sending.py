@@ -150,7 +150,7 @@ class _Download:
         return StoredObject(size, headers.get("etag", ""), None, kind, row.value, bucket, self._time_limit)
 
     def _unavailable(self, error: Exception) -> Problem:
-        log.error("%s: the object store: %s", self._endpoint.name, error)
+        log.error("%s: the object store cannot be read: %s", self._endpoint.name, error)
         problem = Problem(502, "the object store does not give the file")
         problem.logged = True
         return problem

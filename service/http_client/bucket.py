@@ -53,7 +53,7 @@ class Bucket:
     def __init__(self, client: Client, options: ObjectStore, name: str, *, named: bool) -> None:
         """named: whether the operator has configured the name. Raises `Problem` for an invalid bucket name."""
         if not _NAME.fullmatch(name) or ".." in name:
-            raise Problem(400, "the name of the bucket has 3 to 63 lower-case letters, digits, hyphens and dots")
+            raise Problem(400, "the name of a bucket consists of 3 to 63 lower-case letters, digits, hyphens and dots")
         self.name = name
         self._client = client
         self._options = options

@@ -103,14 +103,17 @@ def _file_sink(options: LogOptions) -> RotatingFile:
     try:
         return RotatingFile(file.path, form, file.limit, file.keep, roll=file.roll)
     except OSError as error:
-        raise StartupError(f"Log:FilePath: {error.filename or file.path}: {error.strerror or error}") from None
+        raise StartupError(
+            f"Log:FilePath: {error.filename or file.path} cannot be written: {error.strerror or error}"
+        ) from None
 
 
 _current: Log | None = None
 
 
 def configure_logging(settings: Settings, stream: TextIO | None = None) -> logging.Logger:
-    """Set up the channels of the supervisor and return the channel `rowcall`. stream: as for `Log`.
+    """Set up the channels of the supervisor, in place of a former set-up, and return the channel `rowcall`. stream: as
+    for `Log`.
 
     Raises:
         ConfigError: a value of the section `Log` cannot be used.

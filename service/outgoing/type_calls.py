@@ -83,7 +83,9 @@ def call_types(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 async def _all(calls: list[_Call], context: RequestContext) -> None:
-    """Send the requests of all types at the same time, then fill the parameters."""
+    """Send the requests of all types at the same time, then fill the parameters. Raises `Problem` 400 as
+    `_Call.check_path` does.
+    """
     for call in calls:
         call.check_path(context)
     if len(calls) == 1:

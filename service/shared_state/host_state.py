@@ -82,7 +82,9 @@ class HostState:
             self.message_bus.publish(WORKER_GONE, str(process).encode())
 
     def announce_invalidation(self, tags: str) -> None:
-        """Publish that all responses with these tags are invalid. tags: separated by commas or blanks."""
+        """Publish that all responses with these tags are invalid. tags: separated by commas or blanks. Does nothing if
+        no process of the host has opened the message bus.
+        """
         if (self._folder / "bus").is_dir():
             self.message_bus.publish(INVALIDATE_TAGS, tags.encode())
 

@@ -46,7 +46,9 @@ class UnresolvedReferences:
                     yield Diagnostic(endpoint.routine.identity, None, f"{endpoint.name}: {message}")
 
     def _targets(self, endpoint: Endpoint) -> Iterator[tuple[str, str, str | None]]:
-        """Yield the origin of each request, its method and its URL (None: there is no host)."""
+        """Yield for each request that the endpoint sends: a word for its source in messages, such as `proxy`, its
+        method and its URL (None: there is no host).
+        """
         options = endpoint.options
         for word, forwarding in (("proxy", options.proxy), ("proxy_out", options.proxy_out)) if self._proxies else ():
             if forwarding is not None:

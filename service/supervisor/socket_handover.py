@@ -69,7 +69,9 @@ class PreviousProcess:
             return None
         except OSError as error:
             connection.close()
-            raise StartupError(f"HttpServer:HandoverSocket: {path}: {error.strerror or error}") from None
+            raise StartupError(
+                f"HttpServer:HandoverSocket: {path} cannot be opened: {error.strerror or error}"
+            ) from None
         try:
             return cls(connection, _received(connection))
         except OSError as error:
@@ -136,7 +138,9 @@ class SuccessorListener:
             item.setblocking(False)
         except OSError as error:
             item.close()
-            raise StartupError(f"HttpServer:HandoverSocket: {self._path}: {error.strerror or error}") from None
+            raise StartupError(
+                f"HttpServer:HandoverSocket: {self._path} cannot be created: {error.strerror or error}"
+            ) from None
         finally:
             os.umask(before)
         self._socket = item

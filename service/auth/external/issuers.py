@@ -145,7 +145,7 @@ def _check(url: str, name: str, address: str | None) -> None:
     try:
         read_address(address)
     except BadUrlError as error:
-        raise ProviderError(f"{url}: {name}: {error}") from None
+        raise ProviderError(f"{url} names an unusable {name}: {error}") from None
 
 
 def _text(value: object) -> str | None:

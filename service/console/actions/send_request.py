@@ -79,7 +79,7 @@ def _request(sources: Sources, values: Values, method: str) -> _Request:
 
 
 def _body(values: Values) -> bytes | None:
-    """Return the body, None if there is none. Raises `Problem` 400."""
+    """Return the body, None if there is none. Raises `Problem` 400 if it is invalid."""
     if not values.get("bodyBase64"):
         return values["body"].encode() if values.get("body") else None
     if values.get("body"):
@@ -91,7 +91,7 @@ def _body(values: Values) -> bytes | None:
 
 
 def _credentials(sources: Sources, values: Values) -> Iterator[tuple[str, str]]:
-    """Yield the headers with credentials. Raises `Problem` 400."""
+    """Yield the headers with credentials. Raises `Problem` 400 for an API key if the service has none."""
     api_keys = sources.options.auth.api_keys
     if values.get("apiKey") and api_keys is None:
         raise Problem(400, "apiKey: this service has no API keys")
