@@ -80,7 +80,9 @@ class Sessions:
     def new_session(
         self, operator: str, address: str = "", credentials: Headers = (), longest: float = math.inf
     ) -> str:
-        """Return the secret of a new session. longest: seconds after which it ends at the latest."""
+        """Return the secret of a new session. credentials: headers by which the user of the service is identified
+        again; empty for sessions by link or token. longest: seconds after which it ends at the latest.
+        """
         began, seconds = time.time(), min(self._session_seconds, longest)
         session = Session(secrets.token_hex(8), operator, address, began, began + seconds, credentials)
         return self._add(self._sessions, _Running(self._clock() + seconds, session))

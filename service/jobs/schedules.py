@@ -33,7 +33,7 @@ class Schedules:
         """The next time of each endpoint; empty before the first look at the database."""
 
     def pause(self) -> float:
-        """Return the seconds until a schedule is due."""
+        """Return the seconds until a schedule is due, at most `LONGEST_PAUSE`."""
         if not self._next:
             return LONGEST_PAUSE
         seconds = (min(self._next.values()) - self._clock()).total_seconds()

@@ -165,7 +165,8 @@ class RedisLink:
     ) -> Any:
         """Send a command and return its reply.
 
-        check: whether a reply has the form of this command; if not, the command fails and all connections are closed.
+        command: a method of the client; None: there is no connection. check: whether a reply has the form of this
+        command; if not, the command fails and all connections are closed.
 
         Raises:
             GoneError: Redis has not answered, has refused the command, or is known to be gone.
@@ -276,8 +277,9 @@ class RedisLink:
                 on_back()
 
     async def _reach_master(self) -> None:
-        """Check that Redis answers. If only addresses of servers are known, look for the master among them: another
-        server may have been promoted. The clients of Sentinels and of a Cluster follow a new master themselves.
+        """Check that Redis answers. If only addresses of servers are known, connect to the master among them with a new
+        client: another server may have been promoted. The clients of Sentinels and of a Cluster follow a new master
+        themselves.
         """
         if self.is_cluster or self._address.service is not None:
             async with asyncio.timeout(self._timeout):

@@ -109,8 +109,8 @@ class StaticFiles:
         protocol.response_empty(302, [("location", target), ("content-length", "0"), ("cache-control", "no-store")])
 
     def _send(self, scope: Any, protocol: Any, file: StaticFile, *, private: bool) -> None:
-        """Send the file, a part of it, a compressed sibling, or 304. private: the file is for signed-in users, so that
-        shared caches must not store it.
+        """Send the file, a part of it, a compressed sibling, 304, or 416 for a range that the file does not have.
+        private: the file is for signed-in users, so that shared caches must not store it.
         """
         request_headers = scope.headers
         cached = self._cached_apart if private else self._cached

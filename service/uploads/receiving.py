@@ -187,7 +187,8 @@ class UploadStep:
     async def _take(
         self, handler: Handler, file: File, turn: Turn, before: frozenset[str] = frozenset()
     ) -> list[Entry]:
-        """Store a file with a handler, if it passes the checks; if storing fails, with its fallback handler.
+        """Store a file with a handler, if it passes the check command; if the handler does not take the file, with its
+        fallback handler. A file that an earlier handler has stored is ignored, if the handler's settings say so.
 
         Returns the entries of the file in the result, also if it is refused. before: names of the files that earlier
         handlers have stored.

@@ -70,7 +70,7 @@ class BackgroundWork:
             background.keep("the delivery of mail", self._mail.run)
 
     def serve(self, jobs: RunnableJobs | None) -> None:
-        """Run the jobs of a schema snapshot from now on."""
+        """Run the jobs of a schema snapshot from now on. jobs: None if jobs are off."""
         if self._jobs is not None and jobs is not None:
             self._jobs.serve(jobs)
 
