@@ -124,7 +124,9 @@ class _Login:
         return None if self._password is None else argument_text(context, self._password)
 
     async def _verify(self, context: RequestContext, row: LoginRow) -> None:
-        """Verify the password against the hash of the row. Raises `Problem` unless it matches.
+        """Verify the password against the hash of the row, and run the configured command for failed or for succeeded
+        verifications. The latter gets a new hash if the stored one is outdated. Raises `Problem` 401, or 404 if the
+        options distinguish wrong passwords, unless the password matches.
 
         A NULL, empty or missing password counts as a failure.
         """
@@ -155,8 +157,9 @@ class _Login:
             await self._succeeded.run(context, [*values, renewed])
 
     async def _report_failure(self, context: RequestContext, values: list[str | None]) -> None:
-        """Run the command for failed verifications. Its errors do not change the response; the database layer logs
-        them."""
+        """Run the command for failed verifications, if one is configured. If it fails, that is logged, and the response
+        stays the same.
+        """
         if self._failed is None:
             return
         try:

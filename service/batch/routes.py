@@ -123,7 +123,8 @@ class _Batches:
         transaction: JointTransaction | None,
     ) -> int:
         """Run one request and add its response. Return the status. Raises `MissingResultError` if it refers to a result
-        that does not exist, and `Problem` if all responses together are too large.
+        that does not exist, and `Problem` if all responses together are too large. transaction: in which it runs; None:
+        by itself.
         """
         body = request.filled_body(responses.results)
         headers = _passed_on(context.scope.headers.items())

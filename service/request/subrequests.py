@@ -250,7 +250,7 @@ def _with_slashes(values: Mapping[str, str]) -> Mapping[str, str]:
 
 def _is_named(route: str, written: str | None, path: str) -> bool:
     """Return whether the author of the comment has named this route: values of the client are only where the route has
-    placeholders, and none of them contains several segments.
+    placeholders, and none of them contains several segments. written: None: the whole path is the author's.
     """
     if written is None:
         return True

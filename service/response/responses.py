@@ -34,7 +34,9 @@ def no_content(endpoint: Endpoint) -> Step:
 
 
 def _filled(endpoint: Endpoint, answer: Callable[[HeaderSection], Step]) -> Step:
-    """Return the response step with its headers: computed once, or for each request if they have placeholders."""
+    """Return the response step that `answer` makes of header fields: once, or for each request if they have
+    placeholders.
+    """
     lines = header_lines(endpoint)
     if lines.is_fixed:
         return answer(lines.fill(no_value))

@@ -49,8 +49,8 @@ class HostState:
         return self._tables[name]
 
     def once(self, name: str, make: Callable[[], SharedObject]) -> SharedObject:
-        """Return the object of this name, which exists once in a process for all schema snapshots; create it at the
-        first call.
+        """Return the object of this name, which exists once in a process for all schema snapshots. At the first call,
+        it is created by `make`.
 
         If it has a `close` method, it is closed together with the shared state.
         """

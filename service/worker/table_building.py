@@ -104,7 +104,9 @@ class TableBuilder:
         return Subrequests(self._start, self._fail, self._services.auth.sessions.is_secure)
 
     def _services_for(self, snapshot: SchemaSnapshot, subrequests: Subrequests | None) -> Services:
-        """Return the services with the databases and codecs of a snapshot."""
+        """Return the services with the databases and codecs of a snapshot. subrequests: None: endpoints cannot call
+        each other.
+        """
         names = {(item.connection or "").casefold() for item in snapshot.options}
         others = {
             key: (

@@ -157,7 +157,7 @@ async def verified(
 ) -> dict[str, Any]:
     """Verify an ID token and return its claims.
 
-    nonce: None if none was sent.
+    nonce: None if none was sent. access_token: that was issued with the ID token; None: there is none.
 
     Raises:
         ProviderError: the token is not valid.

@@ -121,7 +121,9 @@ class _SignIn:
     # --- the page --------------------------------------------------------------------------------------------------
 
     async def show(self, context: RequestContext) -> None:
-        """Respond with the page. Unless the request is an OAuth callback, a sign-in begins."""
+        """Respond with the page. Unless the request is an OAuth callback, a sign-in begins; if that fails,
+        respond 500.
+        """
         query = parse_qs(context.scope.query_string, keep_blank_values=True)
         cookies: list[str] = []
         url = state = None
@@ -212,7 +214,9 @@ class _SignIn:
 
 
 def _code_in(body: bytes) -> tuple[str, Mapping[str, Any]]:
-    """Return the code and all members of the request. Raises `ProviderError`."""
+    """Return the code and all members of the request. Raises `ProviderError` if the body is no JSON object or has no
+    code.
+    """
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:

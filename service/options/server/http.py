@@ -57,7 +57,9 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
 
 
 def configuration_warnings(settings: Settings, https_port: int | None) -> Iterator[str]:
-    """Yield warnings about settings of the HTTP server that do not do what they seem to (server-4)."""
+    """Yield warnings about settings of the HTTP server that do not do what they seem to (server-4). https_port: port of
+    an https listener; None: there is none.
+    """
     if ignored := without_effect(settings):
         yield f"these keys have no effect in this HTTP server: {', '.join(ignored)}"
     if settings.names("HttpServer:Endpoints") and _is_given(settings, "Urls"):

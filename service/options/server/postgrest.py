@@ -21,7 +21,9 @@ def postgrest_options(settings: Settings) -> PostgRestOptions | None:
 
 
 def interface_texts(settings: Settings) -> dict[str, str]:
-    """Return the texts by key of PostgREST. Raises `StartupError` for a file that cannot be read."""
+    """Return the texts by key of PostgREST. Raises `StartupError` for a file that cannot be read, and for values that
+    cannot work.
+    """
     texts = {
         "path": settings.text_or_none("PostgRest:Path") or "/",
         "rate-limiter-policy": settings.text_or_none("PostgRest:RateLimiterPolicy") or "",
