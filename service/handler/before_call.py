@@ -63,7 +63,7 @@ def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | 
 
 def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that refuses an endpoint because its procedure may commit, and a part of its preamble would end
-    with the transaction; None for other endpoints.
+    with the transaction; None for other endpoints. The reason is logged when the endpoint is compiled.
 
     Otherwise, the rights of the caller would change in the middle of the procedure.
     """

@@ -24,8 +24,8 @@ async def gathered(context: RequestContext, length: int | None, limit: int, on_p
 
 
 async def whole_body(context: RequestContext, limit: int) -> bytes:
-    """Return the whole body without its content encoding, and store it in the request context, because steps of this
-    service read it as well.
+    """Return the whole body, and store it in the request context, because steps of this service read it as well. Raises
+    `Problem` as `read_body` does, also for a compressed body.
     """
     if context.body is None:
         context.body = await read_body(context.scope, context.protocol, limit)

@@ -123,7 +123,7 @@ class Folder:
         return file
 
     def _siblings(self, target: str, state: tuple[int, int, int, int]) -> list[tuple[str, str]]:
-        """Return compressed files beside the file that are not older."""
+        """Return content coding and path of the compressed files beside the file that are not older."""
         beside = ((coding, target + suffix) for coding, suffix in _CODINGS)
         states = ((coding, path, _state(path)) for coding, path in beside if self._is_inside(path))
         return [(coding, path) for coding, path, other in states if other is not None and other[2] >= state[2]]
