@@ -195,7 +195,7 @@ class Broadcaster:
         return sorted(self._streams(), key=lambda stream: stream.number)
 
     def end_stream(self, number: int) -> bool:
-        """End the stream with this number. Return whether there was one."""
+        """End the stream with this number, so that its client reconnects. Return whether there was one."""
         found = [stream for stream in self._streams() if stream.number == number]
         for stream in found:
             self._send_back(stream)

@@ -65,7 +65,9 @@ class Log:
             self._postgres.connect_to(parameters)
 
     def keep_recent(self) -> RecentEntries:
-        """Store the last entries of all processes from now on, and return where."""
+        """Store the last entries of all processes from now on, and return the sink that stores them, which is one for
+        all callers.
+        """
         if self._recent is None:
             self._recent = RecentEntries()
             self.handler.add(SinkThread(self._recent, self.options.floor, self._say))

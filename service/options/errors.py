@@ -82,7 +82,9 @@ def _status(code: str, text: str) -> int:
 
 
 def retry_strategies(settings: Settings) -> RetryStrategies:
-    """Return the built-in strategy and the configured ones; a configured `default` replaces the built-in one."""
+    """Return the built-in strategy and the configured ones; a configured `default` replaces the built-in one. There are
+    none if retries are switched off.
+    """
     if not settings.flag(f"{_RETRY}:Enabled"):
         return RetryStrategies()
     named = {"default": RetryStrategy()}

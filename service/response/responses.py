@@ -20,7 +20,9 @@ from rowcall.service.response.streaming import PLAIN, Encoder, alone_on, stream_
 
 
 def respond(endpoint: Endpoint, database: Database, time_limit: float) -> Step:
-    """Return the last step. time_limit: seconds for which a client may leave a streamed response unread."""
+    """Return the last step of an endpoint, which responds with the result of the finished call. time_limit: seconds for
+    which a client may leave a streamed response unread.
+    """
     if endpoint.shape.path is ResultPath.VOID:
         return _filled(endpoint, lambda section: _respond_empty(section, endpoint.success_status))
     if endpoint.shape.path is ResultPath.SCALAR:

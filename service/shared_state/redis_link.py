@@ -79,7 +79,8 @@ class RedisLink:
         """Connect, and check that the user may run a script that writes.
 
         Raises:
-            OSError, RedisError, TimeoutError: no host answers.
+            OSError, RedisError, TimeoutError: no host answers, a reply is malformed, or the user may not run the
+                script.
         """
         client = await open_client(self._address, "rowcall")
         try:

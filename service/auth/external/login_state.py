@@ -64,7 +64,9 @@ class LoginStates:
     def begin(
         self, scope: Any, provider: Provider, redirect_uri: str, user: User | None
     ) -> tuple[LoginState, list[str]]:
-        """Return a new login state and its Set-Cookie headers. Raises `NoKeyError`."""
+        """Return a new login state and its Set-Cookie headers, which also remove the first login states of the browser
+        if it has `MOST` or more. Raises `NoKeyError`.
+        """
         login_state = LoginState(
             provider.key,
             secrets.token_urlsafe(32),

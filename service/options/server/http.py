@@ -88,7 +88,8 @@ def _is_default(settings: Settings, path: str) -> bool:
 
 
 def _read_at_once(settings: Settings, chosen: int | None) -> int:
-    """Return the size of one read of an HTTP/1 connection in bytes; 0 means the size of a request head.
+    """Return the size of one read of an HTTP/1 connection in bytes; 0 means the size of a request head. chosen:
+    configured size; None: the default.
 
     Each chunk of a body changes threads three times. With the small buffer of a request head, this is most of the time
     of an upload; so 256 KiB are read at once if uploads are enabled.
