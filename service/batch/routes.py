@@ -166,7 +166,7 @@ class _Responses:
         self.last: tuple[int, Headers, bytes] = (0, [], b"")
 
     def add(self, status: int, headers: Headers, body: bytes) -> None:
-        """Add a response. Raises `Problem` if all of them together are too large."""
+        """Add a response. Raises `Problem` 413 if all of them together are too large."""
         self._size += len(body)
         if self._size > self._most:
             raise self.too_large()

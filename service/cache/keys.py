@@ -140,8 +140,8 @@ def changes_values(endpoint: Endpoint) -> bool:
 
 
 def record_values(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that records the values in front of those that change them, as the key is made of the values sent
-    (caching-11); None: nothing changes values, or the endpoint is not cached.
+    """Return the step that records the arguments before other steps encrypt or hash them, as the cache key is made of
+    the values sent (caching-11). None: nothing changes values, or the endpoint is not cached.
     """
     caching = endpoint.options.caching
     if not services.options.cache.enabled or caching is None or not caching.requested or not changes_values(endpoint):

@@ -164,7 +164,7 @@ class Bucket:
         data: bytes = b"",
         content_type: str | None = None,
     ) -> tuple[Mapping[str, str], bytes]:
-        """Send a request, repeatedly if necessary. Return headers, with lower-case names, and body. Raises
+        """Send a request, again after errors that may pass. Return headers, with lower-case names, and body. Raises
         `StoreError`. content_type: of `data`; None: without the header.
         """
         loop = asyncio.get_running_loop()

@@ -37,6 +37,7 @@ async def pass_through(
 
     Raises:
         OutboundError: the body breaks off before anything was sent.
+        TimeoutError: the server has sent nothing for `silence` seconds before anything was sent.
         ClientDisconnectedError: the client has disconnected.
     """
     protocol = context.protocol
@@ -66,7 +67,7 @@ def _with_length(headers: Headers, length: str) -> Headers:
 
 async def _ends_soon(answer: HttpResponse, silence: float) -> bool:
     """Wait for the beginning of a body, and shortly for the rest of a small one. Return whether it is complete. Raises
-    `OutboundError`.
+    `OutboundError`, and `TimeoutError` if nothing arrives for `silence` seconds.
     """
     try:
         async with asyncio.timeout(silence):
@@ -94,8 +95,8 @@ def sends_events(answer: HttpResponse) -> bool:
 async def _stream(
     context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float | None
 ) -> None:
-    """Send the response part by part. silence: seconds that the server may send nothing; None:
-    events, without a limit.
+    """Send the response part by part. If its body breaks off, that is logged, and the connection of the client is
+    closed. silence: seconds that the server may send nothing; None: events, without a limit.
     """
     protocol: Any = context.protocol
     # Events are not compressed: they are small, and each has to be delivered immediately.

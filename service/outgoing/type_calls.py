@@ -262,7 +262,7 @@ def _nothing_to_leave(_reply: Reply) -> None:
 
 
 class _Attempt:
-    """Sends one request, any number of times, without state between the runs."""
+    """Sends one request, any number of times; the runs share nothing but `transient`."""
 
     def __init__(
         self,

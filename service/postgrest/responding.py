@@ -44,7 +44,9 @@ class Responder:
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def send(self, context: RequestContext, response: Response) -> None:
-        """Send a response; without its body for HEAD."""
+        """Send a response, with the CORS and trace headers of every response; without its body for HEAD, 204
+        and 304.
+        """
         scope, protocol = context.scope, context.protocol
         headers = [(name.lower(), value) for name, value in response.headers]
         headers += self._shared_headers(scope)
@@ -165,7 +167,9 @@ class Responder:
 
 
 def body_of(result: Result, negotiated: Negotiated) -> bytes:
-    """Return the body; bytes of a bytea, which PostgreSQL prints as hexadecimal digits."""
+    """Return the body. Where the output is binary, the hexadecimal digits that PostgreSQL prints for a `bytea` are
+    decoded.
+    """
     body = result.body
     return bytes.fromhex(body[2:].decode()) if negotiated.output.binary and body.startswith(b"\\x") else body
 

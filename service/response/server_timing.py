@@ -16,7 +16,9 @@ Headers = list[tuple[str, str]]
 
 
 def start_clock(context: RequestContext) -> None:
-    """Start the clock. This step is in front of the run of the routine."""
+    """Replace the protocol of the request by one that measures from now on and adds `Server-Timing`. This step is in
+    front of the run of the routine.
+    """
     context.protocol = TimedProtocol(context)
 
 

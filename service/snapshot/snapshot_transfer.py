@@ -45,7 +45,7 @@ def _members(snapshot: SchemaSnapshot) -> Iterator[tuple[object, object]]:
 
 @dataclass(frozen=True, slots=True)
 class _SharedValues:
-    """Values that later parts contain."""
+    """Values that are sent in a part of their own, so that later parts only refer to them."""
 
     values: list[tuple[object, object]]
 

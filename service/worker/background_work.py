@@ -80,7 +80,9 @@ class BackgroundWork:
             self._jobs.drain()
 
     async def finish_jobs(self, seconds: float) -> None:
-        """Wait for running jobs, at most `seconds`."""
+        """Take no further jobs, and wait for running ones, at most `seconds` or the time that the configuration grants
+        them.
+        """
         if self._jobs is not None:
             await self._jobs.finish(seconds)
 

@@ -52,8 +52,8 @@ class RefreshAndLogout:
         self._shared = SharedRefreshes(services.host, keys, provider.key)
 
     async def refresh(self, context: RequestContext) -> None:
-        """Read the profile from the provider again, and sign in with the row of the operator's command for it. If that
-        fails for another reason than these, the response is 500.
+        """Read the profile from the provider again, and sign in with the row of the operator's command for it. If the
+        provider fails otherwise than by refusing the token, the response is 500.
 
         Raises:
             Problem: 401 if the session has no token of the provider, or the provider refuses it; 403 for a page of
