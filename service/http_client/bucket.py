@@ -100,7 +100,7 @@ class Bucket:
             raise StoreError(200, _member(body, "Code"))
 
     async def abort(self, key: str, upload: str) -> bool:
-        """Abort a multipart upload. Return False if it does not exist any more."""
+        """Abort a multipart upload. Return False if it does not exist any more. Raises `StoreError`."""
         try:
             await self._ask("DELETE", key, {"uploadId": upload})
         except StoreError as error:

@@ -106,7 +106,9 @@ def logs_requests(settings: Settings) -> bool:
 
 
 def correlation_header(settings: Settings) -> str | None:
-    """Return the name of the header; None if requests carry no id. Raises `StartupError` for an invalid name."""
+    """Return the name of the header with the correlation id; None if requests carry none. Raises `StartupError` for an
+    invalid name.
+    """
     name = settings.text_or_none("Log:CorrelationIdHeader") or None
     if name is not None and not HEADER_NAME.fullmatch(name):
         raise StartupError(f"Log:CorrelationIdHeader: {name!r} is not the name of a header")

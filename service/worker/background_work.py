@@ -80,9 +80,7 @@ class BackgroundWork:
             self._jobs.drain()
 
     async def finish_jobs(self, seconds: float) -> None:
-        """Take no further jobs, and wait for running ones, at most `seconds` or the time that the configuration grants
-        them.
-        """
+        """Take no further jobs, and wait for running ones, as long as the configuration and `seconds` allow."""
         if self._jobs is not None:
             await self._jobs.finish(seconds)
 

@@ -108,15 +108,17 @@ class CompletionEndpoints:
     # --- new keys ------------------------------------------------------------------------------------------------
 
     async def add(self, context: RequestContext) -> None:
-        """Store a key for the signed-in user."""
+        """Store a key for the signed-in user, as `_keep` does."""
         await self._keep(context, ADD)
 
     async def register(self, context: RequestContext) -> None:
-        """Store a key for a new user."""
+        """Store a key for a new user, as `_keep` does."""
         await self._keep(context, REGISTER)
 
     async def _keep(self, context: RequestContext, flow: str) -> None:
-        """Verify the attestation and store the key."""
+        """Verify the attestation, store the key, and respond with its id. Raises `Problem`: 400 for an invalid request,
+        challenge or attestation, and with the status of the operator's command if it does not store the key.
+        """
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "attestationObject", "clientDataJSON", "userContext")
         number = challenge_id(content)

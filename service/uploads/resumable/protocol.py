@@ -287,7 +287,9 @@ class _ResumableUploadStep:
                 part.save(settled=None)
 
     async def _answer(self, context: RequestContext, part: Part, status: int, headers: Headers) -> None:
-        """Send the response to a chunk. The last one continues to the handlers instead."""
+        """Send the response to a chunk; after the last chunk of an upload, let the request continue to the handlers
+        instead.
+        """
         about, size = part.about, part.size
         headers = [*headers, ("upload-offset", str(part.offset))]
         if about.done or about.partial or about.length != size:
@@ -328,8 +330,9 @@ def _check(actual: bytes | None, expected: bytes) -> None:
 
 
 async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) -> None:
-    """Store the files of a request: those of a complete upload, or of a form. Raises `Problem`: 404 if the upload does
-    not exist any more, 409 if another request continues it, and the errors of `UploadStep.receive`.
+    """Store the files of a request: those of a complete upload, or of a form. If the routine has run for the upload
+    before, only the response is sent. Raises `Problem`: 404 if the upload does not exist any more, 409 if another
+    request continues it, and the errors of `UploadStep.receive`.
     """
     ready = completed(context.protocol)
     if ready is None:
@@ -375,8 +378,8 @@ async def _bytes_of(parts: list[Part]) -> AsyncIterator[bytes]:
 
 
 def _finish(parts: Parts, ready: TusResponseProtocol, stored: list[Part]) -> None:
-    """Mark the upload as done. The transaction is committed, so an error here is logged and must not fail the
-    request.
+    """Mark the upload as done, and remove the parts of a concatenated one. The transaction is committed, so an error
+    here is logged and must not fail the request.
     """
     try:
         if ready.final is None:
