@@ -36,7 +36,9 @@ def serve(arguments: Arguments) -> int:
 
 
 def _start_again(arguments: Arguments) -> int:
-    """Start with a changed configuration; if the start fails, report the error and wait for the next change."""
+    """Start with a changed configuration, and return the exit code. If the start fails, report the error, wait for the
+    next change, and return `START_AGAIN`.
+    """
     watch = _watch(arguments)
     try:
         return _start(arguments)

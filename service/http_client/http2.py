@@ -234,7 +234,9 @@ class Http2Connection(asyncio.Protocol):
             self._end(stream, OutboundError(f"the server reset the stream ({event.error_code!s})", unanswered=refused))
 
     def _begin(self, stream: _Stream, headers: Any) -> None:
-        """Set status and headers of the response of a stream."""
+        """Set status and headers of the response of a stream, and hand it to the sender of the request. An invalid
+        response is rejected.
+        """
         answer = stream.answer
         status = next((value for name, value in headers if name == ":status"), "")
         # Exactly three digits (RFC 9110, 15).

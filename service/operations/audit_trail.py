@@ -184,7 +184,9 @@ class AuditTrail:
             self._writing = None
 
     async def _write_batch(self) -> bool:
-        """Write the calls at the head of the queue; return False if they must be tried again."""
+        """Write the calls at the head of the queue; return False if they must be tried again. Calls that the operator's
+        command refuses are lost, which is logged.
+        """
         count = min(len(self._calls), self._options.batch)
         batch = [self._calls[number] for number in range(count)]
         dropped = self._dropped
@@ -207,7 +209,9 @@ class AuditTrail:
         return True
 
     async def finish(self) -> None:
-        """Write the remaining records when the service stops."""
+        """Write the remaining records when the service stops, for at most `LAST_WRITING` seconds. Those that are left
+        are lost, which is logged.
+        """
         if self._writing is not None:
             self._writing.cancel()
         try:

@@ -110,7 +110,11 @@ async def _streamed(result: HttpResponse, deadline: asyncio.Timeout, seconds: fl
 
 
 def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step before the routine that captures its response; None: the endpoint has no `proxy_out`."""
+    """Return the step before the routine that captures its response, and begins to send it to the other service as soon
+    as it is there; None: the endpoint has no `proxy_out`.
+
+    The step raises `Problem` if the path cannot be sent.
+    """
     wish = endpoint.options.proxy_out
     if wish is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
@@ -128,8 +132,8 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def send_result(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step after the routine that sends its result and passes the response through; None: the endpoint has
-    no `proxy_out`.
+    """Return the step after the routine that waits for the response of the other service to its result, and passes it
+    through; None: the endpoint has no `proxy_out`.
     """
     if endpoint.options.proxy_out is None or endpoint.passes_through or endpoint.options.invalidates:
         return None

@@ -67,7 +67,7 @@ def _has_route(router: Router, method: str, path: str) -> bool:
 
 
 class BasicUsers:
-    """Finds endpoints that require HTTP Basic and that no caller can use."""
+    """Finds endpoints that require HTTP Basic where no caller, or not each of the listed users, can be admitted."""
 
     def __init__(self, settings: Settings) -> None:
         self._hashed = settings.flag(_BASIC + "UseDefaultPasswordHasher")
@@ -76,7 +76,9 @@ class BasicUsers:
         self._refused = plain and settings.choice(_BASIC + "SslRequirement") == "Required"
 
     def unusable(self, endpoints: Iterable[Endpoint]) -> Iterator[Diagnostic]:
-        """Yield a diagnostic for each of these endpoints and each of their unusable users."""
+        """Yield a diagnostic for each endpoint that admits nobody because this service does not listen on https, and
+        for each of its users whose stored value is no hash.
+        """
         for endpoint in endpoints:
             basic_auth = endpoint.options.basic_auth
             if basic_auth is None or not basic_auth.enabled or endpoint.options.invalidates:

@@ -59,8 +59,8 @@ class PoolSelection:
         self._names = None
 
     def place(self, call: Call, mask: int) -> tuple[PipelinedPool, Statement] | None:
-        """Return the pipelined pool for the call and the statement to run there; None: no connection has the statement
-        yet, so the call runs on a dedicated connection.
+        """Return the pipelined pool for the call and the statement to run there, and have guarded statements prepared
+        where they are missing. None: no connection has the statement yet, so the call runs on a dedicated connection.
         """
         if call.volatile:
             pool = self._writes

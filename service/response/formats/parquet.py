@@ -161,7 +161,7 @@ class ParquetEncoder:
 
 
 def _last_row_end(rows: bytearray) -> int:
-    """Return the end of the last complete row: a line end behind an even number of quotes."""
+    """Return the end of the last complete row: a line end behind an even number of quotes; 0: no row is complete."""
     end = len(rows)
     quotes = rows.count(b'"')
     while (place := rows.rfind(_END, 0, end)) >= 0:
