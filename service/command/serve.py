@@ -26,8 +26,9 @@ from rowcall.service.supervisor.processes.prefork import Template, forked_templa
 
 
 def serve(arguments: Arguments) -> int:
-    """Serve until a signal ends the process; start again if a watched configuration changes. Raises ConfigError or
-    StartupError."""
+    """Serve until a signal ends the process, and return the exit code; start again if a watched configuration changes.
+    Raises ConfigError or StartupError.
+    """
     code = _start(arguments)
     while code == START_AGAIN:
         logging.getLogger("rowcall.client").info("the configuration has changed")

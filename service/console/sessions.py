@@ -74,7 +74,7 @@ class Sessions:
         self._sessions: dict[bytes, _Running] = {}
 
     def new_link(self) -> str:
-        """Return a token of 256 bits with which `sign_in` succeeds once."""
+        """Return a token of 256 bits with which `sign_in` succeeds once, until it expires."""
         return self._add(self._links, _Expiring(self._clock() + self._link_seconds))
 
     def new_session(

@@ -144,8 +144,8 @@ def is_watched() -> bool:
 
 
 def configure_worker_logging(settings: Settings, send: Send, backlog: Callable[[], int]) -> Forwarder:
-    """Set up the channels of a worker, which sends all entries to the supervisor. To be called in the running event
-    loop. send, backlog: as for `Forwarder`.
+    """Set up the channels of a worker, and return the handler that sends all entries to the supervisor. To be called in
+    the running event loop. send, backlog: as for `Forwarder`.
     """
     options = log_options(settings)
     forwarder = Forwarder(send, backlog, options.client_name)

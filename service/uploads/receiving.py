@@ -173,8 +173,8 @@ class UploadStep:
         return handlers
 
     async def _take_by_all(self, handlers: Sequence[Handler], files: AsyncIterator[File], turn: Turn) -> list[Entry]:
-        """Pass the files to several handlers. Each takes all files before the next one does, so the files are
-        spooled.
+        """Pass the files to several handlers and return the entries of all. Each handler takes all files before the
+        next one does, so the files are spooled.
         """
         stored_files = [turn.cleanup.enter_context(await set_aside(file)) async for file in files]
         entries: list[Entry] = []

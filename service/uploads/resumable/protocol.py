@@ -415,7 +415,9 @@ def _missing() -> Problem:
 
 
 def _closing(context: RequestContext, problem: Problem) -> Problem:
-    """Let the connection be closed after the problem, as the rest of the body is not read."""
+    """Return the problem with a header that lets the connection be closed after it, as the rest of the body is not
+    read.
+    """
     scope = context.scope
     if scope.method in ("POST", "PATCH") and scope.headers.get("content-length") != "0":
         problem.headers = (*(item for item in problem.headers if item[0] != "connection"), ("connection", "close"))
