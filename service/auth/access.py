@@ -96,7 +96,7 @@ def impersonation_refusal() -> Problem:
 
 def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoint) -> Step:
     """Wrap the authorization step. A user who impersonates gets 403, unless the endpoint ends impersonations; there,
-    all other users get 403.
+    all other users get 403. An endpoint that begins them and requires no role refuses everyone.
     """
     impersonation = endpoint.access.impersonation
 

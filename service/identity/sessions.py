@@ -174,7 +174,9 @@ class Sessions:
     async def _by_token_later(
         self, context: RequestContext, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
     ) -> None:
-        """Verify a token after the key ring or the key sets have been read again."""
+        """Verify a token after the key ring or the key sets have been read again, and set the user of the request if
+        one of the schemes accepts it.
+        """
         token = header[len(BEARER) :]
         if schemes is self._options.schemes.bearers:
             await self._keys.read_again()

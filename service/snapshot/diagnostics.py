@@ -76,7 +76,7 @@ class BasicUsers:
         self._refused = plain and settings.choice(_BASIC + "SslRequirement") == "Required"
 
     def unusable(self, endpoints: Iterable[Endpoint]) -> Iterator[Diagnostic]:
-        """Yield a diagnostic for each endpoint that admits nobody because this service does not listen on https, and
+        """Yield a diagnostic for each endpoint that admits no caller because this service does not listen on https, and
         for each of its users whose stored value is no hash.
         """
         for endpoint in endpoints:

@@ -71,7 +71,8 @@ class UploadStep:
         self._adds_claims = bool(options.common.claims_key)
 
     async def receive(self, context: RequestContext, files: Files | None = None) -> None:
-        """Store the files, run the routine, and put its result into the request context. Everything is committed then.
+        """Store the files, run the routine, and put its result into the request context. Everything is committed then,
+        or, in a dry run, undone.
 
         files: if they have arrived already; otherwise they are read from the form in the request.
 

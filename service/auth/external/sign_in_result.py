@@ -67,7 +67,7 @@ class SignInResult:
         self, context: RequestContext, profile: Profile, user: User | None, analytics: str | None, cookies: list[str]
     ) -> None:
         """Run the command with the profile, sign in the user of its row, and send the response. If the row has another
-        status than 200, it is only sent with its body, and nobody is signed in.
+        status than 200, it is only sent with its body, and no user is signed in.
 
         user: the user who is signed in already, or None. cookies: further Set-Cookie headers. analytics: data of the
         client as JSON, or None.

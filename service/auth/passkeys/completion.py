@@ -229,7 +229,7 @@ class CompletionEndpoints:
 
     def _sign_in(self, context: RequestContext, login_row: Row | None, pending: PendingSignIn | None) -> None:
         """Sign in with the row, which is a login row without a hash (sign-in-23). If the row has another status than
-        200, it is only sent, and nobody is signed in. Raises `Problem`: 401 if there is no row or it refuses the
+        200, it is only sent, and no user is signed in. Raises `Problem`: 401 if there is no row or it refuses the
         sign-in, 500 if it cannot be used.
 
         pending: the sign-in of which the passkey is the second factor; None: the passkey is the first factor.
