@@ -40,7 +40,9 @@ class Schedules:
         return min(LONGEST_PAUSE, max(0.001, seconds))
 
     async def enqueue_due(self, query: Query) -> None:
-        """Enqueue the jobs that are due. query: runs a statement and returns its rows."""
+        """Enqueue the jobs that are due. Of several missed times of a schedule only the last counts, and one more than
+        `TOLERANCE` ago only if the schedule asks for missed jobs. query: runs a statement and returns its rows.
+        """
         if not self._endpoints:
             return
         now = self._clock()

@@ -75,7 +75,7 @@ class LogOptions:
 
 
 def log_options(settings: Settings) -> LogOptions:
-    """Return the options of the section. Raises `ConfigError` for an invalid value."""
+    """Return the options of the section `Log`. Raises `ConfigError` for an invalid value."""
     application = settings.text_or_none("ApplicationName")
     floors = {
         sink: LEVELS[settings.choice(f"Log:{sink}MinimumLevel").casefold()]

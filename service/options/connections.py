@@ -133,7 +133,9 @@ def with_role(settings: Settings, name: str, info: ConnectionInfo) -> Connection
 
 
 def _default_role(settings: Settings) -> str:
-    """Return the default target; an unknown word means `Any` (configuration-21)."""
+    """Return `MultiHostConnectionTargets:Default`, which applies to connections without a target of their own; an
+    unknown word means `Any` (configuration-21).
+    """
     try:
         return settings.choice(f"{_TARGETS}:Default")
     except ConfigError:

@@ -59,7 +59,7 @@ class Transactions:
         run it.
 
         alone: on a connection that no other request uses at the same time. Raises `ApiError` for values that cannot be
-        sent.
+        sent, and `Problem` if the queue of the pool is full.
         """
         if not self.is_one_segment(request, work):
             return None
