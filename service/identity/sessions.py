@@ -100,7 +100,7 @@ class Sessions:
     # --- the step --------------------------------------------------------------------------------------------------
 
     def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
-        """Set `context.user` from the credentials of the request."""
+        """Set `context.user` from the credentials of the request, and renew a session cookie that is due."""
         context.user = None
         headers = context.scope.headers
         if self._takes_tokens:

@@ -359,8 +359,8 @@ class RedisCache:
         return True
 
     async def complete(self, name: bytes, number: bytes, entry: Entry) -> bool:
-        """Write a computed response. Return whether it was stored. `entry.ends`: lifetime in seconds; 0: until
-        invalidated.
+        """Write a computed response, and report the outcome to the requests that wait for it. Return whether it was
+        stored. `entry.ends`: lifetime in seconds; 0: until invalidated.
         """
         self._open.pop(name, None)
         life: bytes | int = _milliseconds(entry.ends) if entry.ends else b""
