@@ -38,7 +38,9 @@ class _UnusableError(Exception):
 
 
 def validation_rules(settings: Settings) -> Mapping[str, Rule]:
-    """Return the built-in rules and the configured ones; a configured rule replaces the built-in one of its name."""
+    """Return the built-in rules and the usable configured ones; a configured rule replaces the built-in one of its
+    name. With `ReplaceBuiltInRules`, only the configured ones, if there are any.
+    """
     configured = settings.value(_RULES) if settings.flag("ValidationOptions:Enabled") else None
     rules = dict(_usable(configured)) if isinstance(configured, Mapping) else {}
     if not rules or not settings.flag("ValidationOptions:ReplaceBuiltInRules"):

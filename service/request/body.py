@@ -177,7 +177,7 @@ class Bodies:
 
     def arrive(self, context: RequestContext, limit: int) -> Waiting:
         """Read a plain, small body with a known length into the request context, without a task if the HTTP server can
-        call back. None: the body is not of this kind; `read` then reads it or reports the error.
+        call back. None: the body is there already, or is not of this kind; `read` then reads it or reports the error.
         """
         headers = context.scope.headers
         announced = headers.get("content-length")

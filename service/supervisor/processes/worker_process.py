@@ -72,7 +72,7 @@ Gauges = list[tuple[str, Mapping[str, str], float]]
 
 async def _started(descriptors: tuple[int, ...], template: Template | None) -> asyncio.subprocess.Process | Copy:
     """Start a worker process that has these descriptors under the same numbers; the first is its channel. template: the
-    process to copy; None: the worker is started by exec.
+    process to copy; None, or if it has ended: the worker is started by exec.
     """
     if template is not None:
         try:
