@@ -151,7 +151,8 @@ class CredentialIssuer:
         }
 
     def sign_out(self, context: RequestContext, names: list[str], headers: Headers) -> None:
-        """End the sessions of these schemes, or of the scheme that authenticates this request if there are no names.
+        """End the sessions of these schemes, or of the scheme that authenticates this request if there are no names,
+        and send the response.
 
         Only cookies are removed. Tokens remain valid until they expire.
 

@@ -81,7 +81,8 @@ class SnapshotReader:
         return (self._places.connector(place) for place in self._places.sources)
 
     async def first(self, *, patient: bool = True) -> SchemaSnapshot:
-        """Read the first snapshot, and open every other connection once to test it. Raises `StartupError`.
+        """Read the first snapshot, and, if `TestConnectionStrings` is on, open every other connection but replicas once
+        to test it. Mistakes that do not prevent the start are logged. Raises `StartupError`.
 
         patient: repeat failed attempts as `ConnectionSettings:RetryOptions` says; otherwise, there is one attempt.
         """

@@ -105,8 +105,8 @@ def trace_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def published_trace(endpoint: Endpoint, services: Services) -> Preamble | None:
-    """Return the preamble with the trace that messages keep which the routine publishes (`rowcall.publish`), or None if
-    it is not traced or publishes nothing.
+    """Return the preamble that sets the trace of the request, which `rowcall.publish` stores with messages of the
+    routine; None: the endpoint is not traced or publishes nothing.
     """
     options = services.options
     if options.tracing is None or options.deliveries is None or endpoint.routine.volatility is not Volatility.VOLATILE:

@@ -175,7 +175,7 @@ class TestApplication(Application):
     async def run_jobs(self, session: Session, stubs: Sequence[Stub]) -> Sequence[str]:
         """Run the jobs that are due, and return the requests to other services for which there was no stub.
 
-        Raises CallRefusedError if jobs are off, and `psycopg.Error`.
+        Raises CallRefusedError if jobs are off, or too many run, and `psycopg.Error`.
         """
         if self._due is None:
             raise CallRefusedError("jobs are off; set Jobs:Enabled")
