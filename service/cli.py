@@ -16,7 +16,7 @@ from rowcall.service.interpreter import drop_working_directory
 
 def main(tokens: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 after a graceful stop, 1 if the start failed, 2 for an unknown
-    argument; other codes are those of single switches.
+    argument; other codes are those of single switches. tokens: the arguments; None: those of the process.
     """
     drop_working_directory(sys.path)
     command_line = sys.argv[1:] if tokens is None else tokens

@@ -25,7 +25,7 @@ def interpreter_command(*arguments: str) -> tuple[str, ...]:
 
 
 def interpreter_environment() -> dict[str, str]:
-    """Return the environment, with PYTHONPATH reduced to absolute folders other than the working directory."""
+    """Return the environment, with the folders of PYTHONPATH made absolute and without the working directory."""
     environment = dict(os.environ)
     folders = [os.path.abspath(entry) for entry in environment.pop("PYTHONPATH", "").split(os.pathsep) if entry]
     folders = [folder for folder in folders if not _is_working_directory(folder)]

@@ -57,7 +57,7 @@ class _Issue(NamedTuple):
 
 
 class _Send(NamedTuple):
-    """The call that enqueues mail, and what a mail is made of."""
+    """The call that enqueues mail, and template and sender of each mail."""
 
     call: Call
     template: Callable[[], Template]
@@ -164,7 +164,9 @@ class _Run:
 
     @staticmethod
     async def _use_up(consume: _Consume, transaction: Transaction, context: RequestContext) -> None:
-        """Consume the token of the request. Raises `Problem` 400."""
+        """Consume the token of the request, and put its subject into a setting that the routine can read. Raises
+        `Problem` 400 if the token is missing or not valid.
+        """
         token = argument_text(context, consume.parameter)
         if not token:
             raise Problem(400, INVALID_TOKEN)

@@ -95,7 +95,9 @@ def impersonation_refusal() -> Problem:
 
 
 def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoint) -> Step:
-    """Wrap the authorization step: a user who impersonates cannot begin again, and only such a user can end it."""
+    """Wrap the authorization step. A user who impersonates gets 403, unless the endpoint ends impersonations; there,
+    all other users get 403. An endpoint that begins them and requires no role refuses everyone.
+    """
     impersonation = endpoint.access.impersonation
 
     def begin(context: RequestContext) -> None:
@@ -144,7 +146,7 @@ def sign_in_again(seconds: float) -> Problem:
 
 
 def _insufficient(title: str, header: str) -> Problem:
-    """Return a 401 with the code and the challenge of RFC 9470."""
+    """Return a 401 with the code of RFC 9470. header: its `WWW-Authenticate`."""
     code = "insufficient_user_authentication"
     return Problem(401, title=title, code=code, headers=(("www-authenticate", header),))
 
@@ -240,7 +242,9 @@ def _with_error(challenge: str, context: RequestContext) -> str:
 
 
 def _what_opens(endpoint: Endpoint, *, by_default: bool) -> str:
-    """Return the detail of the 401: who may call the endpoint, and which setting opens it to anonymous callers."""
+    """Return the detail of the 401: who may call the endpoint, and which setting opens it to anonymous callers.
+    by_default: the configuration requires authorization of all endpoints (`Service:RequiresAuthorization`).
+    """
     if endpoint.access.required:
         return f"{endpoint.name} is for signed-in users with one of the roles {', '.join(endpoint.access.required)}"
     if endpoint.access.database_role:

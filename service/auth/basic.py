@@ -111,9 +111,8 @@ class _Basic:
         fingerprint: bytes,
         check: Callable[[], Awaitable[None]],
     ) -> None:
-        """Run a check. It counts as an attempt to sign in, unless the same credentials were accepted before.
-
-        Raises `Problem`, also that of the check.
+        """Run a check. It counts as an attempt to sign in, unless the same credentials were accepted before. Raises
+        `Problem` 429 after too many failures, and the errors of the check.
         """
         attempt = None
         if self._accepted.pop(fingerprint, True):
@@ -154,8 +153,8 @@ class _Basic:
 
     async def _ask(self, context: RequestContext, credentials: Credentials, command: Command) -> None:
         """Authenticate by the command alone; its `$3` is the validity of the password (access-6 to access-11 step 4).
-
-        Sets `context.user`. Raises `Problem`.
+        Sets `context.user`. Raises `Problem`: 401 if the command does not accept the credentials, 500 if its row cannot
+        be used.
         """
         valid = await self._known_validity(credentials) if VALID in command.takes else None
         values = (credentials.user, credentials.password, valid, self._realm, self._endpoint.path)

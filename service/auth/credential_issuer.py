@@ -71,7 +71,8 @@ class CredentialIssuer:
 
     def _chosen(self, context: RequestContext, row: LoginRow) -> Scheme:
         """Return the scheme that the row names, else the main JWT scheme, else the scheme of the request. Raises
-        `Problem`."""
+        `Problem`: 404 if the row names an unknown scheme, 500 if there is no scheme.
+        """
         if row.scheme is not None:
             named = self._schemes.named(row.scheme)
             if named is None:
@@ -129,7 +130,8 @@ class CredentialIssuer:
     def _signed(self, scheme: JwtScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
         """Return the response for a JWT scheme.
 
-        Its lifetimes are what remains in whole seconds after signing: usually one second less (sign-in-30).
+        Its lifetimes are what remains in whole seconds after signing: usually one second less (sign-in-30). mark: of
+        the refresh token; None: it has none.
         """
         tokens = self._sessions.signed[scheme.name]
         start = time.time()
@@ -149,7 +151,8 @@ class CredentialIssuer:
         }
 
     def sign_out(self, context: RequestContext, names: list[str], headers: Headers) -> None:
-        """End the sessions of these schemes, or of the scheme that authenticates this request if there are no names.
+        """End the sessions of these schemes, or of the scheme that authenticates this request if there are no names,
+        and send the response.
 
         Only cookies are removed. Tokens remain valid until they expire.
 

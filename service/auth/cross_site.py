@@ -86,7 +86,9 @@ def refuse_foreign_sessions(services: Services) -> Step | None:
 
 
 def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
-    """Return the check for requests that sign in or use a session."""
+    """Return the check for requests that sign in or use a session. It raises `Problem` 403 for a request from a page of
+    another site, given the scope of the request.
+    """
     trusted = frozenset() if options.cross_site is None else options.cross_site.origins
     client_of = client_reader(forwarding)
     logged: set[str] = set()
@@ -118,10 +120,11 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
 
 
 def refuse_plain_text(scope: Any) -> None:
-    """Raises `Problem` 415 for a body of type text/plain (browsers-7).
+    """Raises `Problem` 415 for a body of type text/plain, unless the browser states the origin of the page
+    (browsers-7).
 
     A page can send JSON of this type to any site without a CORS preflight, and `fetch` uses it if a generated client
-    sets no type. If the browser names the origin, the cross-site check has judged the request already.
+    sets no type. If the browser states the origin, the cross-site check has judged the request already.
     """
     if scope.headers.get("origin") is not None or scope.headers.get("sec-fetch-site") == "same-origin":
         return

@@ -35,7 +35,9 @@ ANONYMOUS = "no user has these credentials"
 
 
 def login_steps(endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
-    """Return the steps behind the call of the routine. call: renders `CellRows`; only the first row is used."""
+    """Return the steps behind the call of the routine, which sign in the user of its first row and respond. call:
+    renders `CellRows`.
+    """
     call.single = True
     return (_Login(endpoint, services).finish,)
 
@@ -122,7 +124,9 @@ class _Login:
         return None if self._password is None else argument_text(context, self._password)
 
     async def _verify(self, context: RequestContext, row: LoginRow) -> None:
-        """Verify the password against the hash of the row. Raises `Problem` unless it matches.
+        """Verify the password against the hash of the row, and run the configured command for failed or for succeeded
+        verifications. The latter gets a new hash if the stored one is outdated. Raises `Problem` 401, or 404 if the
+        options distinguish wrong passwords, unless the password matches.
 
         A NULL, empty or missing password counts as a failure.
         """
@@ -130,7 +134,7 @@ class _Login:
         password = self._given_password(context)
         if self._password is None:
             log.warning(
-                "%s: there is a hash to verify, and no parameter has %r in its name",
+                "%s: its row has a hash, but no parameter has %r in its name; rename the parameter with the password",
                 self._endpoint.name,
                 self._options.password,
             )
@@ -153,8 +157,9 @@ class _Login:
             await self._succeeded.run(context, [*values, renewed])
 
     async def _report_failure(self, context: RequestContext, values: list[str | None]) -> None:
-        """Run the command for failed verifications. Its errors do not change the response; the database layer logs
-        them."""
+        """Run the command for failed verifications, if one is configured. If it fails, that is logged, and the response
+        stays the same.
+        """
         if self._failed is None:
             return
         try:
@@ -229,7 +234,9 @@ class _Login:
 
 
 def logout_steps(_endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
-    """Return the steps behind the call of the routine. call: renders `CellRows` if the routine returns something."""
+    """Return the steps behind the call of the routine, which respond and end the sessions of the schemes that its rows
+    name; without names, the session of the request. call: renders `CellRows` if the routine returns something.
+    """
     call.rows = False
     issuer = CredentialIssuer(services.options.auth, services.auth.sessions)
 

@@ -60,7 +60,9 @@ def _opaque(
 ) -> Step:
     """Return the step of an opaque bearer scheme.
 
-    The new tokens carry the claims of the refresh token. The caller must still be signed in as the same user.
+    The new tokens carry the claims of the refresh token. The caller must still be signed in as the same user. If the
+    caller is another user, one of the credentials is stolen: the request is refused, and all tokens that descend from
+    the refresh token become invalid.
     """
 
     async def refresh(context: RequestContext) -> None:

@@ -14,16 +14,16 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def run_jointly(call: Call, context: RequestContext) -> Awaitable[None]:
-    """Run the call of an endpoint in the transaction of the batch, and return the awaitable of its end. Raises
-    `Problem`.
+    """Run the call of an endpoint in the transaction of the batch, and return the awaitable of its end. The awaitable
+    raises `Problem` if the call failed.
     """
     transaction: JointTransaction = context.scope.transaction
     return transaction.run_next(call, context)
 
 
-def refuse_outside_of_batch(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses an endpoint in a batch with one transaction, or None if the endpoint may be part of
-    it.
+def refuse_in_joint_batch(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that refuses an endpoint in a batch with one transaction. None: the endpoint may be part of it,
+    or `services` are not those of such a batch.
 
     Endpoints with effects that a rollback does not undo are refused.
     """

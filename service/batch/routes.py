@@ -61,7 +61,9 @@ class _Batches:
         self._independent = independent
 
     async def answer(self, context: RequestContext) -> None:
-        """Respond to a batch. Raises `Problem`."""
+        """Respond to a batch. Raises `Problem`: 400 for an invalid batch, 415 for another content type than JSON, 504
+        after `Batch:Timeout`, and the errors of `read_body`.
+        """
         in_transaction = _in_transaction(context.scope.query_string)
         if KEY in context.scope.headers:
             raise Problem(400, f"a batch as a whole cannot be repeated by its key: {_KEYS}")
@@ -93,7 +95,8 @@ class _Batches:
 
     async def _run_in_one_transaction(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes | None:
         """Run all requests in one transaction, and return the JSON of their responses. None: a request has failed, the
-        transaction is rolled back, and the failed response was sent. Raises `Problem`.
+        transaction is rolled back, and the failed response was sent. Raises `Problem`: 400 if a request refers to a
+        result that does not exist, the error of the commit, and the errors of `_run_request`.
         """
         responses = _Responses(self._options.most_bytes)
         async with self._database.joint_transaction(context) as transaction:
@@ -127,7 +130,10 @@ class _Batches:
         calls: Subrequests,
         transaction: JointTransaction | None,
     ) -> int:
-        """Run one request and add its response. Returns the status. Raises `MissingResultError`, `Problem`."""
+        """Run one request and add its response. Return the status. Raises `MissingResultError` if it refers to a result
+        that does not exist, and `Problem` if all responses together are too large. transaction: in which it runs; None:
+        by itself.
+        """
         body = request.filled_body(responses.results)
         headers = _passed_on(context.scope.headers.items())
         if body is not None and not any(name == "content-type" for name, _ in request.headers):
@@ -168,7 +174,7 @@ class _Responses:
         self.last: tuple[int, Headers, bytes] = (0, [], b"")
 
     def add(self, status: int, headers: Headers, body: bytes) -> None:
-        """Add a response. Raises `Problem` if all of them together are too large."""
+        """Add a response. Raises `Problem` 413 if all of them together are too large."""
         self._size += len(body)
         if self._size > self._most:
             raise self.too_large()

@@ -46,7 +46,7 @@ def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
         parts.append(_given_before(plan, services))
     if plan.surroundings:
         parts.append(partial(_surroundings, endpoint.options.tenant, endpoint.options.time_zone))
-    values = plain_values if changes_values(endpoint) else None
+    values = recorded_digests if changes_values(endpoint) else None
 
     def key_with_parts(context: RequestContext) -> bytes:
         arguments = context.arguments if values is None else values(context)
@@ -140,8 +140,8 @@ def changes_values(endpoint: Endpoint) -> bool:
 
 
 def record_values(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that records the values in front of those that change them, as the key is made of the values sent
-    (caching-11); None: nothing changes values, or the endpoint is not cached.
+    """Return the step that records the arguments before other steps encrypt or hash them, as the cache key is made of
+    the values sent (caching-11). None: nothing changes values, or the endpoint is not cached.
     """
     caching = endpoint.options.caching
     if not services.options.cache.enabled or caching is None or not caching.requested or not changes_values(endpoint):
@@ -153,10 +153,11 @@ def record_values(endpoint: Endpoint, services: Services) -> Step | None:
     return record
 
 
-def plain_values(context: RequestContext) -> list[bytes | None]:
-    """Return the values that `record_values` has recorded as digests, because they are secret and the key is stored.
+def recorded_digests(context: RequestContext) -> list[bytes | None]:
+    """Return the values that `record_values` has recorded, and drop the record. They are returned as digests, because
+    they are secret and the key is stored.
 
-    Values that were injected after the recording are returned unchanged.
+    Values that were injected after the recording are returned as digests too.
     """
     mask, sent = context.lease
     context.lease = None

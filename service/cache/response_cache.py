@@ -193,7 +193,9 @@ class _CacheStatusProtocol(HeadersProtocol):
 def status_reporter(
     header: str | None, count: Callable[[str], None] | None
 ) -> Callable[[RequestContext, str], None] | None:
-    """Return the function that reports the outcome of a lookup in a response header and to `count`, or None."""
+    """Return the function that reports the outcome of a lookup in a response header and to `count`; None if there is
+    neither. header: name of the header; None: there is none.
+    """
     if header is None:
         return None if count is None else lambda _context, word: count(word)
 

@@ -42,8 +42,9 @@ class StaleResponses:
         time_limit: float,
         take: Callable[[RequestContext, LookupResult], None],
     ) -> Step:
-        """Return the lookup step. A stale response is sent and refreshed in the background; `take` gets all other
-        results.
+        """Return the lookup step. A stale response is sent and refreshed in the background; it is also sent if the
+        computation of another request, for which this one waits, fails. `take` gets all other results. key_for: returns
+        the key of a request.
         """
 
         def take_any(context: RequestContext, stale: StaleLookupResult) -> None:

@@ -90,7 +90,9 @@ def document_routes(
     tools: ToolSchemaOptions | None,
     catalogue: PostgRestCatalogue | None,
 ) -> Iterator[tuple[str, Step]]:
-    """Yield path and step of each served document; the method is GET. requests: names and texts of `.http` files."""
+    """Yield path and step of each served document; the method is GET. requests: names and texts of `.http` files.
+    openapi, tools: None if not served.
+    """
     if openapi is not None and openapi.path is not None:
         options = openapi.options
         yield (

@@ -130,7 +130,7 @@ def replace_file(path: Path, text: str) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Delete a file that no endpoint needs any more."""
+    """Delete a file that no endpoint needs any more; if that is not possible, replace its content by a comment."""
     try:
         path.unlink(missing_ok=True)
     except OSError:

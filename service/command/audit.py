@@ -142,7 +142,9 @@ async def _facts(connector: Connector, snapshot: SchemaSnapshot, options: Worker
 async def _accesses(
     options: WorkerOptions, snapshot: SchemaSnapshot, admin: AdminOptions | None
 ) -> tuple[RouteAccess, ...]:
-    """Return the access of every route of the service. For those of workers, an application is built, not started."""
+    """Return the access of every route of the service. For those of workers, an application is built, not started.
+    admin: None: there is no admin listener.
+    """
     store = StateFolder()
     try:
         application = Application(replace(options, store=str(store.path)))

@@ -44,7 +44,8 @@ _COLOURS = {
 def show(arguments: Arguments) -> int:
     """Print the configuration. Return 1 if there are unknown keys, which are listed on stderr (command-5).
 
-    If `Config:ValidateConfigKeys` is Error, unknown keys suppress the output. Raises ConfigError.
+    `Config:ValidateConfigKeys` decides about unknown keys: with Ignore they are not reported, with Error they suppress
+    the output. Raises ConfigError.
     """
     configuration = load(arguments)
     unknown = configuration.validation_mode != "Ignore" and bool(configuration.unknown)

@@ -29,7 +29,9 @@ class ConfigurationWatch:
         self._known = self._contents()
 
     async def changed(self) -> None:
-        """Return when the contents of the files have changed to a valid configuration."""
+        """Return when the contents of the files have changed to a valid configuration. An invalid one is logged as an
+        error.
+        """
         # Imported here because only watching needs it.
         from watchfiles import awatch
 

@@ -29,8 +29,9 @@ from rowcall.service.supervisor.processes.prefork import Template, forked_templa
 
 
 def serve(arguments: Arguments) -> int:
-    """Serve until a signal ends the process; start again if a watched configuration changes. Raises ConfigError or
-    StartupError."""
+    """Serve until a signal ends the process, and return the exit code; start again if a watched configuration changes.
+    Raises ConfigError or StartupError.
+    """
     code = _start(arguments)
     while code == START_AGAIN:
         logging.getLogger("rowcall.client").info("the configuration has changed")
@@ -39,7 +40,9 @@ def serve(arguments: Arguments) -> int:
 
 
 def _start_again(arguments: Arguments) -> int:
-    """Start with a changed configuration; if the start fails, report the error and wait for the next change."""
+    """Start with a changed configuration, and return the exit code. If the start fails, report the error, wait for the
+    next change, and return `START_AGAIN`.
+    """
     watch = _watch(arguments)
     try:
         return _start(arguments)
@@ -185,8 +188,8 @@ def _keys_are_acceptable(configuration: Configuration, client: logging.Logger) -
 
 @contextlib.contextmanager
 def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
-    """Return a context with the database connections to serve; embedded servers run while it is open. Raises
-    StartupError.
+    """Return a context with the database connections to serve; embedded servers run while it is open. demo: the main
+    one is that of the demo. Raises StartupError.
     """
     plan = connection_plan(settings)
     application = running_name(settings)

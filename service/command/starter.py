@@ -35,8 +35,8 @@ def write(arguments: Arguments) -> int:
 
 
 def create(arguments: Arguments) -> int:
-    """Create a folder with an application to begin with. An existing folder is left unchanged; then, and if writing
-    fails, return 1.
+    """Create a folder with an application to begin with. Return 1 if that is not possible: the template is unknown, the
+    name is invalid, or writing fails. An existing folder is left unchanged; then, too, return 1.
     """
     (path,) = arguments.given["--new"]
     template = next(iter(arguments.given.get("--template", ())), "empty").lower()

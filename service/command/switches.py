@@ -248,7 +248,9 @@ class Arguments:
 
 
 def parse_arguments(tokens: Sequence[str]) -> Arguments:
-    """Parse the command line (command-1). Switches may be at any position; their case is ignored."""
+    """Parse the command line (command-1). Switches may be at any position; their case is ignored. A mistake is not
+    raised: the result has the `unknown` argument and a hint.
+    """
     files: list[File] = []
     overrides: list[tuple[str, str]] = []
     operands_by_switch: dict[str, tuple[str, ...]] = {}

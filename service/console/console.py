@@ -179,7 +179,7 @@ class Console:
     # --- responses -------------------------------------------------------------------------------------------------
 
     def _file(self, name: str) -> MountResponse:
-        """Return a file of the page. Raises `Problem` 404."""
+        """Return a file of the page. Raises `Problem` 404 if there is none with this name."""
         name = "sign-in.html" if name == "sign-in" else name
         body = self._files.get(name)
         if body is None:
@@ -241,7 +241,9 @@ class Console:
 
 
 def _members(body: bytes) -> Mapping[str, str]:
-    """Return the parameters that a request has in its body. Raises `Problem` 400."""
+    """Return the parameters that a request has in its body. Raises `Problem` 400 unless it is a JSON object
+    of strings.
+    """
     if not body:
         return {}
     try:

@@ -69,7 +69,9 @@ Connection = psycopg.AsyncConnection[tuple[object, ...]]
 
 
 class Database:
-    """Reads the main database. Methods are called in threads, and raise `Problem` 503 if it cannot be reached."""
+    """Reads the main database, and changes it by `change`. Methods are called in threads, and, except `definition`,
+    raise `Problem` 503 if it cannot be reached.
+    """
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources

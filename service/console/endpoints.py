@@ -119,7 +119,8 @@ def _antiforgery(item: Endpoint, options: AntiforgeryOptions | None) -> dict[str
 
 
 def _groups(item: Endpoint, by: str) -> tuple[str, ...]:
-    """Return the names of the groups that contain the endpoint; without grouping, one empty name. Raises `Problem` 400.
+    """Return the names of the groups that contain the endpoint; without grouping, one empty name. Raises `Problem` 400
+    for an unknown grouping.
 
     by: schema or tag; empty: no grouping.
     """

@@ -74,13 +74,15 @@ class Sessions:
         self._sessions: dict[bytes, _Running] = {}
 
     def new_link(self) -> str:
-        """Return a token of 256 bits with which `sign_in` succeeds once."""
+        """Return a token of 256 bits with which `sign_in` succeeds once, until it expires."""
         return self._add(self._links, _Expiring(self._clock() + self._link_seconds))
 
     def new_session(
         self, operator: str, address: str = "", credentials: Headers = (), longest: float = math.inf
     ) -> str:
-        """Return the secret of a new session. longest: seconds after which it ends at the latest."""
+        """Return the secret of a new session. credentials: headers by which the user of the service is identified
+        again; empty for sessions by link or token. longest: seconds after which it ends at the latest.
+        """
         began, seconds = time.time(), min(self._session_seconds, longest)
         session = Session(secrets.token_hex(8), operator, address, began, began + seconds, credentials)
         return self._add(self._sessions, _Running(self._clock() + seconds, session))

@@ -276,7 +276,9 @@ class Database:
         return SharedSession(self._exclusive, self._watchdog, self._failures, request_of, resets=unknown)
 
     def plain_runs(self) -> PlainRuns:
-        """Return the runs of single statements without a `Call`. Their statements set the time limit."""
+        """Return the runs of single statements without a `Call`. They have no time limit of the service: callers set
+        one in PostgreSQL.
+        """
         options = self._options
         return PlainRuns(
             self._exclusive,

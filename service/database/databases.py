@@ -78,7 +78,7 @@ class Databases:
 
     def set_stale_handler(self, callback: Callable[[], None] | None) -> None:
         """Set the function to call for stale statements. It is set only for databases whose catalogue is read, because
-        only there another reading can help.
+        only there another reading can help. callback: None: it is removed.
         """
         self._on_stale = callback
         self.main.on_stale = callback

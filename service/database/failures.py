@@ -142,8 +142,8 @@ class Failures:
         return delay
 
     def _repeat(self, call: Call, mask: int, execution: Execution, repeats: int) -> bool:
-        """Return whether the call may run again at once without taking effect twice. A statement that no longer fits is
-        replaced.
+        """Return whether the call may run again at once without taking effect twice. A statement that no longer fits
+        the schema is replaced, or reported, so that the catalogue is read again.
         """
         if _is_query_fault(call, mask, execution) or _has_no_tenant(call, execution):
             return False
@@ -210,7 +210,9 @@ class Failures:
     def problem(
         self, call: Call, context: RequestContext, execution: Execution, tries: AttemptState | None = None
     ) -> Problem:
-        """Return the problem document for a run that is not repeated."""
+        """Return the problem document for a run that is not repeated, and log the failure. tries: the failed runs of
+        the request; None: this is the only one.
+        """
         if isinstance(execution.failure, Problem):
             return execution.failure
         if _was_deadline(context, execution):
@@ -286,7 +288,7 @@ def _is_query_fault(call: Call, mask: int, execution: Execution) -> bool:
 
 def _refused_value(call: Call, context: RequestContext, execution: Execution, message: str) -> Problem | None:
     """Return a 400 problem if the server rejected a value of the request as invalid for its type, regardless of the
-    policy for the SQLSTATE.
+    policy for the SQLSTATE; otherwise None.
     """
     error = execution.error
     number = refused_argument(error.context) if error is not None else None

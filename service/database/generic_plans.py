@@ -48,7 +48,9 @@ async def read_user_names(connection: psycopg.AsyncConnection[Any]) -> UserNames
 
 
 async def generic_plan(connection: psycopg.AsyncConnection[Any], statement: str, parameters: int) -> Any:
-    """Return the generic plan of `statement` as EXPLAIN's JSON, without executing it."""
+    """Return the generic plan of `statement` as EXPLAIN's JSON, without executing it. parameters: their number. Raises
+    `psycopg.Error`.
+    """
     if connection.info.server_version >= 160000:
         # As a simple query: in the extended protocol, $1 would have to be bound.
         result = await connection.execute(sql.SQL("explain (generic_plan, verbose, format json) ") + sql.SQL(statement))

@@ -80,7 +80,9 @@ class OrphanedSessions:
             self._looking = False
 
     async def _look(self) -> None:
-        """Terminate the sessions on the server, and stop counting those that it no longer has."""
+        """Terminate the sessions on the server, and stop counting those that it no longer has, so that their pools open
+        new connections. A failure is logged.
+        """
         try:
             async with self._connector.maintenance_connection(LOOK_FOR) as session:
                 for item in list(self._sessions):

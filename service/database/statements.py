@@ -21,7 +21,8 @@ def statement_for(sql: str, values: int) -> Statement:
 
 @cache
 def settings_statement(count: int, *, local: bool = True) -> Statement:
-    """Return a statement that sets `count` settings, with names and values as parameters (driver-8).
+    """Return a statement that sets `count` settings, with names and values as parameters (driver-8). local: for the
+    transaction only; otherwise for the session.
 
     Each result of set_config would be a column to describe and to send. Counting the NULLs among them evaluates all of
     them, and returns one small number.

@@ -146,7 +146,8 @@ class Watchdog:
 
     def _break_up(self, connection: Connection) -> None:
         """Run all executions in flight again, each on a dedicated connection: the head may use its whole time there,
-        and those behind it need not wait for it.
+        and those behind it need not wait for it. Nothing happens if one of them must not run twice, or the dedicated
+        pool has no room.
         """
         if not connection.repeatable or self._exclusive.room() == 0:
             return

@@ -86,7 +86,9 @@ class DiscoveredCatalogue:
 async def discover_all(
     connection: AsyncConnection[Any], selection: ObjectSelection, search_path: str | None = None
 ) -> DiscoveredCatalogue:
-    """Read the catalogue. The result depends on the privileges of the connected role."""
+    """Read the catalogue. The result depends on the privileges of the connected role. search_path: the schema that is
+    set as search path while reading; None: `DEFAULT_SEARCH_PATH`.
+    """
     tables_untrusted: dict[int, tuple[str, str]] = {}
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
@@ -217,7 +219,9 @@ _Filter = TypeVar("_Filter", RoutineFilter, TableFilter)
 
 
 def _with_use(served: _Filter | None, unserved: _Filter | None) -> tuple[_Filter, bool] | None:
-    """Return the filter of the objects to look at, and whether they are served; None if there is neither filter."""
+    """Return the filter of the objects to look at, and whether they are served; None if there is neither filter.
+    served, unserved: the filters of objects that are served, and of those that are only reported.
+    """
     if served is not None:
         return served, True
     return None if unserved is None else (unserved, False)

@@ -29,8 +29,8 @@ INVALID = "the link is not valid, or has expired"
 
 
 def open_link(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that opens a link and sets the caller that it names, behind authentication; None: the endpoint
-    has no links.
+    """Return the step that opens the link in the query string, removes it there, and sets the caller that it names,
+    behind authentication; None: the endpoint has no links.
 
     The step raises `Problem` 403 for a link that is not valid or has expired. Requests without a link are unchanged.
     """

@@ -55,7 +55,9 @@ _OPEN = "select number, lo_lseek64(number, 0, 2) from lo_open($1::oid, 262144) a
 
 
 def send_file(endpoint: Endpoint, services: Services, call: Call) -> Step:
-    """Return the step behind the call of the routine. call: renders `CellRows`; only the first row is used."""
+    """Return the step behind the call of the routine, which responds with the file that its first row names. call:
+    renders `CellRows`.
+    """
     call.single = True
     return _Download(endpoint, services, call).respond
 
@@ -77,7 +79,9 @@ class _Download:
         self._large_objects = _reader(endpoint, services, call) if source is FileSource.LARGE_OBJECT else None
 
     async def respond(self, context: RequestContext) -> None:
-        """Respond with the file, a part of it, 304, or a redirect. Raises `Problem` 404 if there is no file."""
+        """Respond with the file, a part of it, 304, or a redirect. Raises `Problem`: 404 if there is no file, 416 for a
+        range that it does not have, 500 if it cannot be sent.
+        """
         rows = rows_of(context)
         try:
             row = read_row(self._source, [(cell.name, cell.type_oid, cell.text) for cell in rows[0]]) if rows else None
@@ -146,7 +150,7 @@ class _Download:
         return StoredObject(size, headers.get("etag", ""), None, kind, row.value, bucket, self._time_limit)
 
     def _unavailable(self, error: Exception) -> Problem:
-        log.error("%s: the object store: %s", self._endpoint.name, error)
+        log.error("%s: the object store cannot be read: %s", self._endpoint.name, error)
         problem = Problem(502, "the object store does not give the file")
         problem.logged = True
         return problem

@@ -199,7 +199,7 @@ def _options(settings: Mapping[str, str]) -> str:
 
 
 def _locked(path: Path) -> IO[str]:
-    """Lock the folder. Raises `StartupError` if another rowcall uses it."""
+    """Lock the folder and return the file that holds the lock. Raises `StartupError` if another rowcall uses it."""
     lock = (path / "lock").open("a")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -90,8 +90,8 @@ class Broadcaster:
 
     def add(self, stream: Stream, position: Position | None, *, last_value: bool) -> None:
         """Send the beginning of a stream, with the events missed since `position` (None for a new client), and add it.
-
-        It receives the events that are delivered from now on.
+        It receives the events that are delivered from now on. last_value: a new client first gets the latest event that
+        it may see.
         """
         viewer = stream.viewer
         first = [CONNECTED, *self._beginning(viewer, position, last_value=last_value)]
@@ -147,7 +147,7 @@ class Broadcaster:
 
     def _beginning(self, viewer: Viewer, position: Position | None, *, last_value: bool) -> Iterable[bytes]:
         """Yield the texts with which a stream begins: retry interval, missed events or the last value, and the present
-        position.
+        position. last_value: as for `add`.
         """
         if self._options.retry is not None:
             yield retry_text(round(self._options.retry * 1000))
@@ -195,7 +195,7 @@ class Broadcaster:
         return sorted(self._streams(), key=lambda stream: stream.number)
 
     def end_stream(self, number: int) -> bool:
-        """End the stream with this number. Return whether there was one."""
+        """End the stream with this number, so that its client reconnects. Return whether there was one."""
         found = [stream for stream in self._streams() if stream.number == number]
         for stream in found:
             self._send_back(stream)

@@ -52,7 +52,7 @@ class ChannelListener:
 
     async def watch(self, channels: frozenset[str]) -> None:
         """Listen on these channels instead of the previous ones. Return when this is so, when it has failed, or after
-        `SETTLE_SECONDS`. A failure is logged, and repeated in the background without end.
+        `SETTLE_SECONDS`. A failure is logged, and listening is tried again in the background without end.
         """
         if channels == self._watched:
             return

@@ -79,7 +79,9 @@ class Connections:
         return None
 
     def cut(self, client: str) -> None:
-        """Reset the connection at once. An orderly end would wait behind the data that the reader does not take."""
+        """Reset the connection at once. An orderly end would wait behind the data that the reader does not take. On
+        other systems than Linux, nothing happens.
+        """
         if sys.platform != "linux" or not client:
             return
         if self._ask(client) is None:

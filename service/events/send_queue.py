@@ -29,9 +29,10 @@ class SendQueue:
         """Number of events dropped since `take` last reported some."""
 
     def add(self, texts: Iterable[bytes], *, bounded: bool) -> int:
-        """Add events, and return how many of the oldest ones were dropped.
+        """Add events, and return how many of the oldest ones were dropped to keep within the limits.
 
-        bounded: False for a burst, which the reader had no time to read yet.
+        bounded: whether the maximum number applies. False for a burst, which the reader had no time to read yet; then
+        only `MOST_BYTES` applies.
         """
         for text in texts:
             self._texts.append(text)

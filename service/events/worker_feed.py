@@ -61,14 +61,16 @@ class WorkerFeed:
         self.want(True)
 
     def leave(self) -> None:
-        """End the delivery of events until the next join."""
+        """End the delivery of events until the next join. Nothing happens if a join is in progress."""
         if not self._joining and not self._requested_joins:
             self.want(False)
 
     # --- from the supervisor ---------------------------------------------------------------------------------------
 
     def begin(self, packed: bytes) -> None:
-        """Handle the answer to `want(True)`. packed: the replay buffer; empty if this worker has it already."""
+        """Handle the supervisor's answer to a join: restore the replay buffer and call the functions that were passed
+        to `join`. packed: the replay buffer; empty if this worker has it already.
+        """
         if packed:
             self._restore(packed)
         # Immediately, as the next message may contain an event that they must not miss.

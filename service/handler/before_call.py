@@ -63,7 +63,7 @@ def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | 
 
 def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that refuses an endpoint because its procedure may commit, and a part of its preamble would end
-    with the transaction; None for other endpoints.
+    with the transaction; None for other endpoints. The reason is logged when the endpoint is compiled.
 
     Otherwise, the rights of the caller would change in the middle of the procedure.
     """
@@ -95,7 +95,7 @@ def comment_headers(endpoint: Endpoint, _services: Services) -> Step | None:
 
 def skip_null_call(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step that answers without a call if an argument of a STRICT routine is NULL, as PostgreSQL would not
-    run it either (execution-5).
+    run it either (execution-5); None: the routine is not STRICT, or has no parameters.
     """
     if not endpoint.routine.strict or not endpoint.parameters:
         return None
@@ -148,7 +148,8 @@ def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tup
 
 
 def encrypt(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that encrypts parameters; None: there is nothing to encrypt, or the endpoint is cached. Then this
-    is done later: cache keys are made of the values sent, and the encrypted value is different each time.
+    """Return the step that encrypts parameters; None: there is nothing to encrypt, or the endpoint is cached. A cached
+    endpoint encrypts behind the lookup, because cache keys are made of the values sent, and the encrypted value is
+    different each time.
     """
     return encrypt_parameters(endpoint, services) if plan_of(endpoint, services) is None else None

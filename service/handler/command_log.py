@@ -59,7 +59,7 @@ def log_invalidation(
     endpoint: Endpoint, options: WorkerOptions
 ) -> Callable[[RequestContext, bool, bytes | None], None] | None:
     """Return a function that logs an invalidation: whether a cached response was found, and its key, as a hash if
-    values are not logged (caching-22).
+    values are not logged (caching-22). None: it is not logged.
     """
     report = _note_logger(endpoint, options)
     if report is None:
@@ -83,7 +83,9 @@ def _note_logger(endpoint: Endpoint, options: WorkerOptions) -> Callable[[Reques
 
 
 def _script_text(endpoint: Endpoint, options: WorkerOptions) -> str | None:
-    """Return the text of a file with several statements, which may be long; None for every other source."""
+    """Return what is logged in place of the SQL of a file with several statements: its text, or if texts of files are
+    not logged, its name and number of statements. None for every other source.
+    """
     source = endpoint.routine.source
     if not isinstance(source, FileSource) or not source.several:
         return None

@@ -58,7 +58,7 @@ def _position_of(options: ReplicaOptions) -> Position:
 
 def record_position(endpoint: Endpoint, services: Services, *, writes: bool) -> Step | None:
     """Return the step, behind the run of a call, which sends the WAL position to the client; None: there are no
-    replicas, or the call does not write.
+    replicas, or the call does not write. writes: whether it may write.
     """
     replicas = services.replicas
     if replicas is None or services.main is not None or not writes:

@@ -19,7 +19,7 @@ from rowcall.service.auth.cross_site import refuse_cross_site
 from rowcall.service.auth.database_role import refuse_without_role
 from rowcall.service.auth.lockout import count_sign_ins
 from rowcall.service.auth.parameter_injection import bind, hash_parameters
-from rowcall.service.batch.joint_requests import refuse_outside_of_batch
+from rowcall.service.batch.joint_requests import refuse_in_joint_batch
 from rowcall.service.cache.keys import record_values
 from rowcall.service.downloads.links import issue_link, open_link
 from rowcall.service.handler.before_call import (
@@ -114,7 +114,7 @@ STEPS: Sequence[Factory] = (
     apply_time_zone,
     ask_for_token,
     refuse_unknown_connection,
-    refuse_outside_of_batch,
+    refuse_in_joint_batch,
     refuse_to_lose,
     issue_link,
     check_key,

@@ -51,8 +51,8 @@ def event_stream_routes(
 
 
 def _is_closed(events: Events, services: Services) -> bool:
-    """Whether connecting requires authorization. Messages of a channel have no scope of their own, so it requires the
-    rights to call the endpoint.
+    """Whether connecting requires authorization. It always does for a channel: its messages have no scope of their own,
+    so the subscriber needs the rights to call the endpoint.
     """
     return services.options.events.authorize or events.channel is not None
 

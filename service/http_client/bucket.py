@@ -53,7 +53,7 @@ class Bucket:
     def __init__(self, client: Client, options: ObjectStore, name: str, *, named: bool) -> None:
         """named: whether the operator has configured the name. Raises `Problem` for an invalid bucket name."""
         if not _NAME.fullmatch(name) or ".." in name:
-            raise Problem(400, "the name of the bucket has 3 to 63 lower-case letters, digits, hyphens and dots")
+            raise Problem(400, "the name of a bucket consists of 3 to 63 lower-case letters, digits, hyphens and dots")
         self.name = name
         self._client = client
         self._options = options
@@ -100,7 +100,7 @@ class Bucket:
             raise StoreError(200, _member(body, "Code"))
 
     async def abort(self, key: str, upload: str) -> bool:
-        """Abort a multipart upload. Return False if it does not exist any more."""
+        """Abort a multipart upload. Return False if it does not exist any more. Raises `StoreError`."""
         try:
             await self._ask("DELETE", key, {"uploadId": upload})
         except StoreError as error:
@@ -164,8 +164,8 @@ class Bucket:
         data: bytes = b"",
         content_type: str | None = None,
     ) -> tuple[Mapping[str, str], bytes]:
-        """Send a request, repeatedly if necessary. Return headers, with lower-case names, and body. Raises
-        `StoreError`.
+        """Send a request, again after errors that may pass. Return headers, with lower-case names, and body. Raises
+        `StoreError`. content_type: of `data`; None: without the header.
         """
         loop = asyncio.get_running_loop()
         digest = await loop.run_in_executor(None, _digest, data) if len(data) > _ASIDE else _digest(data)

@@ -56,7 +56,9 @@ class Client:
         circuit_breakers: CircuitBreakers | None = None,
         meters: Callable[[str], Meter] | None = None,
     ) -> None:
-        """meters: function that returns the meter of a server, by `host:port`. None: nothing is measured."""
+        """meters: function that returns the meter of a server, by `host:port`. None: nothing is measured.
+        circuit_breakers: None: circuits are never open.
+        """
         self.options = options
         self._pool = Pool(options)
         self._circuit_breakers = circuit_breakers
@@ -138,7 +140,9 @@ class Client:
     async def _send(
         self, request: OutgoingRequest, *, named: bool, first: Coroutine[Any, Any, HttpResponse] | None = None
     ) -> HttpResponse:
-        """Send a request and follow redirects. first: returns the response to the request itself, if it has begun."""
+        """Send a request and follow redirects. named: the operator has named the host; otherwise the guard checks it.
+        first: returns the response to the request itself, if it has begun.
+        """
         guard = None if named else self.options.guard
         own = request.address.origin if named else None
         request = _with_credentials(request)
@@ -161,7 +165,7 @@ class Client:
         return answer
 
     async def _attempt(self, request: OutgoingRequest, guard: Guard | None) -> HttpResponse:
-        """Send one request, without following redirects."""
+        """Send one request, without following redirects. guard: checks the host; None: the operator has named it."""
         if not self.watches:
             return await self._send_with_retry(request, guard)
         return await self._watched(request, self._begun(request), self._send_with_retry(request, guard))
@@ -219,7 +223,9 @@ class Client:
             self._circuit_breakers.failed(address.origin)
 
     async def _send_with_retry(self, request: OutgoingRequest, guard: Guard | None) -> HttpResponse:
-        """Send a request on a connection of the pool, once more on a new connection if `_repeats` allows it."""
+        """Send a request on a connection of the pool, once more on a new connection if `_repeats` allows it. guard: as
+        for `_attempt`.
+        """
         origin = request.address.origin
         connection = await self._pool.acquire(origin, guard)
         used = connection.used > 0
@@ -300,8 +306,8 @@ def _following(request: OutgoingRequest, answer: HttpResponse) -> OutgoingReques
 
 
 def _carried(headers: Headers, *, becomes_get: bool, same: bool) -> Headers:
-    """Return the headers for a redirect: without those for another host only, and without those about a body that is
-    not sent.
+    """Return the headers for a redirect. becomes_get: leave out those about the body, which is not sent again. same:
+    the redirect leads to the same server; otherwise those for the first server only, such as credentials, are left out.
     """
     carried = []
     for name, value in headers:

@@ -47,7 +47,8 @@ class ConnectionOpener:
     async def open_connection(
         self, origin: Origin, guard: Guard | None, on_free: Callable[[Connection], None]
     ) -> Connection:
-        """Open a connection. guard: None for a host that the operator has named.
+        """Open a connection. guard: None for a host that the operator has named. on_free: called when the connection
+        can take a request again, or is closed.
 
         Raises:
             NotReachedError: no address can be reached.

@@ -121,7 +121,9 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
             self._transport.resume_reading()
 
     def abort(self) -> None:
-        """Close at once, without waiting for what may still arrive."""
+        """Close at once, without waiting for what may still arrive. A request in progress fails with
+        `OutboundError`.
+        """
         self._fail(OutboundError("the request was cancelled"))
 
     # --- asyncio.Protocol ------------------------------------------------------------------------------------------

@@ -163,7 +163,7 @@ class Http2Connection(asyncio.Protocol):
             self._flush()
 
     def cancel(self, stream: _Stream) -> None:
-        """Reset a stream whose response is not needed."""
+        """Reset a stream whose response is not needed; its request fails with `OutboundError`."""
         if stream.number in self._streams and self._transport is not None:
             try:
                 self._state.reset_stream(stream.number, h2.errors.ErrorCodes.CANCEL)
@@ -234,7 +234,9 @@ class Http2Connection(asyncio.Protocol):
             self._end(stream, OutboundError(f"the server reset the stream ({event.error_code!s})", unanswered=refused))
 
     def _begin(self, stream: _Stream, headers: Any) -> None:
-        """Set status and headers of the response of a stream."""
+        """Set status and headers of the response of a stream, and hand it to the sender of the request. An invalid
+        response is rejected.
+        """
         answer = stream.answer
         status = next((value for name, value in headers if name == ":status"), "")
         # Exactly three digits (RFC 9110, 15).
@@ -250,7 +252,9 @@ class Http2Connection(asyncio.Protocol):
             stream.final.set_result(None)
 
     def _reject(self, stream: _Stream, problem: str) -> None:
-        """End a stream with an invalid response."""
+        """Reset a stream whose response is invalid; its request fails with `OutboundError`. problem: what is
+        invalid.
+        """
         with contextlib.suppress(h2.exceptions.ProtocolError):
             self._state.reset_stream(stream.number, h2.errors.ErrorCodes.PROTOCOL_ERROR)
         self._end(stream, OutboundError(f"the response is not valid: {problem}"))

@@ -55,7 +55,9 @@ class OutgoingRequest:
         *,
         expects_continue: bool = False,
     ) -> None:
-        """Raises `RefusedError` for a header name or value that would break the header section."""
+        """expects_continue: the request has `Expect: 100-continue`. Raises `RefusedError` for a header name or value
+        that would break the header section.
+        """
         self.method = method
         self.address = address
         self.headers = headers

@@ -64,7 +64,7 @@ def check_key(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def digest_of(context: RequestContext) -> bytes:
-    """Return the digest of method, address, content type and body, as text of a bytea."""
+    """Return the digest of method, path, query string, content type and body, as text of a bytea."""
     scope = context.scope
     whole = hashlib.sha256()
     for part in (scope.method, scope.path, scope.query_string, scope.headers.get("content-type") or ""):

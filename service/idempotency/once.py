@@ -101,7 +101,9 @@ class _Once:
         self._forget = own(f"{endpoint.name} idempotency forget", _FORGET, 2, reads=False)
 
     async def run(self, context: RequestContext, key: str) -> None:
-        """Run the routine in the transaction that records the key, or take the stored result. Raises `Problem`."""
+        """Run the routine in the transaction that records the key, or take the stored result. Raises `Problem`: 409
+        while an equal request is running, 422 if the key belongs to another request, and the errors of the routine.
+        """
         names, values = self._values(context, key)
         async with self._database.transaction(self._call, context) as transaction:
             state = _state(await transaction.begin_with(self._begin, values))

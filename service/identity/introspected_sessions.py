@@ -50,8 +50,10 @@ class _KeyArguments(NamedTuple):
 
 
 class IntrospectedSessions(Sessions):
-    """Sessions with introspection. `look_up`, `watch_key`, `check` and `watch` are set before the first request
-    (`service.auth.session_introspection`)."""
+    """Sessions with introspection. These functions are set before the first request
+    (`service.auth.session_introspection`): `look_up` finds the owner of an API key, `check` whether a session is still
+    valid; `watch_key` and `watch` do the same for requests that last long, such as streams.
+    """
 
     look_up: LookUp
     watch_key: WatchKey
@@ -79,7 +81,7 @@ class IntrospectedSessions(Sessions):
 
     @property
     def watched(self) -> float:
-        """Seconds after which the session of an open stream is checked again."""
+        """Seconds after which the session of an open stream is checked again, at least 1."""
         introspections = (self._keys_asked, self._check_asked)
         return max(
             1.0,

@@ -63,7 +63,7 @@ class IntrospectionCache(Generic[Result]):
             done.exception()
 
     async def _answer(self, key: str, question: Callable[[], Awaitable[Result | None]]) -> Result | None:
-        """Run the question and cache its result, unless `forget` was called meanwhile."""
+        """Run the question and return its result. Cache it, unless `forget` was called meanwhile."""
         generation = self._invalidations
         result = await question()
         if self._seconds > 0 and generation == self._invalidations:

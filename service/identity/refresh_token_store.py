@@ -36,7 +36,7 @@ CONNECTIONS = 4
 
 
 class RefreshTokenStore(Protocol):
-    """The interface of the stores."""
+    """The interface of the stores of uses of refresh tokens."""
 
     async def use(self, mark: Mark, keep_until: float) -> bool:
         """Record a use; return whether it is the first. Raises `psycopg.Error` or `OSError`."""

@@ -54,7 +54,9 @@ class RefreshTokenUse:
         return first
 
     def answer(self, number: int, first: bool | None) -> None:
-        """Complete the question of this number."""
+        """Store the result of the question with this number. first: whether the use was the first; None: the supervisor
+        does not know.
+        """
         future = self._waiting.get(number)
         if future is not None and not future.done():
             future.set_result(first)

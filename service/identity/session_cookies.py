@@ -28,7 +28,7 @@ def with_fields(headers: Headers, fields: Headers) -> Headers:
 
 
 class RenewingProtocol(ObservedProtocol):
-    """Adds cookies to the response."""
+    """Adds cookies to the response, and headers against caching."""
 
     __slots__ = ("_cookies",)
 

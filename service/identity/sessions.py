@@ -100,7 +100,7 @@ class Sessions:
     # --- the step --------------------------------------------------------------------------------------------------
 
     def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
-        """Set `context.user` from the credentials of the request."""
+        """Set `context.user` from the credentials of the request, and renew a session cookie that is due."""
         context.user = None
         headers = context.scope.headers
         if self._takes_tokens:
@@ -174,7 +174,9 @@ class Sessions:
     async def _by_token_later(
         self, context: RequestContext, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
     ) -> None:
-        """Verify a token after the key ring or the key sets have been read again."""
+        """Verify a token after the key ring or the key sets have been read again, and set the user of the request if
+        one of the schemes accepts it.
+        """
         token = header[len(BEARER) :]
         if schemes is self._options.schemes.bearers:
             await self._keys.read_again()

@@ -31,10 +31,10 @@ _FIRST, _END = b"\0", b"\xff" * 64
 
 
 class Counts(Protocol):
-    """The interface of the counters."""
+    """The interface of the counters of failed sign-ins, by the key of an account or an address."""
 
     async def begin(self, key: bytes, limit: Limit) -> Attempt:
-        """Count an attempt, or return how long it has to wait."""
+        """Return whether an attempt is permitted, and count it if so."""
 
     async def give_back(self, key: bytes, limit: Limit) -> None:
         """Remove an attempt that has neither failed nor succeeded."""
@@ -42,10 +42,11 @@ class Counts(Protocol):
     async def forget(self, key: bytes) -> None:
         """Remove all failures."""
 
-    async def remember(self, key: bytes, seconds: float) -> None: ...
+    async def remember(self, key: bytes, seconds: float) -> None:
+        """Let `knows` return True for the key for these seconds."""
 
     async def knows(self, key: bytes) -> bool:
-        """Return whether the key was remembered."""
+        """Return whether the key was remembered and its time has not passed."""
 
 
 class HostCounts:

@@ -85,8 +85,9 @@ class SignInGuard:
         self._ending: set[asyncio.Task[None]] = set()
 
     async def begin(self, context: RequestContext, account: str | None, name: str) -> SignInAttempt:
-        """Count an attempt to sign in. It counts as a failure unless `succeed` or `withdraw` is called, or the request
-        ends in an error of the service. Raises `Problem` 429.
+        """Count an attempt to sign in and return it. It counts as a failure unless `succeed` or `withdraw` is called,
+        or the request ends in an error of the service. Raises `Problem` 429 if the account or the address has too many
+        failures.
 
         account: as the request names it, normalized; None: only the address is counted. name: of the endpoint.
         """

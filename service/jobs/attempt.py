@@ -34,8 +34,8 @@ class RunnableJobs(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """The end of an attempt. status: of the response. reason: why it has failed. retry: whether a further attempt can
-    succeed.
+    """The end of an attempt. status: of the response. reason: why it has failed; empty if it has not. retry: whether a
+    further attempt can succeed.
     """
 
     status: int

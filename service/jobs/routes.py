@@ -63,7 +63,7 @@ class _Filters(NamedTuple):
 
 
 def _filters(query: str) -> _Filters:
-    """Parse the query string of a list. Raises `Problem` 400."""
+    """Parse the query string of a list. Raises `Problem` 400 if it is invalid."""
     try:
         values = dict(query_text.pairs(query))
     except query_text.QueryTextError as error:
@@ -108,7 +108,7 @@ class _Jobs:
     async def list(self, context: RequestContext) -> None:
         """Respond with the jobs of the caller, the newest first; with all jobs if the caller has one of the roles.
 
-        Raises `Problem` 400.
+        Raises `Problem` 400 for an invalid query string.
         """
         filters = _filters(context.scope.query_string)
         user = context.user
@@ -126,7 +126,7 @@ class _Jobs:
 
     async def show(self, context: RequestContext) -> None:
         """Respond with the state of a job, and its result if it is done; with events of each change if the client
-        accepts them. Raises `Problem` 404.
+        accepts them. Raises `Problem` 404 if the caller has no such job.
         """
         members = await self._read(context)
         if _EVENTS in (context.scope.headers.get("accept") or ""):
@@ -138,8 +138,8 @@ class _Jobs:
         context.protocol.response_bytes(200, headers, orjson.dumps(members))
 
     async def _follow(self, context: RequestContext, members: dict[str, Any]) -> None:
-        """Send an event for each change until the job has ended. Its id is the state: browsers connect again after the
-        end, and get 204, after which they stop.
+        """Send an event for each change until the job has ended. The id of an event is the state of the job: browsers
+        connect again after the end with the last id, and get 204, after which they stop.
         """
         if context.scope.headers.get("last-event-id") in _ENDED and members["state"] in _ENDED:
             context.protocol.response_empty(204, [("cache-control", "no-store")])
@@ -171,7 +171,9 @@ class _Jobs:
                 close()
 
     async def cancel(self, context: RequestContext) -> None:
-        """Cancel a job: 200 if it is cancelled, 202 if it is running and will be. Raises `Problem` 404 and 409."""
+        """Cancel a job: 200 if it is cancelled, 202 if it is running and will be. Raises `Problem`: 404 if the caller
+        has no such job, 409 if it has ended.
+        """
         members = await self._read(context)
         async with self._database.transaction(self._cancel, context) as transaction:
             execution = await transaction.begin_with(self._cancel, [members["id"].encode()])

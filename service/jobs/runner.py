@@ -290,10 +290,11 @@ class JobRunner:
         await self._fail(job, attempt.reason, delay)
 
     async def _give_back(self, job: Job, reason: str) -> None:
-        """Return a job to the queue after the service has interrupted its attempt.
+        """Return a job to the queue after the service has interrupted its attempt, or cancel it if that is requested
+        meanwhile.
 
-        It runs in this worker until the delay has passed: as a waiting job with a later time, it would be overtaken by
-        the next one with its key.
+        Until the delay has passed, the job remains one that this worker runs: as a waiting job with a later time, it
+        would be overtaken by the next one with its key.
         """
         delay = min(LONGEST_INTERRUPTION, 0.25 * 2.0 ** min(job.interruptions, 10))
         with contextlib.suppress(TimeoutError):

@@ -33,14 +33,16 @@ class Schedules:
         """The next time of each endpoint; empty before the first look at the database."""
 
     def pause(self) -> float:
-        """Return the seconds until a schedule is due."""
+        """Return the seconds until a schedule is due, at most `LONGEST_PAUSE`."""
         if not self._next:
             return LONGEST_PAUSE
         seconds = (min(self._next.values()) - self._clock()).total_seconds()
         return min(LONGEST_PAUSE, max(0.001, seconds))
 
     async def enqueue_due(self, query: Query) -> None:
-        """Enqueue the jobs that are due. query: runs a statement and returns its rows."""
+        """Enqueue the jobs that are due. Of several missed times of a schedule only the last counts, and one more than
+        `TOLERANCE` ago only if the schedule asks for missed jobs. query: runs a statement and returns its rows.
+        """
         if not self._endpoints:
             return
         now = self._clock()

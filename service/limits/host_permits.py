@@ -292,7 +292,9 @@ class HostPermits:
             self._deliver(waiter, allowed=True)
 
     def _deliver(self, waiter: tuple[int, int], *, allowed: bool) -> None:
-        """Report the result to a waiting request, in this process or by the message bus."""
+        """Report the result to a waiting request, in this process or by the message bus. waiter: number of the wait,
+        and process. allowed: the request holds the permit.
+        """
         number, process = waiter
         if process == self._process:
             self._answer(number, allowed)
@@ -306,7 +308,9 @@ class HostPermits:
             self._answer(number, allowed)
 
     def _answer(self, number: int, allowed: bool) -> None:
-        """Report the result to a waiting request of this process."""
+        """Report the result to a waiting request of this process. number: of the wait. allowed: the request holds the
+        permit.
+        """
         future = self._waiting.get(number)
         if future is not None and not future.done():
             future.set_result(allowed)

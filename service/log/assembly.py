@@ -32,7 +32,9 @@ class Log:
     """The sinks of this process."""
 
     def __init__(self, options: LogOptions, stream: TextIO | None = None) -> None:
-        """Raises `StartupError` for a sink that cannot work."""
+        """Raises `StartupError` for a sink that cannot work. stream: receives the lines of the console; None: standard
+        output.
+        """
         self.options = options
         self._console: SinkThread | None = None
         self._postgres: PostgresSink | None = None
@@ -45,7 +47,7 @@ class Log:
         self.handler = SinkHandler(sinks, options.client_name)
 
     def _sinks(self, options: LogOptions, stream: TextIO | None) -> Iterable[tuple[str, Sink]]:
-        """Yield name and sink for each sink that the options switch on."""
+        """Yield name and sink for each sink that the options switch on. stream: as for `Log`."""
         if options.console is not None:
             plain = Template(options.template, colour=(stream or sys.stdout).isatty())
             yield "Console", ConsoleSink(stream, json_line if options.console.format == "Json" else plain)
@@ -65,7 +67,9 @@ class Log:
             self._postgres.connect_to(parameters)
 
     def keep_recent(self) -> RecentEntries:
-        """Store the last entries of all processes from now on, and return where."""
+        """Store the last entries of all processes from now on, and return the sink that stores them, which is one for
+        all callers.
+        """
         if self._recent is None:
             self._recent = RecentEntries()
             self.handler.add(SinkThread(self._recent, self.options.floor, self._say))
@@ -103,14 +107,17 @@ def _file_sink(file: FileLog, template: str) -> RotatingFile:
     try:
         return RotatingFile(path, form, file.limit, file.keep, roll=file.roll)
     except OSError as error:
-        raise StartupError(f"Log:FilePath: {error.filename or path}: {error.strerror or error}") from None
+        raise StartupError(
+            f"Log:FilePath: {error.filename or path} cannot be written: {error.strerror or error}"
+        ) from None
 
 
 _current: Log | None = None
 
 
 def configure_logging(settings: Settings, stream: TextIO | None = None) -> logging.Logger:
-    """Set up the channels of the supervisor and return the channel `rowcall`.
+    """Set up the channels of the supervisor, in place of a former set-up, and return the channel `rowcall`. stream: as
+    for `Log`.
 
     Raises:
         ConfigError: a value of the section `Log` cannot be used.
@@ -139,8 +146,9 @@ def is_watched() -> bool:
 
 
 def configure_worker_logging(settings: Settings, send: Send, backlog: Callable[[], int]) -> Forwarder:
-    """Set up the channels of a worker, which sends all entries to the supervisor. To be called in the running event
-    loop."""
+    """Set up the channels of a worker, and return the handler that sends all entries to the supervisor. To be called in
+    the running event loop. send, backlog: as for `Forwarder`.
+    """
     options = log_options(settings)
     forwarder = Forwarder(send, backlog, options.client_name)
     _connect_channels(options, forwarder)

@@ -72,7 +72,7 @@ class Forwarder(logging.Handler):
     """
 
     def __init__(self, send: Send, backlog: Callable[[], int], client_name: str | None) -> None:
-        """To be created in the running event loop."""
+        """To be created in the running event loop. client_name: as for `entry_of`."""
         super().__init__()
         self._send = send
         self._backlog = backlog

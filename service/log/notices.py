@@ -26,7 +26,7 @@ class NoticeMode(enum.Enum):
 
 
 class NoticeLog:
-    """Handler for `Database.set_notice_handler`."""
+    """Logs the notices of PostgreSQL. The handler for `Database.set_notice_handler`."""
 
     def __init__(self, mode: NoticeMode) -> None:
         self._mode = mode

@@ -69,7 +69,7 @@ class LogOptions:
 
 
 def log_options(settings: Settings) -> LogOptions:
-    """Return the options of the section. Raises `ConfigError` for an invalid value."""
+    """Return the options of the section `Log`. Raises `ConfigError` for an invalid value."""
     keys = settings.read(Log)
     return LogOptions(
         levels={**PLATFORM, **CHANNELS, **_configured_levels(keys)},
@@ -88,7 +88,9 @@ def logs_requests(settings: Settings) -> bool:
 
 
 def correlation_header(settings: Settings) -> str | None:
-    """Return the name of the header; None if requests carry no id. Raises `StartupError` for an invalid name."""
+    """Return the name of the header with the correlation id; None if requests carry none. Raises `StartupError` for an
+    invalid name.
+    """
     name = settings.read(Log).correlation_id_header
     if name is not None and not HEADER_NAME.fullmatch(name):
         raise StartupError(f"Log:CorrelationIdHeader: {name!r} is not the name of a header")

@@ -73,7 +73,9 @@ class RotatingFile:
         return self._descriptor < 0 or not self._name.exists()
 
     def _make_room(self, day: str) -> bool:
-        """Open the next file if it is due; return whether there is room."""
+        """Open the file of a new day, or, if files roll, the next file because the present one is full. Return whether
+        there is room.
+        """
         if day > self._day:
             self._open(day)
         elif self._roll:

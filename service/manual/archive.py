@@ -60,7 +60,9 @@ def _content_type(name: str) -> str:
 
 
 def _policy(name: str, body: bytes) -> str:
-    """Allow what the page itself contains: its own files, and its inline scripts by their hashes."""
+    """Return the Content-Security-Policy of a page, which allows what the page itself contains: its own files, and its
+    inline scripts by their hashes.
+    """
     scripts = set(_INLINE_SCRIPT.findall(body)) if name.endswith(".html") else set()
     hashes = sorted(base64.b64encode(hashlib.sha256(script).digest()).decode() for script in scripts)
     allowed = " ".join(("'self'", *(f"'sha256-{digest}'" for digest in hashes)))

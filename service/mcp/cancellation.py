@@ -30,7 +30,9 @@ class CancelledCallError(Exception):
 
 
 def call_key(context: RequestContext, request_id: object) -> bytes | None:
-    """Return a digest of the client and the id of its request; None for a client that cannot be identified."""
+    """Return a digest of the client and the id of its request; None for a client that cannot be identified, and for an
+    id that JSON-RPC does not allow.
+    """
     headers = context.scope.headers
     session = headers.get(SESSION)
     credentials = [headers.get(name) or "" for name in _CREDENTIALS]

@@ -207,7 +207,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(response.status, [*response.headers], response.body)
 
     def _mounted(self, mount: Mount) -> MountResponse:
-        """Return the response of a mount. Raises `Problem`."""
+        """Return the response of a mount. Raises `Problem` 403 for a host or origin that is not allowed, and the errors
+        of the mount.
+        """
         self._check_host(cast(_Server, self.server).options)
         if self.command not in _SAFE:
             self._check_origin()
@@ -220,7 +222,9 @@ class _Handler(BaseHTTPRequestHandler):
         return mount(MountRequest(method, parts.path, dict(parse_qsl(parts.query)), headers, address, self._read_body))
 
     def _read_body(self) -> bytes:
-        """Return the body of a request to a mount. Raises `Problem`."""
+        """Return the body of a request to a mount. Raises `Problem`: 411 without Content-Length, 400 for an invalid
+        one, 413 for a body that is too large.
+        """
         if "transfer-encoding" in self.headers:
             raise Problem(411, "the admin listener requires Content-Length with a body")
         length = self.headers.get("content-length", "0")
@@ -231,7 +235,9 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(int(length))
 
     def _page(self) -> MountResponse:
-        """Return the response of the page. Raises `Problem`."""
+        """Return the response of the page. Raises `Problem`: 401 or 403 for a caller without access, 404 and 405 for a
+        path or method that no page has, and the errors of the page.
+        """
         server = cast(_Server, self.server)
         self._check(server.options)
         if self.command not in _SAFE:

@@ -84,13 +84,13 @@ def cache_counter(endpoint: Endpoint, services: Services) -> Callable[[str], Non
 
 
 def repetition_counter(endpoint: Endpoint, services: Services) -> Callable[[], None] | None:
-    """Return a function to call when a call is repeated, or None."""
+    """Return a function to call when a call is repeated; None: metrics are off."""
     meter = meter_of(endpoint, services)
     return None if meter is None else lambda: meter.add("retries")
 
 
 def upstream_meters(options: WorkerOptions, host: HostState) -> Callable[[str], Meter] | None:
-    """Return a function that returns the meter of an upstream server by `host:port`, or None."""
+    """Return a function that returns the meter of an upstream server by `host:port`; None: metrics are off."""
     segment = segment_of(options, host)
     return None if segment is None else lambda authority: segment.meter("upstream", authority)
 
@@ -137,6 +137,6 @@ def key_counter(services: Services) -> Callable[[str], None]:
 
 
 def refusal_counter(options: WorkerOptions, host: HostState) -> Callable[[int], None] | None:
-    """Return a function to call with the status of each request without an endpoint, or None."""
+    """Return a function to call with the status of each request without an endpoint; None: metrics are off."""
     segment = segment_of(options, host)
     return None if segment is None else segment.meter("worker", "unrouted").refused

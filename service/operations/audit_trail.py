@@ -69,7 +69,9 @@ def note_signing(services: Services, method: str, path: str) -> tuple[Step, ...]
 
 
 def _noting(options: AuditTrailOptions, services: Services, name: str, routine: str | None) -> Step:
-    """Return the step that records calls under this name."""
+    """Return the step that records calls under this name. routine: its schema and name; None: a reserved path, which
+    has none.
+    """
     trail = trail_of(options, services)
 
     def note(context: RequestContext) -> None:
@@ -201,7 +203,9 @@ class AuditTrail:
             self._writing = None
 
     async def _write_batch(self) -> bool:
-        """Write the calls at the head of the queue; return False if they must be tried again."""
+        """Write the calls at the head of the queue; return False if they must be tried again. Calls that the operator's
+        command refuses are lost, which is logged.
+        """
         count = min(len(self._calls), self._options.batch)
         batch = [self._calls[number] for number in range(count)]
         dropped = self._dropped
@@ -224,7 +228,9 @@ class AuditTrail:
         return True
 
     async def finish(self) -> None:
-        """Write the remaining records when the service stops."""
+        """Write the remaining records when the service stops, for at most `LAST_WRITING` seconds. Those that are left
+        are lost, which is logged.
+        """
         if self._writing is not None:
             self._writing.cancel()
         try:

@@ -44,7 +44,7 @@ class Check:
         self._asking: asyncio.Task[None] | None = None
 
     async def look(self) -> Finding:
-        """Run the check and return its status and duration."""
+        """Run the check and return its status and duration. A change of the status is logged."""
         probe = self._probe
         began = time.monotonic()
         try:

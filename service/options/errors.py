@@ -70,7 +70,9 @@ def _mappings(settings: Settings, number: str) -> Iterator[tuple[str, ErrorMappi
 
 
 def retry_strategies(settings: Settings) -> RetryStrategies:
-    """Return the built-in strategy and the configured ones; a configured `default` replaces the built-in one."""
+    """Return the built-in strategy and the configured ones; a configured `default` replaces the built-in one. There are
+    none if retries are switched off.
+    """
     options = settings.read_enabled(CommandRetryOptions)
     if options is None:
         return RetryStrategies()

@@ -29,7 +29,9 @@ class _UnusableError(Exception):
 
 
 def validation_rules(settings: Settings) -> Mapping[str, Rule]:
-    """Return the built-in rules and the configured ones; a configured rule replaces the built-in one of its name."""
+    """Return the built-in rules and the usable configured ones; a configured rule replaces the built-in one of its
+    name. With `ReplaceBuiltInRules`, only the configured ones, if there are any.
+    """
     options = settings.read(ValidationOptions)
     rules = dict(_usable(settings)) if options.enabled else {}
     if not rules or not options.replace_built_in_rules:

@@ -17,13 +17,15 @@ SMALL = 65_536
 
 
 async def gathered(context: RequestContext, length: int | None, limit: int, on_piece: Callable[[], None]) -> bytes:
-    """Return the whole body as it arrives, without decoding it. Raises `Problem` like `pieces`."""
+    """Return the whole body as it arrives, without decoding it. length: its announced length, if known. on_piece:
+    called for each chunk. Raises `Problem` as `pieces` does.
+    """
     return b"".join([piece async for piece in pieces(context, length, limit, on_piece)])
 
 
 async def whole_body(context: RequestContext, limit: int) -> bytes:
-    """Return the whole body without its content encoding, and store it in the request context, because steps of this
-    service read it as well.
+    """Return the whole body, and store it in the request context, because steps of this service read it as well. Raises
+    `Problem` as `read_body` does, also for a compressed body.
     """
     if context.body is None:
         context.body = await read_body(context.scope, context.protocol, limit)
@@ -32,7 +34,9 @@ async def whole_body(context: RequestContext, limit: int) -> bytes:
 
 
 def announced_length(scope: Any, limit: int) -> int | None:
-    """Return the value of Content-Length, or None without it. Raises `Problem` 413 and 400."""
+    """Return the value of Content-Length, or None without it. Raises `Problem`: 400 if it is no number, 413 if it is
+    more than `limit`.
+    """
     text = scope.headers.get("content-length")
     if text is None:
         return None
@@ -56,9 +60,8 @@ def may_have_body(scope: Any) -> bool:
 async def pieces(
     context: RequestContext, length: int | None, limit: int, on_piece: Callable[[], None]
 ) -> AsyncIterator[bytes]:
-    """Yield the body as the client sends it.
-
-    The time that the other service takes to read does not count as slowness of the client.
+    """Yield the body as the client sends it. The time that the other service takes to read does not count as slowness
+    of the client. length: its announced length, if known. on_piece: called for each chunk.
 
     Raises:
         Problem: 413 beyond `limit` bytes, 400 for a body that is cut off, 408 for one that arrives too slowly.

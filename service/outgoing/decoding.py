@@ -8,7 +8,8 @@ from rowcall.service.http_client.errors import OutboundError, TooLargeError
 
 
 def decoded_body(body: bytes, encoding: str | None, limit: int | None) -> bytes:
-    """Return the body without its content codings, decoding the last one first.
+    """Return the body without its content codings, decoding the last one first. encoding: value of Content-Encoding;
+    None: there is none.
 
     Raises:
         OutboundError: the body is corrupt, or has an unsupported coding.

@@ -174,8 +174,8 @@ class ForwardRequest:
             return await (ask() if self._hedge is None or streamed else hedged(ask, self._hedge, HttpResponse.close))
 
     def _address(self, host: str, scope: Any, query: str) -> Address:
-        """Return the address. The latest one is cached, as most requests have the same. Raises `BadUrlError` and
-        `Problem`.
+        """Return the address. The latest one is cached, as most requests have the same. Raises `BadUrlError` for an
+        invalid address, and `Problem` 400 for a path that leads out of the target.
         """
         path, last = scope.path, self._last
         if hasattr(scope, "raw_path"):
@@ -196,7 +196,9 @@ class ForwardRequest:
     async def _query_and_body(
         self, context: RequestContext, method: str, extend_deadline: Callable[[], None]
     ) -> tuple[str, Body, int | None]:
-        """Return query string, body, and the length of a body in chunks if it is known, with automatic values added."""
+        """Return query string, body, and the length of a body in chunks if it is known, with automatic values added.
+        extend_deadline: as for `_body`.
+        """
         query: str = context.scope.query_string
         values: list[AutomaticValue] = automatic_values(self._automatic, context) if self._automatic else []
         carries = method in BODY_METHODS
@@ -229,8 +231,8 @@ class ForwardRequest:
         if not may_have_body(scope):
             return None, None
         length = announced_length(scope, self._limit)
-        send_subrequest = self._host is not None and self._host.startswith("/")
-        if self.keeps_body or send_subrequest:
+        internal = self._host is not None and self._host.startswith("/")
+        if self.keeps_body or internal:
             return await whole_body(context, self._limit) or None, None
         if length is not None and length <= SMALL:
             return await gathered(context, length, self._limit, extend_deadline) or None, None

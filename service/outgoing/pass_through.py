@@ -29,13 +29,15 @@ at once, and a body that breaks off within this time is still reported as an err
 async def pass_through(
     context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float
 ) -> None:
-    """Send the response to the client.
+    """Send the response to the client. If the body breaks off after a part of it was sent, that is logged, and the
+    connection of the client is closed.
 
     headers: those of the response, without framing. time_limit: seconds that the client may leave the body unread.
     silence: seconds that the server may send nothing, unless it sends events.
 
     Raises:
         OutboundError: the body breaks off before anything was sent.
+        TimeoutError: the server has sent nothing for `silence` seconds before anything was sent.
         ClientDisconnectedError: the client has disconnected.
     """
     protocol = context.protocol
@@ -59,13 +61,13 @@ async def pass_through(
 
 
 def _with_length(headers: Headers, length: str) -> Headers:
-    """Return the headers with this Content-Length only."""
+    """Return the headers with this Content-Length in place of theirs."""
     return [*(field for field in headers if field[0].lower() != "content-length"), ("content-length", length)]
 
 
 async def _ends_soon(answer: HttpResponse, silence: float) -> bool:
     """Wait for the beginning of a body, and shortly for the rest of a small one. Return whether it is complete. Raises
-    `OutboundError`.
+    `OutboundError`, and `TimeoutError` if nothing arrives for `silence` seconds.
     """
     try:
         async with asyncio.timeout(silence):
@@ -93,8 +95,8 @@ def sends_events(answer: HttpResponse) -> bool:
 async def _stream(
     context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float | None
 ) -> None:
-    """Send the response part by part. silence: seconds that the server may send nothing; None:
-    events, without a limit.
+    """Send the response part by part. If its body breaks off, that is logged, and the connection of the client is
+    closed. silence: seconds that the server may send nothing; None: events, without a limit.
     """
     protocol: Any = context.protocol
     # Events are not compressed: they are small, and each has to be delivered immediately.
@@ -128,8 +130,8 @@ async def _stream(
 
 
 async def _pump(answer: HttpResponse, body: PipeBody | StreamBody, silence: float | None, coder: Coder | None) -> bool:
-    """Write the body to the client as it arrives. Return True at its end. Raises if it breaks off or the client
-    disconnects.
+    """Write the body to the client as it arrives. Return True at its end. silence: as for `_stream`. coder: compresses
+    the body; None: it is sent unchanged. Raises if the body breaks off or the client disconnects.
     """
     loop = asyncio.get_running_loop()
     while True:

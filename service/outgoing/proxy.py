@@ -73,7 +73,7 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
     """Return the step that passes the response through."""
     options = services.options.outbound.proxy
     time_limit = services.options.http.slow_client
-    send_subrequest = is_inside(endpoint, options)
+    internal = is_inside(endpoint, options)
 
     timed = services.options.http.server.server_timing
 
@@ -97,9 +97,7 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
     def response_fields(context: RequestContext, answer: HttpResponse, began: float) -> Headers:
         if timed:
             record_time(context, "upstream", asyncio.get_running_loop().time() - began)
-        return answer_headers(
-            answer, options, own_fields(endpoint, comment_fields(context), answer), send_subrequest=send_subrequest
-        )
+        return answer_headers(answer, options, own_fields(endpoint, comment_fields(context), answer), internal=internal)
 
     dropped = options.exclude_response_headers | OF_CONNECTION
     plain = options.forward_response_headers and not timed
@@ -195,17 +193,16 @@ def own_fields(endpoint: Endpoint, fields: Headers, answer: HttpResponse) -> Hea
     return [(name, private(upstream) if name == "cache-control" else value) for name, value in fields]
 
 
-def answer_headers(answer: HttpResponse, options: ProxyOptions, own: Headers, *, send_subrequest: bool) -> Headers:
-    """Return the headers of the response. own: those of the comment, which take precedence.
-
-    From an endpoint of this service, only the content type is used.
+def answer_headers(answer: HttpResponse, options: ProxyOptions, own: Headers, *, internal: bool) -> Headers:
+    """Return the headers of the response. own: those of the comment, which take precedence. internal: the response is
+    that of an endpoint of this service, of which only the content type is used.
     """
     # `Vary` headers are added to each other.
     taken = {name for name, _ in own if name != "vary"} if own else ()
     content_type = answer.header("content-type")
     headers: Headers = [("content-type", content_type)] if content_type is not None else []
     headers += own
-    if options.forward_response_headers and not send_subrequest:
+    if options.forward_response_headers and not internal:
         headers += response_headers(answer.headers, options.exclude_response_headers, taken)
     return headers
 

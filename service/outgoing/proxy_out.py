@@ -110,7 +110,11 @@ async def _streamed(result: HttpResponse, deadline: asyncio.Timeout, seconds: fl
 
 
 def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step before the routine that captures its response; None: the endpoint has no `proxy_out`."""
+    """Return the step before the routine that captures its response, and begins to send it to the other service as soon
+    as it is there; None: the endpoint has no `proxy_out`.
+
+    The step raises `Problem` if the path cannot be sent.
+    """
     wish = endpoint.options.proxy_out
     if wish is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
@@ -128,14 +132,14 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def send_result(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step after the routine that sends its result and passes the response through; None: the endpoint has
-    no `proxy_out`.
+    """Return the step after the routine that waits for the response of the other service to its result, and passes it
+    through; None: the endpoint has no `proxy_out`.
     """
     if endpoint.options.proxy_out is None or endpoint.passes_through or endpoint.options.invalidates:
         return None
     options = services.options.outbound.proxy
     time_limit = services.options.http.slow_client
-    send_subrequest = (endpoint.options.proxy_out.url or options.host or "").startswith("/")
+    internal = (endpoint.options.proxy_out.url or options.host or "").startswith("/")
     private_fields = list(private_headers(endpoint))
 
     async def send(context: RequestContext) -> None:
@@ -150,9 +154,7 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
         try:
             answer = await cancel_on_disconnect(context.protocol, captured.sending)
             # The headers of the comment were sent with the result (proxies-14).
-            headers = answer_headers(
-                answer, options, own_fields(endpoint, private_fields, answer), send_subrequest=send_subrequest
-            )
+            headers = answer_headers(answer, options, own_fields(endpoint, private_fields, answer), internal=internal)
             await pass_through(context, answer, headers, time_limit, options.timeout)
         except FAILURES as error:
             raise failure(endpoint, error, options, "ProxyOut").problem() from None

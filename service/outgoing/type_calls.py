@@ -83,7 +83,9 @@ def call_types(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 async def _all(calls: list[_Call], context: RequestContext) -> None:
-    """Send the requests of all types at the same time, then fill the parameters."""
+    """Send the requests of all types at the same time, then fill the parameters. Raises `Problem` 400 as
+    `_Call.check_path` does.
+    """
     for call in calls:
         call.check_path(context)
     if len(calls) == 1:
@@ -260,7 +262,7 @@ def _nothing_to_leave(_reply: Reply) -> None:
 
 
 class _Attempt:
-    """Sends one request, any number of times, without state between the runs."""
+    """Sends one request, any number of times; the runs share nothing but `transient`."""
 
     def __init__(
         self,

@@ -62,7 +62,9 @@ class AnonymousCache:
             self._report(context, word)
 
     def keep(self, context: RequestContext, execution: Execution, result: Result) -> None:
-        """Store the result if this request has a lease. One that sets headers or status is for one caller only."""
+        """Store the result if this request has a lease. A result that sets headers or status is not stored, because it
+        is for one caller only.
+        """
         lease: CacheLease | None = context.lease
         if lease is None:
             return

@@ -82,7 +82,9 @@ class Authentication:
         self._anonymous = self._caller({})
 
     def authenticate(self, authorization: str | None) -> Authenticated:
-        """Return the role and claims. authorization: the header. Raises `TokenError`."""
+        """Return the role and claims. authorization: the header; None: the request has none. Raises `TokenError`, also
+        for an anonymous caller if there is no anonymous role.
+        """
         token = bearer_token(authorization)
         return _permitted(self._anonymous if token is None else self._caller_of(token))
 

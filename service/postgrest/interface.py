@@ -91,7 +91,9 @@ class PostgRestInterface:
         return (*self._ahead.get((method, segments[:1] == ["rpc"]), ()), *steps) if self._ahead else steps
 
     def prepare(self, context: RequestContext, segments: list[str], timing: Timing | None) -> ApiRequest | None:
-        """Return the request; None: it has been answered. Raises `ApiError`."""
+        """Return the request; None: it has been answered. Raises `ApiError`. timing: measures the parts of the request;
+        None: nothing is measured.
+        """
         scope = context.scope
         response = self.responder.preflight(scope)
         if response is not None:

@@ -46,7 +46,9 @@ class Responder:
     # --- sending ------------------------------------------------------------------------------------------------------
 
     def send(self, context: RequestContext, response: Response) -> None:
-        """Send a response; without its body for HEAD."""
+        """Send a response, with the CORS and trace headers of every response; without its body for HEAD, 204
+        and 304.
+        """
         scope, protocol = context.scope, context.protocol
         headers = [(name.lower(), value) for name, value in response.headers]
         headers += self._shared_headers(scope)
@@ -130,7 +132,7 @@ class Responder:
     # --- errors -------------------------------------------------------------------------------------------------------
 
     def error(self, error: Exception, scope: Any, request: ApiRequest | None) -> Response:
-        """Return the response to an `ApiError` or `Problem`; raise any other error."""
+        """Return the response to an `ApiError` or `Problem`, and log it from status 500 on; raise any other error."""
         if isinstance(error, Problem):
             error = problem_error(error)
         if not isinstance(error, ApiError):
@@ -174,7 +176,9 @@ class Responder:
 
 
 def body_of(result: Result, negotiated: Negotiated) -> bytes:
-    """Return the body; bytes of a bytea, which PostgreSQL prints as hexadecimal digits."""
+    """Return the body. Where the output is binary, the hexadecimal digits that PostgreSQL prints for a `bytea` are
+    decoded.
+    """
     body = result.body
     return bytes.fromhex(body[2:].decode()) if negotiated.output.binary and body.startswith(b"\\x") else body
 

@@ -59,7 +59,7 @@ class Transactions:
         run it.
 
         alone: on a connection that no other request uses at the same time. Raises `ApiError` for values that cannot be
-        sent.
+        sent, and `Problem` if the queue of the pool is full.
         """
         if not self.is_one_segment(request, work):
             return None
@@ -94,7 +94,7 @@ class Transactions:
     def finish(self, request: ApiRequest, work: Work, execution: Execution) -> Result | None:
         """Return the result of an execution that `begin` has started; None: it has to run again, alone.
 
-        Raises `ApiError` and `Problem`.
+        Raises `ApiError` if it failed or the check of `work` does, and `Problem` if there was no connection.
         """
         try:
             if self._runs.settle(execution, self._statements.find(work.statement, work.repeatable).pace):
@@ -107,7 +107,9 @@ class Transactions:
         return result
 
     async def run(self, request: ApiRequest, work: Work) -> Result:
-        """Run work in an explicit transaction. Raises `ApiError` and `Problem`."""
+        """Run work in an explicit transaction, and return its result. Raises `ApiError` if it failed or the check of
+        `work` does, and `Problem` if there was no connection.
+        """
         level = self._level(request, work) or DEFAULT_LEVEL
         mode = "read only" if work.read_only else "read write"
         start = (
@@ -153,7 +155,7 @@ class Transactions:
         )
 
     def _level(self, request: ApiRequest, work: Work) -> str | None:
-        """Return the isolation level as SQL, if it is not the default."""
+        """Return the isolation level as SQL; None: it is the default."""
         chosen = work.isolation or self._settings.isolation(request.user.role)
         if chosen is None:
             return None
@@ -168,7 +170,7 @@ class Transactions:
         return options.rolls_back
 
     def _result(self, request: ApiRequest, work: Work, execution: Execution) -> Result:
-        """Return the result of the execution. Raises `ApiError` and `Problem`."""
+        """Return the result of the execution. Raises `ApiError` or `Problem` if it failed."""
         self._raise_if_failed(request, execution)
         if not work.raw:
             return read_result(execution.body)

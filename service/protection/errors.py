@@ -6,7 +6,7 @@ from rowcall.core.errors.problems import Problem
 
 
 class NoKeyError(Problem):
-    """There is no key to seal with."""
+    """There is no key to seal with: a 503, because the first key may be created a moment later."""
 
     def __init__(self) -> None:
         super().__init__(503, "there is no key to protect a session with yet", headers=(("retry-after", "1"),))

@@ -24,7 +24,7 @@ _OAEP = padding.OAEP(mgf=padding.MGF1(hashes.SHA256()), algorithm=hashes.SHA256(
 
 
 class KeyEncryption(Protocol):
-    """The interface of the storage forms."""
+    """The interface of the forms in which the secret of a key is stored: plain or encrypted."""
 
     def wrap(self, secret: bytes) -> dict[str, str]:
         """Return the form in which a secret is stored."""

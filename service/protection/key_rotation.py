@@ -187,7 +187,9 @@ def _moment(seconds: float) -> str:
 
 
 def key_rotation_for(settings: Settings, connector: Connector, publish: Callable[[KeyRing], None]) -> KeyRotation:
-    """Return the key rotation that the configuration selects. Raises `StartupError` or `ConfigError`."""
+    """Return the key rotation that the configuration selects. Raises `StartupError` or `ConfigError`. publish: called
+    with each new state of the ring.
+    """
     options = settings.read(DataProtection)
     renewal = Renewal(options.lifetime, options.algorithm, options.validation)
     if not options.enabled:

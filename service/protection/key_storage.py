@@ -39,7 +39,7 @@ programs."""
 
 
 class Storage(Protocol):
-    """The interface of the storages."""
+    """The interface of the storages of the key ring."""
 
     shared: bool
     """Whether other hosts may add keys."""
@@ -129,8 +129,9 @@ class Folder:
         return None
 
     def _lock(self) -> int:
-        """Lock the folder. Raises `BlockingIOError` if another process has the lock, `OSError` if locking is
-        impossible."""
+        """Lock the folder and return the descriptor that holds the lock. Raises `BlockingIOError` if another process
+        has the lock, `OSError` if locking is impossible.
+        """
         file = os.open(self._path / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -81,7 +81,9 @@ class Queries:
         context.follow((*self._bound, partial(_add_values, query.mask, arguments), *query.steps))
 
     def _shape_of(self, query_string: str, counted: bool) -> tuple[Shape, list[str]]:
-        """Return the request with marks in place of values, and the values."""
+        """Return the request with marks in place of values, and the values. counted: the request asks for the number of
+        all rows.
+        """
         own = self._language.own
         values: list[str] = []
         shape: list[tuple[str, str]] = []

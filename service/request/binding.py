@@ -240,7 +240,7 @@ def body_text(body: bytes) -> str:
 
 
 def body_bytes(body: bytes) -> str:
-    """Return a body as the text of a `bytea`, which accepts every byte; an empty body is NULL, as for all types but
-    text.
+    """Return a body as the text of a `bytea`, which accepts every byte; an empty body is an empty text, which means
+    NULL for all types but text.
     """
     return f"\\x{body.hex()}" if body else ""

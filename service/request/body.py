@@ -177,7 +177,7 @@ class Bodies:
 
     def arrive(self, context: RequestContext, limit: int) -> Waiting:
         """Read a plain, small body with a known length into the request context, without a task if the HTTP server can
-        call back. None: the body is not of this kind; `read` then reads it or reports the error.
+        call back. None: the body is there already, or is not of this kind; `read` then reads it or reports the error.
         """
         headers = context.scope.headers
         announced = headers.get("content-length")
@@ -323,7 +323,8 @@ async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
 async def body_pieces(scope: Any, protocol: Any, limit: int, time_limit: float) -> AsyncIterator[bytes]:
     """Iterate over the chunks of a body as they arrive: each is read from the client when it is requested.
 
-    time_limit: longest silence of a client, in seconds. Raises `Problem` as `read_body` does, and 408.
+    time_limit: longest silence of a client, in seconds. Raises `Problem` as `read_body` does, and 408 if the client is
+    silent for longer.
     """
     _refuse_encoded(scope)
     announced = scope.headers.get("content-length")

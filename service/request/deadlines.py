@@ -20,7 +20,7 @@ def may_have_deadline(endpoint: Endpoint, services: Services) -> bool:
 
 def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that sets the deadline; None: there is none. A client may shorten the deadline of the endpoint,
-    but not lengthen it.
+    but not lengthen it. The step raises `DeadlineError` if the client allows no time at all.
     """
     options = services.options.deadlines
     own = _deadline_of(endpoint, options)
@@ -43,7 +43,9 @@ def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _deadline_of(endpoint: Endpoint, options: DeadlineOptions) -> float | None:
-    """Return the deadline of the endpoint in seconds, for all callers; 0 in the comment means none."""
+    """Return the deadline of the endpoint in seconds, for all callers; None if there is none, which 0 in the comment
+    means.
+    """
     seconds = options.otherwise if endpoint.options.deadline is None else endpoint.options.deadline
     return seconds or None
 

@@ -77,7 +77,7 @@ def too_many_fields() -> Problem:
 
 def members_of(body: bytes) -> list[tuple[str, bytes]]:
     """Return the members of the JSON object in a large body, without converting it to Python objects, which would be
-    ten times as large. Raises `Problem` 400.
+    ten times as large. Raises `Problem` 400 if the body is no JSON object.
     """
     try:
         return json_object.members(body.removeprefix(codecs.BOM_UTF8))

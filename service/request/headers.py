@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step of mode Parameter, which sets the parameter for headers, regardless of the request; None: the
-    endpoint has no such parameter.
+    """Return the step of mode Parameter, which sets the parameter for headers. A value that the request supplies for it
+    is replaced, unless the options say that it counts (`from_client`). None: the endpoint has no such parameter.
     """
     index = headers_parameter(endpoint)
     if index is None:
@@ -46,7 +46,7 @@ def fill_headers(endpoint: Endpoint, services: Services) -> Step | None:
 
 def with_headers_filled(endpoint: Endpoint, services: Services) -> Endpoint:
     """Return the endpoint for binding: headers take precedence over a default of the comment (binding-23), and a value
-    that the request supplies for the parameter is ignored.
+    that the request supplies for the parameter is ignored, unless the options say that it counts (`from_client`).
     """
     index = headers_parameter(endpoint)
     if index is None:

@@ -103,10 +103,11 @@ class _Statement:
         return None if not rows or rows[0] is None else str(rows[0]).encode()
 
     async def _run_either(self, inner: RequestContext, calls: SharedSession) -> None:
-        """Run the form that last worked, and the other one if it fails. If only the other one works, it is used first
-        from then on.
+        """Run the form that last worked, and the other one if PostgreSQL cannot determine its types. If only the other
+        one works, it is used first from then on.
 
-        Raises: Problem: both failed; that of the first one.
+        Raises:
+            Problem: both failed; that of the first one.
         """
         inner.mask = self._typed
         failed = await calls.attempt(self._call, inner)

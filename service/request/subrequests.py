@@ -251,7 +251,7 @@ def _with_slashes(values: Mapping[str, str]) -> Mapping[str, str]:
 
 def _is_named(route: str, written: str | None, path: str) -> bool:
     """Return whether the author of the comment has named this route: values of the client are only where the route has
-    placeholders, and none of them contains several segments.
+    placeholders, and none of them contains several segments. written: None: the whole path is the author's.
     """
     if written is None:
         return True
@@ -268,7 +268,9 @@ class Subrequests:
     def __init__(
         self, start: Start, fail: Callable[[RequestContext, Exception], None], is_secure: Callable[[Any], bool]
     ) -> None:
-        """is_secure: whether a client, identified by the scope of its request, uses https."""
+        """start: begins to run the steps of a request. fail: responds to a failed request. is_secure: whether a client,
+        identified by the scope of its request, uses https.
+        """
         self._start = start
         self._fail = fail
         self._is_secure = is_secure
@@ -295,7 +297,8 @@ class Subrequests:
         written: str | None = None,
     ) -> HttpResponse:
         """Call an endpoint as an anonymous caller, with the scheme of the outer request. Forwarding headers are
-        removed, as they would come from no proxy. Raises `OutboundError` for an endless recursion.
+        removed, as they would come from no proxy. Raises `OutboundError` for an endless recursion. written: as for
+        `SubrequestSender`.
         """
         own = [(name, value) for name, value in headers if name.lower() not in FORWARDED]
         scheme = "https" if self._is_secure(outer.scope) else "http"
@@ -314,7 +317,7 @@ class Subrequests:
     ) -> HttpResponse:
         """Call an endpoint as `call` does, with client address and scheme of the outer request.
 
-        transaction: in which it runs, if its steps were compiled for that.
+        transaction: in which it runs, if its steps were compiled for that. written: as for `SubrequestSender`.
         """
         client, scheme = str(outer.scope.client), str(outer.scope.scheme)
         return await self._called(

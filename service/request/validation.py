@@ -28,9 +28,9 @@ TextOf = Callable[[RequestContext], str | None]
 
 
 def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that stores the body for the steps behind binding; None: none of them needs it. Arrays are
-    checked in the form in which they were sent, requests with an `Idempotency-Key` are compared, and webhooks are
-    verified.
+    """Return the step that stores the body in `context.body`; None: no later step needs it. Later steps need it to
+    check arrays in the form in which they were sent, to compare requests with an `Idempotency-Key`, and to verify
+    webhooks.
     """
     raw = endpoint.raw_body is not None
     if endpoint.transport is not Transport.BODY and not raw:
@@ -50,8 +50,9 @@ def keep_body(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def validate(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that checks values, and reports the first broken rule of each; None: there are no rules. Values
-    that were not sent and are left to the server are not checked.
+    """Return the step that checks values; None: there are no rules. If rules are broken, the step raises `Problem` with
+    the first broken rule of each value, and the status of the first of these. A value that was not sent and gets the
+    default of its parameter is not checked.
     """
     rule_checks = [
         _RuleCheck(endpoint, check.index, rule, _message_of(endpoint, check.index, rule))
@@ -130,7 +131,9 @@ def _items_of(endpoint: Endpoint, index: int) -> Callable[[RequestContext], int 
 
 
 def _text_of(endpoint: Endpoint, index: int) -> TextOf:
-    """Return the function that finds the text of a value. A scalar is bound in the form in which it was sent."""
+    """Return the function that returns the text of a parameter as the client sent it; None: NULL. An array is taken
+    from the query string or body, because its bound text is an array literal of PostgreSQL.
+    """
     parameter = endpoint.parameters[index]
 
     def bound(context: RequestContext) -> str | None:
@@ -164,6 +167,8 @@ def _array_in_query(context: RequestContext, parameter: EndpointParameter) -> st
 
 
 def _joined(pairs: Iterable[tuple[str, str]], parameter: EndpointParameter) -> str | None:
-    """Return the elements of the parameter joined by commas; None: there are none."""
+    """Join the values of the parameter among `pairs` (names and values of a query string or form) with commas; None:
+    there are none.
+    """
     elements = [text for key, text in pairs if key == parameter.api_name]
     return ",".join(elements) if elements else None

@@ -27,7 +27,7 @@ class ObservedProtocol:
         return self.inner.client_disconnect()
 
     def response_stream(self, status: int, headers: Headers) -> Any:
-        """Begin a body without end; only its headers can be changed."""
+        """Begin a body whose length is not known; a wrapper can only change its headers."""
         return self.inner.response_stream(status, headers)
 
 

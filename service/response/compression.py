@@ -107,7 +107,7 @@ class CompressedProtocol(ObservedProtocol):
         return None if coding is None else _CODERS[coding](self._options.level(coding))
 
     def _choose(self) -> str | None:
-        """Return the coding for this client, or None."""
+        """Return the coding for this client; None: it accepts none."""
         return self._options.choose(self._accepted)
 
     def _fits(self, headers: Headers) -> bool:
@@ -144,7 +144,9 @@ def _weakened(field: tuple[str, str]) -> tuple[str, str]:
 
 
 def with_compression(handle: Handle, options: Compression, is_secure: Callable[[Any], bool]) -> Handle:
-    """Wrap `handle` for clients that accept compression; responses to all others are unchanged."""
+    """Wrap `handle` for clients that accept compression; responses to all others are unchanged. is_secure: whether the
+    request of a scope came over https.
+    """
 
     def handle_compressed(scope: Any, protocol: Any) -> None:
         accepted = scope.headers.get_all("accept-encoding")

@@ -88,8 +88,8 @@ def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
 
 
 def _parts(whole: bytes, tail: bytes) -> tuple[bytes, str, str]:
-    """Return body, status and headers of a result with both marks. tail: end of the body, which stands behind the
-    marks.
+    """Return body, status and headers of a result, which are separated by `MARK`. tail: end of the body, which is
+    behind the headers in the result.
     """
     body, status, headers = whole.removesuffix(tail).rsplit(MARK, 2)
     return body + tail, status.decode(), headers.decode()

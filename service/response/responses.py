@@ -20,7 +20,9 @@ from rowcall.service.response.streaming import PLAIN, Encoder, alone_on, stream_
 
 
 def respond(endpoint: Endpoint, database: Database, time_limit: float) -> Step:
-    """Return the last step. time_limit: seconds for which a client may leave a streamed response unread."""
+    """Return the last step of an endpoint, which responds with the result of the finished call. time_limit: seconds for
+    which a client may leave a streamed response unread.
+    """
     if endpoint.shape.path is ResultPath.VOID:
         return _filled(endpoint, lambda section: _respond_empty(section, endpoint.success_status))
     if endpoint.shape.path is ResultPath.SCALAR:
@@ -34,7 +36,9 @@ def no_content(endpoint: Endpoint) -> Step:
 
 
 def _filled(endpoint: Endpoint, answer: Callable[[HeaderSection], Step]) -> Step:
-    """Return the response step with its headers: computed once, or for each request if they have placeholders."""
+    """Return the response step that `answer` makes of header fields: once, or for each request if they have
+    placeholders.
+    """
     lines = header_lines(endpoint)
     if lines.is_fixed:
         return answer(lines.fill(no_value))

@@ -16,12 +16,16 @@ Headers = list[tuple[str, str]]
 
 
 def start_clock(context: RequestContext) -> None:
-    """Start the clock. This step is in front of the run of the routine."""
+    """Replace the protocol of the request by one that measures from now on and adds `Server-Timing`. This step is in
+    front of the run of the routine.
+    """
     context.protocol = TimedProtocol(context)
 
 
 class TimedProtocol:
-    """Wraps the HTTP server's protocol and adds the header to each response."""
+    """Wraps the HTTP server's protocol and adds `Server-Timing` to each response. The clock starts with its
+    creation.
+    """
 
     def __init__(self, context: RequestContext) -> None:
         self.inner = context.protocol

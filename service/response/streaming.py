@@ -315,7 +315,9 @@ class Coder(Protocol):
 
 
 def coder_of(protocol: Any, headers: list[tuple[str, str]]) -> Coder | None:
-    """Return the compressor of the body from the compressing protocol among the wrapped ones, if there is one."""
+    """Return the compressor of the body from the compressing protocol among the wrapped ones; None: it is not
+    compressed.
+    """
     while protocol is not None and not hasattr(protocol, "stream_coder"):
         protocol = getattr(protocol, "inner", None)
     return None if protocol is None else protocol.stream_coder(headers)

@@ -131,9 +131,9 @@ def agreed(path: Path, size: int, whole: Callable[[int], int]) -> Iterator[int]:
 
 
 def _fitting(folder: Path, size: int, whole: Callable[[int], int]) -> int:
-    """Reduce a size to at most half of the free memory, with a warning.
+    """Reduce a size to at most half of the free memory, with a warning. whole: as for `agreed`.
 
-    Others need memory later, and a page that is not available when it is written to ends the process (SIGBUS).
+    Other programs need memory later, and a page that is not available when it is written to ends the process (SIGBUS).
     """
     space = os.statvfs(folder)
     free = space.f_bavail * space.f_frsize

@@ -49,8 +49,8 @@ class HostState:
         return self._tables[name]
 
     def once(self, name: str, make: Callable[[], SharedObject]) -> SharedObject:
-        """Return the object of this name, which exists once in a process for all schema snapshots; create it at the
-        first call.
+        """Return the object of this name, which exists once in a process for all schema snapshots. At the first call,
+        it is created by `make`.
 
         If it has a `close` method, it is closed together with the shared state.
         """
@@ -82,7 +82,9 @@ class HostState:
             self.message_bus.publish(WORKER_GONE, str(process).encode())
 
     def announce_invalidation(self, tags: str) -> None:
-        """Publish that all responses with these tags are invalid. tags: separated by commas or blanks."""
+        """Publish that all responses with these tags are invalid. tags: separated by commas or blanks. Does nothing if
+        no process of the host has opened the message bus.
+        """
         if (self._folder / "bus").is_dir():
             self.message_bus.publish(INVALIDATE_TAGS, tags.encode())
 

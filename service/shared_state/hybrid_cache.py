@@ -126,10 +126,10 @@ class HybridCache:
             self._memory.put(_copy_name(key), entry, None if seconds is None else seconds - elapsed, began)
 
     def _lifetime(self, entry: Entry, left: float | None) -> float | None:
-        """Return the lifetime of the copy in seconds, or None.
+        """Return the lifetime of the copy in seconds; None: unlimited. left: the remaining lifetime of the response.
 
-        It is the remaining lifetime of the response; if that is the default one, the lifetime of copies is an upper
-        limit.
+        The copy lives as long as the response; if the response has the default lifetime, the lifetime of copies is an
+        upper limit.
         """
         is_default = not entry.ends or (self._default is not None and abs(entry.ends - self._default) < 0.01)
         if self._local is None or not is_default:

@@ -205,8 +205,8 @@ class MemoryCache:
         (`ext.driver.cache_fast_path`).
 
         prefix, key_mask: of the keys (`encode_key`). steps_to_skip: number of steps that a hit skips. on_hit: called
-        for the log; the callback behind it, for the cache status header. otherwise: the Python step for all other
-        cases.
+        for the log. report: called with the outcome, for the cache status header. otherwise: the Python step for all
+        other cases.
         """
         seconds = time_limit + GRACE if time_limit > 0 else 0.0
         key = (prefix, key_mask, self._table, seconds, LONGEST_NAME, self._unshared)
@@ -308,7 +308,8 @@ class MemoryCache:
     def put(self, key: bytes, entry: Entry, seconds: float | None, began: float) -> None:
         """Store a copy of a response that another process has computed.
 
-        It is not stored if it was invalidated since `began`, which another worker may have noticed earlier.
+        It is not stored if it was invalidated since `began`, which another worker may have noticed earlier. seconds:
+        lifetime; None: until invalidated.
         """
         at = now()
         if len(entry.body) <= self._largest:

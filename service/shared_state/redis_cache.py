@@ -253,7 +253,9 @@ class RedisCache:
         return self._opened(name, data) if data else None
 
     async def left(self, key: bytes) -> float | None:
-        """Return the remaining lifetime in seconds; None: unlimited; 0: no such response. Raises `GoneError`."""
+        """Return the remaining lifetime in seconds; None: unlimited; 0: no such response. Raises `GoneError` if Redis
+        does not answer.
+        """
         left = await self.link.run(_LEFT, _keys(stored_name(key))[:1], [])
         if not isinstance(left, int):
             raise GoneError
@@ -357,8 +359,8 @@ class RedisCache:
         return True
 
     async def complete(self, name: bytes, number: bytes, entry: Entry) -> bool:
-        """Write a computed response. Return whether it was stored. `entry.ends`: lifetime in seconds; 0: until
-        invalidated.
+        """Write a computed response, and report the outcome to the requests that wait for it. Return whether it was
+        stored. `entry.ends`: lifetime in seconds; 0: until invalidated.
         """
         self._open.pop(name, None)
         life: bytes | int = _milliseconds(entry.ends) if entry.ends else b""

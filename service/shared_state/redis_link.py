@@ -79,7 +79,8 @@ class RedisLink:
         """Connect, and check that the user may run a script that writes.
 
         Raises:
-            OSError, RedisError, TimeoutError: no host answers.
+            OSError, RedisError, TimeoutError: no host answers, a reply is malformed, or the user may not run the
+                script.
         """
         client = await open_client(self._address, "rowcall")
         try:
@@ -106,7 +107,7 @@ class RedisLink:
 
     def get(self, key: bytes) -> Awaitable[bytes | None]:
         """Read a key, in one batch with all other reads of this turn of the event loop. Raises `GoneError` when
-        awaited.
+        awaited, if Redis does not answer.
         """
         future = self._requested.get(key)
         if future is None:
@@ -149,7 +150,7 @@ class RedisLink:
                 self._loop.call_soon(self._send)
 
     async def run(self, script: str, keys: list[bytes], values: list[bytes | int]) -> Any:
-        """Run a Lua script, which is atomic, and return its reply. Raises `GoneError`."""
+        """Run a Lua script, which is atomic, and return its reply. Raises `GoneError` if Redis does not answer."""
         registered = self._scripts.get(script)
         if registered is None and self.client is not None:
             registered = self._scripts[script] = self.client.register_script(_echoing(script))
@@ -165,7 +166,8 @@ class RedisLink:
     ) -> Any:
         """Send a command and return its reply.
 
-        check: whether a reply has the form of this command; if not, the command fails and all connections are closed.
+        command: a method of the client; None: there is no connection. check: whether a reply has the form of this
+        command; if not, the command fails and all connections are closed.
 
         Raises:
             GoneError: Redis has not answered, has refused the command, or is known to be gone.
@@ -276,8 +278,9 @@ class RedisLink:
                 on_back()
 
     async def _reach_master(self) -> None:
-        """Check that Redis answers. If only addresses of servers are known, look for the master among them: another
-        server may have been promoted. The clients of Sentinels and of a Cluster follow a new master themselves.
+        """Check that Redis answers. If only addresses of servers are known, connect to the master among them with a new
+        client: another server may have been promoted. The clients of Sentinels and of a Cluster follow a new master
+        themselves.
         """
         if self.is_cluster or self._address.service is not None:
             async with asyncio.timeout(self._timeout):

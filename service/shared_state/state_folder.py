@@ -25,7 +25,7 @@ log = logging.getLogger("rowcall")
 
 
 class StateFolder:
-    """The folder, from construction until `remove`."""
+    """The folder of the shared state: created by construction, removed by `remove`."""
 
     def __init__(self) -> None:
         base = _base()

@@ -108,7 +108,9 @@ async def _watch_files(options: SqlFileOptions, on_change: Callable[[], None]) -
 
 
 async def _watch_folder(folder: str, on_change: Callable[[], None], *, recursive: bool) -> None:
-    """Call `on_change` for changes in the folder until the folder is replaced."""
+    """Call `on_change` for changes in the folder until the folder is replaced. recursive: also for those in its
+    subfolders.
+    """
     # Imported here, because only watch mode needs it.
     from watchfiles import Change, awatch
 
@@ -138,8 +140,9 @@ def _identity(folder: str) -> tuple[int, int] | None:
 
 
 def _may_matter(path: str, *, gone: bool) -> bool:
-    """Return whether a change of this path may concern SQL files: a `.sql` file, or a folder. A deleted path may have
-    been a folder."""
+    """Return whether a change of this path may concern SQL files: a `.sql` file, or a folder. gone: the path was
+    deleted, so that it may have been a folder.
+    """
     name = os.path.basename(path)
     if name.startswith("."):
         return False

@@ -50,7 +50,9 @@ class UnresolvedReferences:
                     yield Diagnostic(endpoint.routine.identity, None, f"{endpoint.name}: {message}")
 
     def _targets(self, endpoint: Endpoint) -> Iterator[tuple[str, str, str | None]]:
-        """Yield the origin of each request, its method and its URL (None: there is no host)."""
+        """Yield for each request that the endpoint sends: a word for its source in messages, such as `proxy`, its
+        method and its URL (None: there is no host).
+        """
         options = endpoint.options
         for word, forwarding in (("proxy", options.proxy), ("proxy_out", options.proxy_out)) if self._proxies else ():
             if forwarding is not None:
@@ -69,7 +71,7 @@ def _has_route(router: Router, method: str, path: str) -> bool:
 
 
 class BasicUsers:
-    """Finds endpoints that require HTTP Basic and that no caller can use."""
+    """Finds endpoints that require HTTP Basic where no caller, or not each of the listed users, can be admitted."""
 
     def __init__(self, settings: Settings) -> None:
         basic = settings.read(BasicOptions)
@@ -79,7 +81,9 @@ class BasicUsers:
         self._refused = plain and basic.tls == "Required"
 
     def unusable(self, endpoints: Iterable[Endpoint]) -> Iterator[Diagnostic]:
-        """Yield a diagnostic for each of these endpoints and each of their unusable users."""
+        """Yield a diagnostic for each endpoint that admits no caller because this service does not listen on https, and
+        for each of its users whose stored value is no hash.
+        """
         for endpoint in endpoints:
             basic_auth = endpoint.options.basic_auth
             if basic_auth is None or not basic_auth.enabled or endpoint.options.invalidates:

@@ -84,7 +84,8 @@ class SnapshotReader:
         return (self._places.connector(place) for place in self._places.sources)
 
     async def first(self, *, patient: bool = True) -> SchemaSnapshot:
-        """Read the first snapshot, and open every other connection once to test it. Raises `StartupError`.
+        """Read the first snapshot, and, if `TestConnectionStrings` is on, open every other connection but replicas once
+        to test it. Mistakes that do not prevent the start are logged. Raises `StartupError`.
 
         patient: repeat failed attempts as `ConnectionSettings:RetryOptions` says; otherwise, there is one attempt.
         """
@@ -102,7 +103,9 @@ class SnapshotReader:
         return snapshot
 
     def watcher(self) -> Watcher | None:
-        """Return the watcher of these sources, or None. Raises `StartupError` if there is nothing to watch."""
+        """Return the watcher of these sources; None: watching is off. Raises `StartupError` if there is nothing to
+        watch.
+        """
         return watcher(self._settings, self._exposure, tuple(self.sources()))
 
     @property
@@ -136,9 +139,9 @@ class SnapshotReader:
             return snapshot
 
     async def _read_until_stable(self, number: int, *, only_files: bool) -> SchemaSnapshot:
-        """Read again if a lookup in the system caches fails: an object was dropped between two lookups.
-
-        Raises `psycopg.errors.InternalError_` if this happens `MOST_READINGS` times in a row.
+        """Read the snapshot, and again if a lookup in the system caches fails: an object was dropped between two
+        lookups. Raises `psycopg.errors.InternalError_` if this happens `MOST_READINGS` times in a row. only_files: as
+        for `read`.
         """
         for attempt in range(1, MOST_READINGS):
             try:
@@ -243,7 +246,7 @@ class SnapshotReader:
             yield f"files that fit {self._files.options.pattern}"
 
     async def _read_files(self, files: SqlFileSource, *, only_files: bool) -> dict[str, Catalog]:
-        """Return the catalogues of files by the connections on which they are described."""
+        """Return the catalogues of files by the connections on which they are described. only_files: as for `read`."""
 
         async def open_at(place: str) -> psycopg.AsyncConnection[Any]:
             connection = await self._places.connector(place).open_plain()

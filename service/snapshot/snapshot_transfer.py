@@ -33,7 +33,9 @@ def parts_of(snapshot: SchemaSnapshot) -> Iterator[bytes]:
 
 
 def _members(snapshot: SchemaSnapshot) -> Iterator[tuple[object, object]]:
-    """Yield the objects of PostgREST's interface of a large schema, so that the last part only refers to them."""
+    """Yield keys and values of the relations and functions of PostgREST's interface, so that the last part only refers
+    to them.
+    """
     if snapshot.postgrest is not None:
         schema = snapshot.postgrest.schema
         yield from schema.relations.items()
@@ -43,7 +45,7 @@ def _members(snapshot: SchemaSnapshot) -> Iterator[tuple[object, object]]:
 
 @dataclass(frozen=True, slots=True)
 class _SharedValues:
-    """Values that later parts contain."""
+    """Values that are sent in a part of their own, so that later parts only refer to them."""
 
     values: list[tuple[object, object]]
 
@@ -66,7 +68,7 @@ class SnapshotParts:
         self._unpickler = pickle.Unpickler(self._read)  # noqa: S301 (from our own process over our own socket pair)
 
     def take(self, part: bytes) -> SchemaSnapshot | None:
-        """Return the schema snapshot with the last part, None before."""
+        """Read a part. Return the schema snapshot with the last part, None before."""
         self._read.now = io.BytesIO(part)
         value: Any = self._unpickler.load()
         if isinstance(value, SchemaSnapshot):

@@ -88,7 +88,7 @@ def _content(key: str, path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise StartupError(f"{key}: {path}: {error.strerror or error}") from None
+        raise StartupError(f"{key}: {path} cannot be read: {error.strerror or error}") from None
 
 
 def _chain(files: CertificateFiles, data: bytes) -> list[x509.Certificate]:

@@ -201,7 +201,9 @@ class Listeners:
                 self._sockets[number % workers].append((sock, listener))
 
     def _opened(self, address: Address, workers: int) -> list[list[socket.socket]]:
-        """Open the sockets of all workers, for each host that the address stands for."""
+        """Open the sockets of an address: for each host that it stands for, a list with one socket per worker, or with
+        a single one where sockets cannot share a port.
+        """
         self.stay = False
         if address.unix:
             return [[self._listen_on_path(address.host)]]

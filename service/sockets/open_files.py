@@ -21,7 +21,7 @@ reserve for that."""
 
 
 def raise_limit() -> None:
-    """Raise the limit of open files to the hard limit, for this process and its children."""
+    """Raise the limit of open files to the hard limit, for this process and its children, if the system allows it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     target = MOST if hard == resource.RLIM_INFINITY else hard
     with contextlib.suppress(ValueError, OSError):  # macOS has another limit besides this one
@@ -29,7 +29,7 @@ def raise_limit() -> None:
 
 
 def limit() -> int:
-    """Return the limit of open files of this process."""
+    """Return the limit of open files of this process, at most `MOST`."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if soft == resource.RLIM_INFINITY else min(soft, MOST)
 

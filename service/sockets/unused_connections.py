@@ -54,6 +54,7 @@ async def close_unused(
     """Check the connections of `listeners` periodically in a thread, and close unused ones. Never returns.
 
     seconds: timeout of an unused connection. unread: timeout of a client that does not read the data sent to it.
+    clients: returns the clients with requests in progress.
     """
     ports = frozenset(port for listener in listeners if (port := _port(listener)) is not None)
     if not KNOWS or not ports:

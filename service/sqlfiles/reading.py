@@ -93,8 +93,8 @@ def _question(parsed: ParsedFile, index: int, types: NamedTypes) -> Question:
 
 
 def _invalid_return(parsed: ParsedFile, oids: Mapping[str, int]) -> str | None:
-    """Decide for each line that begins with `returns` whether it names a type or is prose; return a message if one
-    names no type.
+    """Decide for each line that begins with `returns` whether it names a type or is prose, and correct the notes of the
+    file accordingly. Return a message if one names no type, else None.
     """
     notes = parsed.file.notes
     for about in notes.statements:

@@ -32,8 +32,8 @@ def file_statements(
     """Return the function that builds the statement for a mask of supplied parameters; None for routines that are no
     files.
 
-    writer: of a file with one statement. change: wraps the writers of several statements. wrapped: all statements are
-    one transaction.
+    writer: of a file with one statement. change: wraps the writers of several statements. repeatable: running the file
+    twice does no harm. wrapped: all statements are one transaction.
     """
     source = endpoint.routine.source
     if not isinstance(source, FileSource):

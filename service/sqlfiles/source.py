@@ -194,7 +194,9 @@ class SqlFileSource:
         return texts
 
     def _has_to_be_served(self, text: FileText) -> bool:
-        """Return whether the file has to be served or reported."""
+        """Return whether a file has to become an endpoint, so that a fault of it is an error: its comment asks for an
+        endpoint, or nothing of the file can be read.
+        """
         # If nothing of a file can be read, it is reported as an error.
         unreadable = text.error is not None and not text.text
         return unreadable or self._asks_for_endpoint(text.text)
@@ -222,7 +224,9 @@ def sql_file_source(
 
 
 def _bare_routes(texts: Iterable[FileText], *, whole: bool) -> Iterator[Diagnostic]:
-    """Iterate over warnings about files whose comment names a method and a path without `HTTP`."""
+    """Iterate over warnings about files whose comment names a method and a path without `HTTP`. whole: as for
+    `parse_files`.
+    """
     for text in texts:
         body = find_route(text.text, whole=whole)
         if body is not None:

@@ -23,7 +23,7 @@ _CODINGS = (("br", ".br"), ("gzip", ".gz"))
 
 @dataclass(slots=True, eq=False)
 class StaticFile:
-    """A file of the folder, with its content if it is small. After the file has changed, a new object replaces it.
+    """A served file, with its content if it is small. After the file has changed, a new object replaces it.
 
     tag, date: values of the headers `ETag` and `Last-Modified`.
     """
@@ -96,13 +96,15 @@ class Folder:
         return any(os.path.isfile(os.path.join(folder, name)) for name in DEFAULT_DOCUMENTS)
 
     def _is_inside(self, target: str) -> bool:
-        """Return whether the path is inside the folder, without symbolic links."""
+        """Return whether the path is in the folder and contains no symbolic link below it."""
         plain = os.path.normpath(target)
         return os.path.realpath(plain) == plain and (plain == self._root or plain.startswith(self._root + os.sep))
 
     def _read(self, path: str, url: str, target: str, state: tuple[int, int, int, int] | None) -> StaticFile | None:
-        """Return the file, and cache it; None if it is no regular file in this folder. state: of the target; None: it
-        is no regular file.
+        """Return the file, and cache it; None if it is no regular file in this folder.
+
+        path: of the request. url: the same, with the name of a default document. target: path on disk. state: of the
+        target; None: it is no regular file.
         """
         if state is None or not self._is_inside(target):
             return None
@@ -121,7 +123,7 @@ class Folder:
         return file
 
     def _siblings(self, target: str, state: tuple[int, int, int, int]) -> list[tuple[str, str]]:
-        """Return compressed files beside the file that are not older."""
+        """Return content coding and path of the compressed files beside the file that are not older."""
         beside = ((coding, target + suffix) for coding, suffix in _CODINGS)
         states = ((coding, path, _state(path)) for coding, path in beside if self._is_inside(path))
         return [(coding, path) for coding, path, other in states if other is not None and other[2] >= state[2]]

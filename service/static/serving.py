@@ -54,7 +54,9 @@ class StaticFiles:
         return True
 
     def answer(self, context: RequestContext, match: StaticFile | str) -> Awaitable[None] | None:
-        """Respond with the file or redirect, perhaps after authentication."""
+        """Respond with the file or redirect; first authenticate the request, if access to the file or its content
+        depends on the user.
+        """
         scope = context.scope
         if isinstance(match, str):
             query = f"?{scope.query_string}" if scope.query_string else ""
@@ -73,7 +75,7 @@ class StaticFiles:
     async def _answer_later(
         self, context: RequestContext, file: StaticFile, waiting: Awaitable[None], closed: bool
     ) -> None:
-        """Respond after authentication."""
+        """Respond when `waiting`, the authentication, has ended. closed: as for `_answer`."""
         await waiting
         self._answer(context, file, closed)
 
@@ -107,7 +109,9 @@ class StaticFiles:
         protocol.response_empty(302, [("location", target), ("content-length", "0"), ("cache-control", "no-store")])
 
     def _send(self, scope: Any, protocol: Any, file: StaticFile, *, private: bool) -> None:
-        """Send the file, a part of it, a compressed sibling, or 304."""
+        """Send the file, a part of it, a compressed sibling, 304, or 416 for a range that the file does not have.
+        private: the file is for signed-in users, so that shared caches must not store it.
+        """
         request_headers = scope.headers
         cached = self._cached_apart if private else self._cached
         headers: Headers = [("etag", file.tag), ("last-modified", file.date), ("accept-ranges", "bytes"), *cached]

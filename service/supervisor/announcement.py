@@ -113,7 +113,7 @@ _BEGIN = (
 
 
 def report_left_out(snapshot: SchemaSnapshot) -> None:
-    """Log the objects that were left out on one line; the reasons have been logged before, each once."""
+    """Log on one line which objects were left out; the reasons have been logged before, each once."""
     if snapshot.left_out:
         names = sorted({item.object for item in snapshot.left_out})
         listing = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

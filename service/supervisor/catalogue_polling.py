@@ -45,8 +45,8 @@ class CataloguePolling:
         self._not_before = 0.0
 
     def request_check(self, reason: str | None = None) -> None:
-        """Request a check. reason: why a worker suspects a change, logged if there is one. None: a notification
-        requests it.
+        """Request a check. reason: why a worker suspects a change, logged if there is one; it is ignored for a while
+        after an unfounded suspicion. None: a notification requests it.
         """
         loop = asyncio.get_running_loop()
         if reason is not None:
@@ -69,7 +69,9 @@ class CataloguePolling:
             await asyncio.sleep(BETWEEN)
 
     async def _look(self, reason: str | None) -> None:
-        """Compare the fingerprints, and read the catalogue if one has changed. reason: as for `request_check`."""
+        """Compare the fingerprints, and read the catalogue if one has changed. If none has, read the files of SQL after
+        a notification, or ignore further suspicions for a growing pause. reason: as for `request_check`.
+        """
         if await self._catalogues.has_changed():
             self._pause = BETWEEN
             if reason is not None:

@@ -35,11 +35,13 @@ def run(
 ) -> int:
     """Serve until SIGTERM or SIGINT, and return the exit code; or until `until` returns, and return START_AGAIN.
 
-    template: the process of which workers are copies; without it, each is started by exec. reread: loads PostgREST's
-    configuration file again, if it configures the service; SIGUSR1 and SIGUSR2 have PostgREST's effects then.
+    on_listening: called with the addresses once the service listens. template: the process of which workers are copies;
+    without it, each is started by exec. reread: loads PostgREST's configuration file again, if it configures the
+    service; SIGUSR1 and SIGUSR2 have PostgREST's effects then.
 
-    Raises: StartupError: a port is taken, the database cannot be read, no worker can serve. ConfigError: a value of the
-    configuration cannot be used.
+    Raises:
+        StartupError: a port is taken, the database cannot be read, no worker can serve.
+        ConfigError: a value of the configuration cannot be used.
     """
 
     raise_limit()

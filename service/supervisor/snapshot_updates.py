@@ -176,7 +176,7 @@ class SnapshotUpdates:
                 log.error("%s", error)
 
     async def _publish(self, snapshot: SchemaSnapshot) -> str | None:
-        """Publish a snapshot to the workers. Returns the reason if they do not serve it."""
+        """Publish a snapshot to the workers. Return None, or the reason if they do not serve it."""
         channels = channels_of(snapshot.options)
 
         async def before_activation() -> None:

@@ -69,7 +69,9 @@ class PreviousProcess:
             return None
         except OSError as error:
             connection.close()
-            raise StartupError(f"HttpServer:HandoverSocket: {path}: {error.strerror or error}") from None
+            raise StartupError(
+                f"HttpServer:HandoverSocket: {path} cannot be opened: {error.strerror or error}"
+            ) from None
         try:
             return cls(connection, _received(connection))
         except OSError as error:
@@ -80,7 +82,9 @@ class PreviousProcess:
             ) from None
 
     async def leave(self) -> None:
-        """Report to the previous process that this one serves, and wait until it has closed its hand-over socket."""
+        """Report to the previous process that this one serves, and wait until it has closed its hand-over socket, at
+        most `_TIMEOUT` seconds.
+        """
         loop = asyncio.get_running_loop()
         self._connection.setblocking(False)
         with self._connection, contextlib.suppress(OSError):
@@ -134,7 +138,9 @@ class SuccessorListener:
             item.setblocking(False)
         except OSError as error:
             item.close()
-            raise StartupError(f"HttpServer:HandoverSocket: {self._path}: {error.strerror or error}") from None
+            raise StartupError(
+                f"HttpServer:HandoverSocket: {self._path} cannot be created: {error.strerror or error}"
+            ) from None
         finally:
             os.umask(before)
         self._socket = item

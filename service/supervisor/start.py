@@ -80,14 +80,14 @@ class Progress:
 
 
 def begin_start() -> float:
-    """Return when the current start began: the first start with the process, each start after a changed configuration
-    now.
+    """Return when the current start began, as `time.monotonic`: the first start with the process, each start after a
+    changed configuration now.
     """
     return process_start() if next(_starts) == 0 else time.monotonic()
 
 
 def process_start() -> float:
-    """Return when the process started. Without Linux's /proc: when the package was imported."""
+    """Return when the process started, as `time.monotonic`. Without Linux's /proc: when the package was imported."""
     try:
         stat = Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace")
         # The second field is the name of the program in parentheses, and may contain blanks and parentheses.

@@ -78,7 +78,9 @@ class Supervisor:
         *,
         as_postgrest: bool = False,
     ) -> None:
-        """as_postgrest: SIGUSR1 and SIGUSR2 read schema and configuration again."""
+        """on_listening, template: as for `service.supervisor.run.run`. as_postgrest: SIGUSR1 and SIGUSR2 read schema
+        and configuration again.
+        """
         self._settings = settings
         self._as_postgrest = as_postgrest
         self._store = StateFolder()

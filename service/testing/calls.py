@@ -12,7 +12,7 @@ from rowcall.service.testing.session import Session, SessionPool
 
 
 class CallRefusedError(Exception):
-    """The endpoint is of a kind that a test cannot call."""
+    """A test cannot call the endpoint, or cannot run jobs; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,14 @@ class Caller(Protocol):
     def sessions(self) -> SessionPool: ...
 
     async def call(self, block: HttpBlock, stubs: Sequence[Stub]) -> Reply:
-        """Run a request against its endpoint, and return the response. Raises CallRefusedError."""
+        """Run a request against its endpoint, and return the response. stubs: responses of other services. Raises
+        CallRefusedError if tests cannot call the endpoint.
+        """
         ...
 
     async def run_jobs(self, session: Session, stubs: Sequence[Stub]) -> Sequence[str]:
         """Run the jobs that are due. Return the requests to other services without a matching stub.
 
-        Raises CallRefusedError and `psycopg.Error`.
+        Raises CallRefusedError if jobs are off, or too many run, and `psycopg.Error`.
         """
         ...

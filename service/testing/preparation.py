@@ -98,7 +98,7 @@ class Preparation:
 
 
 def _existing(folder: str | None) -> str | None:
-    """Return the folder if it exists. Raises PreparationError."""
+    """Return the folder; None: none is configured. Raises PreparationError if it does not exist."""
     if folder is not None and not Path(folder).is_dir():
         raise PreparationError(f"its WorkingDirectory {folder!r} is no folder")
     return folder

@@ -71,7 +71,9 @@ class Runner:
         """Files that did not pass in their last run."""
 
     async def run(self, files: Sequence[TestFile], progress: Progress) -> list[FileResult]:
-        """Run the files and return the results sorted by path."""
+        """Run the files, those that did not pass before first, and return the results sorted by path. With `FailFast`,
+        files that have not begun when one fails are not run and have no result.
+        """
         failed = self._failed | _remembered(self._means.options.failed_first)
         waiting = deque(sorted(files, key=lambda file: (file.path not in failed, file.path)))
         results: list[FileResult] = []

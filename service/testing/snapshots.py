@@ -25,7 +25,9 @@ class Snapshots:
         self._known: dict[str, str] | None = None
 
     def differences(self, block: HttpBlock, reply: Reply) -> list[str]:
-        """Return the differences; none if the response is equal to the snapshot, or has just been written."""
+        """Return the differences between a response and its snapshot; a missing snapshot is one. In update mode, write
+        the snapshot if it differs, and return none.
+        """
         name = f"{block.method} {block.target}"
         self._counted[name] = self._counted.get(name, 0) + 1
         if self._counted[name] > 1:

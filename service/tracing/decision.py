@@ -18,9 +18,8 @@ _PARENT = re.compile(
 
 
 def is_sampled(traceparent: str | None, options: TracingOptions) -> bool:
-    """Return whether a request is sampled. traceparent: the header.
-
-    If callers are trusted, the decision of the caller holds.
+    """Return whether a request is sampled: as its caller has decided, if callers are trusted and `traceparent` (the
+    header) states it; otherwise at random, with the configured ratio.
     """
     parent = _PARENT.fullmatch(traceparent) if traceparent and options.trusts else None
     if parent is not None:

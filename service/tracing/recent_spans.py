@@ -27,12 +27,12 @@ class RecentSpans(SpanProcessor):
         self._spans.append(span)
 
     def roots(self) -> tuple[SpanEntry, ...]:
-        """Return the first spans of the last requests, oldest first."""
+        """Return the first spans of the last requests, at most `MOST_TRACES`, oldest first."""
         found = [span for span in self._spans.copy() if _is_root(span)]
         return tuple(_entry(span) for span in found[-MOST_TRACES:])
 
     def of(self, trace: str) -> tuple[SpanEntry, ...]:
-        """Return the stored spans of a trace, in the order of their ends. trace: its id."""
+        """Return the stored spans of a trace, at most `MOST_SPANS`, in the order of their ends. trace: its id."""
         number = int(trace, 16)
         found = [span for span in self._spans.copy() if span.context.trace_id == number]
         return tuple(_entry(span) for span in found[:MOST_SPANS])

@@ -105,8 +105,8 @@ def trace_name(_endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def published_trace(endpoint: Endpoint, services: Services) -> Preamble | None:
-    """Return the preamble with the trace that messages and jobs keep which the routine publishes and enqueues
-    (`rowcall.publish`, `rowcall.enqueue`), or None if it is not traced or can do neither.
+    """Return the preamble that sets the trace of the request, which `rowcall.publish` and `rowcall.enqueue` store with
+    messages and jobs of the routine; None: the endpoint is not traced, or can do neither.
     """
     options = services.options
     can_store = options.deliveries is not None or options.jobs is not None

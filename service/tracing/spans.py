@@ -142,7 +142,9 @@ class RequestTrace:
         attributes: dict[str, Any] | None = None,
         within: Any = None,
     ) -> Any:
-        """Create a finished span and return it. Times are those of the monotonic clock in seconds."""
+        """Create a finished span and return it. Times are those of the monotonic clock in seconds. within: the parent
+        span; None: that of the request.
+        """
         trace_context = self._trace_context if within is None else set_span_in_context(within)
         span = self._tracer.start_span(name, trace_context, kind, attributes, start_time=self._moment(start))
         span.end(self._moment(max(start, end)))

@@ -21,10 +21,11 @@ SECONDS = 300.0
 
 
 async def passes(command: tuple[str, ...], stored: SpooledFile) -> bool:
-    """Run the command. Return whether the file passes.
+    """Run the command with the file as its standard input. Return whether it exited with 0, which means that the file
+    passes.
 
     Raises:
-        Problem: the command failed; no file is taken unchecked.
+        Problem: 500, the command cannot be run or takes longer than `SECONDS`; no file is taken unchecked.
     """
     stored.stored.seek(0)
     try:
@@ -75,7 +76,7 @@ async def _start(command: tuple[str, ...], stored: SpooledFile) -> asyncio.subpr
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the process and its group, unless it has ended."""
+    """Kill the process and its group, unless the process has exited."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

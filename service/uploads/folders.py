@@ -53,7 +53,9 @@ class Folders:
         """Folders that this request has created, the outer ones first."""
 
     def begin(self, folder: str, *, create: bool) -> Incomplete:
-        """Open a new file to write to. Raises `MissingFolderError`, `ProtectedFolderError` and `OSError`."""
+        """Open a new file to write to. create: create the folder if it is missing. Raises `MissingFolderError`,
+        `ProtectedFolderError` and `OSError`.
+        """
         hidden = self._open.get(folder)
         if hidden is None:
             self._check(folder)

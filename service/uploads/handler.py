@@ -33,7 +33,7 @@ class PendingWork(Protocol):
     """Work of a handler in another system that is not permanent yet."""
 
     async def settle(self) -> None:
-        """Make the work permanent, after the routine has succeeded. Raises `Problem`."""
+        """Make the work permanent, after the routine has succeeded. Raises `Problem` if that fails."""
 
     async def undo(self) -> None:
         """Undo the work after an error, also after one that follows `settle`. Raises nothing."""

@@ -71,7 +71,8 @@ class UploadStep:
         self._adds_claims = bool(options.common.claims_key)
 
     async def receive(self, context: RequestContext, files: Files | None = None) -> None:
-        """Store the files, run the routine, and put its result into the request context. Everything is committed then.
+        """Store the files, run the routine, and put its result into the request context. Everything is committed then,
+        or, in a dry run, undone.
 
         files: if they have arrived already; otherwise they are read from the form in the request.
 
@@ -158,7 +159,9 @@ class UploadStep:
         turn.body_read = True
 
     def _handlers(self, context: RequestContext, turn: Turn) -> list[Handler]:
-        """Return the handlers for a request, in the order of the comment. Raises `Problem`."""
+        """Return the handlers for a request, in the order of the comment. Raises `Problem`: 500 for an unknown handler,
+        400 if a value of the request would lead out of the folder of uploads.
+        """
         missing = next((key for key in self._keys if key not in self._factories), None)
         if missing is not None:
             raise Problem(500, f"the upload handler {missing} is none of {', '.join(self._factories)}")
@@ -171,8 +174,8 @@ class UploadStep:
         return handlers
 
     async def _take_by_all(self, handlers: Sequence[Handler], files: AsyncIterator[File], turn: Turn) -> list[Entry]:
-        """Pass the files to several handlers. Each takes all files before the next one does, so the files are
-        spooled.
+        """Pass the files to several handlers and return the entries of all. Each handler takes all files before the
+        next one does, so the files are spooled.
         """
         stored_files = [turn.cleanup.enter_context(await set_aside(file)) async for file in files]
         entries: list[Entry] = []
@@ -185,7 +188,8 @@ class UploadStep:
     async def _take(
         self, handler: Handler, file: File, turn: Turn, before: frozenset[str] = frozenset()
     ) -> list[Entry]:
-        """Store a file with a handler, if it passes the checks; if storing fails, with its fallback handler.
+        """Store a file with a handler, if it passes the check command; if the handler does not take the file, with its
+        fallback handler. A file that an earlier handler has stored is ignored, if the handler's settings say so.
 
         Returns the entries of the file in the result, also if it is refused. before: names of the files that earlier
         handlers have stored.
@@ -253,14 +257,14 @@ class UploadStep:
 
 
 async def _settle(turn: Turn) -> None:
-    """Make permanent what is outside the database."""
+    """Make permanent what handlers have stored outside the database: files, and objects of a store."""
     await asyncio.get_running_loop().run_in_executor(None, turn.folders.settle)
     for item in turn.pending:
         await item.settle()
 
 
 async def _undo(turn: Turn) -> None:
-    """Undo what is outside the database."""
+    """Remove what handlers have stored outside the database: files, and objects of a store."""
     await asyncio.get_running_loop().run_in_executor(None, turn.folders.undo)
     for item in turn.pending:
         await item.undo()

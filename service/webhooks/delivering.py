@@ -55,7 +55,9 @@ _TAKE = (
 
 
 class _Delivery(NamedTuple):
-    """age: seconds since the first attempt. url, secret: of a subscriber in the database."""
+    """One attempt to deliver a message. age: seconds since the first attempt. url, secret: of a subscriber in the
+    database.
+    """
 
     message: str
     subscriber: str

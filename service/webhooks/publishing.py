@@ -43,7 +43,7 @@ def publish_result(endpoint: Endpoint, services: Services) -> Publish | None:
 
 
 async def run_and_publish(database: Database, call: Call, context: RequestContext) -> None:
-    """Run a call whose result is published, in one transaction. Raises `Problem`."""
+    """Run a call whose result is published, in one transaction. Raises `Problem` if the call or the commit fails."""
     async with database.transaction(call, context) as transaction:
         await transaction.call()
         await transaction.commit()

@@ -55,7 +55,9 @@ def delivery_key(endpoint: Endpoint, context: RequestContext) -> str:
 
 
 def _single(context: RequestContext) -> HeaderOf:
-    """Return the function that returns a header, unless it is there several times."""
+    """Return the function that returns the value of a header; None if the request does not have it, or has it several
+    times.
+    """
     headers = context.scope.headers
 
     def value(name: str) -> str | None:

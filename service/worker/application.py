@@ -250,7 +250,10 @@ class Application:
         return await self._caches.invalidate_tags(tags)
 
     async def invalidate_entry(self, name: str, arguments: Mapping[str, Any]) -> int:
-        """Invalidate the cached response of an endpoint to a request with these arguments. Raises `Problem`."""
+        """Invalidate the cached response of an endpoint to a request with these arguments, and return 1, or 0 if there
+        was none. name: method and path of the endpoint. Raises `Problem` as
+        `service.cache.entry_invalidation.invalidate_entry` does.
+        """
         # Imported here, as it is rarely used.
         from rowcall.service.cache.entry_invalidation import invalidate_entry
 
@@ -269,7 +272,7 @@ class Application:
         self.events.end_streams(lambda stream: True)
 
     async def finish_jobs(self, seconds: float) -> None:
-        """Wait for running jobs, at most so long."""
+        """Wait for running jobs, at most `seconds`."""
         await self._work.finish_jobs(seconds)
 
     async def _watch_readers(self, sessions: IntrospectedSessions) -> None:

@@ -70,7 +70,7 @@ class BackgroundWork:
             background.keep("the delivery of mail", self._mail.run)
 
     def serve(self, jobs: RunnableJobs | None) -> None:
-        """Run the jobs of a schema snapshot from now on."""
+        """Run the jobs of a schema snapshot from now on. jobs: None if jobs are off."""
         if self._jobs is not None and jobs is not None:
             self._jobs.serve(jobs)
 
@@ -80,7 +80,7 @@ class BackgroundWork:
             self._jobs.drain()
 
     async def finish_jobs(self, seconds: float) -> None:
-        """Wait for running jobs, at most so long."""
+        """Take no further jobs, and wait for running ones, as long as the configuration and `seconds` allow."""
         if self._jobs is not None:
             await self._jobs.finish(seconds)
 

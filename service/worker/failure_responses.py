@@ -33,7 +33,9 @@ class FailureResponses:
         self._shown_path = shown_path
 
     def respond(self, context: RequestContext, error: Exception) -> None:
-        """Convert an error into a response; this is the only place that does so."""
+        """Convert an error into a response, and log one that the service itself has caused; this is the only place that
+        does so. If the client has disconnected, there is no response.
+        """
         scope = context.scope
         if isinstance(error, ClientDisconnectedError):
             if (request := logged(context.protocol)) is not None:

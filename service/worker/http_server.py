@@ -176,7 +176,9 @@ def _milliseconds(seconds: float) -> int:
 
 
 def _tls(tls: Tls | None) -> tuple[Any, ...]:
-    """Return granian's eight TLS arguments. The supervisor has checked that certificate and key match."""
+    """Return granian's eight TLS arguments. The supervisor has checked that certificate and key match. tls: None: the
+    listener is http.
+    """
     if tls is None:
         return (False, None, None, None, "tls1.2", None, [], False)
     return (True, tls.chain, tls.key, None, tls.oldest, None, [], False)

@@ -34,7 +34,10 @@ def with_middleware(
     https_port: int | None,
     add: Callable[[RequestRecord], None],
 ) -> Handle:
-    """Return the handler of one listener's requests. A wrapper further down in this function sees them earlier."""
+    """Return the handler of one listener's requests. A wrapper further down in this function sees requests earlier.
+
+    https_port: port of the https listener; None: there is none. add: stores the record of a request for the log.
+    """
     http = options.http
     handle: Handle = application.handle if options.static is None else application.handle_files
     port = http.ssl.port or https_port
@@ -93,7 +96,7 @@ def with_hsts(handle: Handle, options: WorkerOptions, listener: Listener) -> Han
 
 
 def host_of(scope: Any) -> str:
-    """Return the host of a request without the port."""
+    """Return the host of a request without the port; empty if the request names none."""
     return without_port(str(scope.authority or scope.headers.get("host") or ""))
 
 

@@ -110,7 +110,9 @@ class TableBuilder:
         return Subrequests(self._start, self._fail, self._services.auth.sessions.is_secure)
 
     def _services_for(self, snapshot: SchemaSnapshot, subrequests: Subrequests | None) -> Services:
-        """Return the services with the databases and codecs of a snapshot."""
+        """Return the services with the databases and codecs of a snapshot. subrequests: None: endpoints cannot call
+        each other.
+        """
         names = snapshot.connections(self._options.others)
         others = {
             key: (
@@ -154,7 +156,7 @@ class TableBuilder:
         return compiled(job_routes(options, services))
 
     def _postgrest_interface(self, snapshot: SchemaSnapshot) -> PostgRestInterface | None:
-        """Return PostgREST's interface, if it is served."""
+        """Return PostgREST's interface; None if it is not served."""
         if snapshot.postgrest is None:
             return None
         from rowcall.service.postgrest.interface import PostgRestInterface

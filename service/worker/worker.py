@@ -332,7 +332,7 @@ def _server_for(
     handle: Handle, listener: Listener, options: HttpOptions, *, problem_types: bool
 ) -> HttpServer | LoopServer:
     """Return the server in the event loop for HTTP/1.1 without TLS, unless granian is to serve everything
-    (`HttpServer:Engine`).
+    (`HttpServer:Engine`). problem_types: problems name their type.
     """
     if options.server.engine == "Granian" or listener.secure or listener.protocols == "2":
         return HttpServer(handle, listener, options)

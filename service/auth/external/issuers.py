@@ -145,7 +145,7 @@ def _check(url: str, name: str, address: str | None) -> None:
     try:
         read_address(address)
     except BadUrlError as error:
-        raise ProviderError(f"{url}: {name}: {error}") from None
+        raise ProviderError(f"{url} names an unusable {name}: {error}") from None
 
 
 def _text(value: object) -> str | None:
@@ -157,7 +157,7 @@ async def verified(
 ) -> dict[str, Any]:
     """Verify an ID token and return its claims.
 
-    nonce: None if none was sent.
+    nonce: None if none was sent. access_token: that was issued with the ID token; None: there is none.
 
     Raises:
         ProviderError: the token is not valid.

@@ -64,7 +64,9 @@ class LoginStates:
     def begin(
         self, scope: Any, provider: Provider, redirect_uri: str, user: User | None
     ) -> tuple[LoginState, list[str]]:
-        """Return a new login state and its Set-Cookie headers. Raises `NoKeyError`."""
+        """Return a new login state and its Set-Cookie headers, which also remove the first login states of the browser
+        if it has `MOST` or more. Raises `NoKeyError`.
+        """
         login_state = LoginState(
             provider.key,
             secrets.token_urlsafe(32),
@@ -143,7 +145,9 @@ def digest_of(user: User | None) -> str | None:
 
 
 def _cookie(state: str, *, secure: bool) -> str:
-    """Return the cookie's name, which depends on the state, because several tabs may sign in at the same time."""
+    """Return the cookie's name, which depends on the state, because several tabs may sign in at the same time. secure:
+    the client uses https, so the name has the prefix `__Host-`.
+    """
     return f"{_HOST if secure else ''}{PREFIX}{hashlib.sha256(state.encode()).hexdigest()[:12]}"
 
 

@@ -47,7 +47,8 @@ class Profiles:
     ) -> Profile:
         """Return the profile for an authorization code.
 
-        received_issuer: the `iss` parameter beside the code (RFC 9207), or None.
+        received_issuer: the `iss` parameter beside the code (RFC 9207), or None. verifier, nonce: of the login state;
+        None: not used.
 
         Raises:
             ProviderError: there is no profile.
@@ -56,7 +57,7 @@ class Profiles:
         issuer = self._provider.issuer
         if issuer is not None and received_issuer != issuer and (received_issuer is not None or addresses.sends_issuer):
             raise ProviderError("the code comes from another issuer")
-        fields = {"redirect_uri": redirect_uri, "code": code, **self._who_asks(addresses)}
+        fields = {"redirect_uri": redirect_uri, "code": code, **self._client_fields(addresses)}
         fields["grant_type"] = "authorization_code"
         if verifier is not None:
             fields["code_verifier"] = verifier
@@ -72,7 +73,7 @@ class Profiles:
             ProviderError: there is no profile.
         """
         addresses = await self.addresses()
-        fields = {"grant_type": "refresh_token", "refresh_token": token, **self._who_asks(addresses)}
+        fields = {"grant_type": "refresh_token", "refresh_token": token, **self._client_fields(addresses)}
         tokens = await self._tokens(addresses, fields)
         profile = await self._profile(addresses, tokens, None, again=True)
         if self._provider.issuer is not None and profile.subject not in (None, subject):
@@ -89,10 +90,10 @@ class Profiles:
         remain valid."""
         addresses = await self.addresses()
         if addresses.revoke is not None:
-            fields = {"token": token, "token_type_hint": "refresh_token", **self._who_asks(addresses)}
+            fields = {"token": token, "token_type_hint": "refresh_token", **self._client_fields(addresses)}
             await self._provider_client.form(addresses.revoke, fields, self._basic(addresses))
 
-    def _who_asks(self, addresses: Addresses) -> dict[str, str]:
+    def _client_fields(self, addresses: Addresses) -> dict[str, str]:
         """Return the form fields that identify the client to the provider: id and secret, unless a header contains
         them.
         """
@@ -119,7 +120,8 @@ class Profiles:
     ) -> Profile:
         """Return the profile from the ID token and the user info. Raises `ProviderError`.
 
-        again: for a refresh; the issuer need not send another ID token (OpenID Connect Core, 12.2).
+        again: for a refresh; the issuer need not send another ID token (OpenID Connect Core, 12.2). nonce: of the login
+        state; None: not used.
         """
         provider = self._provider
         access: str = tokens["access_token"]

@@ -52,9 +52,12 @@ class RefreshAndLogout:
         self._shared = SharedRefreshes(services.host, keys, provider.key)
 
     async def refresh(self, context: RequestContext) -> None:
-        """Read the profile from the provider again, and sign in with the row of the operator's command for it.
+        """Read the profile from the provider again, and sign in with the row of the operator's command for it. If the
+        provider fails otherwise than by refusing the token, the response is 500.
 
-        Raises `Problem` 401 if the session has no token of the provider, or the provider refuses it.
+        Raises:
+            Problem: 401 if the session has no token of the provider, or the provider refuses it; 403 for a page of
+                another site.
         """
         scope = context.scope
         self._outcome.refuse_foreign(scope)
@@ -83,7 +86,8 @@ class RefreshAndLogout:
 
     async def leave(self, context: RequestContext) -> None:
         """End the session here, revoke the tokens at the provider, and redirect the browser to its end-session
-        endpoint."""
+        endpoint; clients that accept JSON get the URL instead. Raises `Problem` 403 for a page of another site.
+        """
         scope = context.scope
         self._outcome.refuse_foreign(scope)
         stored = await self._stored_tokens.read(scope)
@@ -101,10 +105,9 @@ class RefreshAndLogout:
             context.protocol.response_empty(303, [("location", location), *headers])
 
     async def _sign_out_at_provider(self, stored: StoredToken | None, home: str) -> str:
-        """Revoke the refresh token and return the URL to which the browser goes next.
-
-        If the provider does not respond, this is the page of this service, and the user is signed out here
-        nevertheless.
+        """Revoke the refresh token and return the URL to which the browser goes next: the end-session endpoint of the
+        provider, or `home` (a page of this service) if the provider does not respond or has no such endpoint. The user
+        is signed out here in any case. stored: the tokens of the session; None: there are none.
         """
         try:
             addresses = await self._profiles.addresses()

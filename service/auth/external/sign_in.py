@@ -121,7 +121,9 @@ class _SignIn:
     # --- the page --------------------------------------------------------------------------------------------------
 
     async def show(self, context: RequestContext) -> None:
-        """Respond with the page. Unless the request is an OAuth callback, a sign-in begins."""
+        """Respond with the page. Unless the request is an OAuth callback, a sign-in begins; if that fails,
+        respond 500.
+        """
         query = parse_qs(context.scope.query_string, keep_blank_values=True)
         cookies: list[str] = []
         url = state = None
@@ -185,7 +187,9 @@ class _SignIn:
             raise
 
     async def _profile(self, scope: Any, code: str, login_state: LoginState | None, issuer: object) -> Profile:
-        """Return the profile for the code. Raises `ProviderError` or `Problem`."""
+        """Return the profile for the code. Raises `ProviderError` if there is no profile, and `Problem` if the login
+        state was used before, or if this cannot be determined.
+        """
         if login_state is None:
             redirect_uri = self._outcome.origin(scope) + self._provider.sent_path
             return await self._profiles.by_code(code, redirect_uri, None, None, issuer)
@@ -210,7 +214,9 @@ class _SignIn:
 
 
 def _code_in(body: bytes) -> tuple[str, Mapping[str, Any]]:
-    """Return the code and all members of the request. Raises `ProviderError`."""
+    """Return the code and all members of the request. Raises `ProviderError` if the body is no JSON object or has no
+    code.
+    """
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:

@@ -66,9 +66,11 @@ class SignInResult:
     async def reach(
         self, context: RequestContext, profile: Profile, user: User | None, analytics: str | None, cookies: list[str]
     ) -> None:
-        """Run the command with the profile, sign in the user of its row, and send the response.
+        """Run the command with the profile, sign in the user of its row, and send the response. If the row has another
+        status than 200, it is only sent with its body, and no user is signed in.
 
-        user: the user who is signed in already, or None. cookies: further Set-Cookie headers.
+        user: the user who is signed in already, or None. cookies: further Set-Cookie headers. analytics: data of the
+        client as JSON, or None.
 
         Raises:
             ProviderError: the command failed.
@@ -90,7 +92,10 @@ class SignInResult:
     async def _row(
         self, context: RequestContext, profile: Profile, user: User | None, analytics: str | None
     ) -> tuple[LoginRow, list[Any]]:
-        """Run the operator's command. Raises `ProviderError` if it fails, `Problem` if it finds no user."""
+        """Run the operator's command. Return the login row, and its cells. Raises `ProviderError` if it fails, and
+        `Problem`: 401 if it finds no user or refuses the sign-in, 500 if its row cannot be used, 503 if the database
+        cannot be reached. analytics: as for `reach`.
+        """
         claims = None if user is None else user.json.decode()
         values = [self._provider.key, profile.email, profile.name, profile.info, analytics, claims]
         try:

@@ -45,7 +45,7 @@ class IssuedChallenge:
 
 
 class ChallengeStore(Protocol):
-    """The interface of the stores."""
+    """The interface of the stores of issued challenges."""
 
     async def remember(self, challenge_id: str, issue: IssuedChallenge) -> bool:
         """Store a challenge; return whether there was room for it."""

@@ -52,7 +52,8 @@ class PasskeyCommand:
         )
 
     async def run(self, transaction: Transaction, *values: bytes | str | None) -> Row | None:
-        """Run the command and return its first row, or None if it returns no row. Raises `Problem`.
+        """Run the command and return its first row, or None if it returns no row. Raises `Problem` if the command
+        fails.
 
         values: for `$1` and following; values that the command does not use are ignored.
         """
@@ -91,7 +92,8 @@ class Transactions:
         )
 
     async def run(self, context: RequestContext, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run the work in a transaction, commit, and return the result of the work.
+        """Run the work in a transaction, commit, and return the result of the work. If a command fails with an SQLSTATE
+        of the retry strategy, the whole work is repeated after its delays.
 
         Raises `Problem`, including those of the work; the transaction is then rolled back.
         """

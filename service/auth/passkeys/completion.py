@@ -108,15 +108,17 @@ class CompletionEndpoints:
     # --- new keys ------------------------------------------------------------------------------------------------
 
     async def add(self, context: RequestContext) -> None:
-        """Store a key for the signed-in user."""
+        """Store a key for the signed-in user, as `_keep` does."""
         await self._keep(context, ADD)
 
     async def register(self, context: RequestContext) -> None:
-        """Store a key for a new user."""
+        """Store a key for a new user, as `_keep` does."""
         await self._keep(context, REGISTER)
 
     async def _keep(self, context: RequestContext, flow: str) -> None:
-        """Verify the attestation and store the key."""
+        """Verify the attestation, store the key, and respond with its id. Raises `Problem`: 400 for an invalid request,
+        challenge or attestation, and with the status of the operator's command if it does not store the key.
+        """
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "attestationObject", "clientDataJSON", "userContext")
         number = challenge_id(content)
@@ -164,7 +166,9 @@ class CompletionEndpoints:
     # --- logins --------------------------------------------------------------------------------------------------
 
     async def login(self, context: RequestContext) -> None:
-        """Verify the assertion and sign the user in. Raises `Problem`."""
+        """Verify the assertion and sign the user in. Raises `Problem`: 400 for an invalid request, 401 for an assertion
+        that is not valid, 500 if a row of a command cannot be used.
+        """
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "authenticatorData", "clientDataJSON", "signature")
         number = challenge_id(content)
@@ -224,7 +228,9 @@ class CompletionEndpoints:
             raise broken("Invalid row") from None
 
     def _sign_in(self, context: RequestContext, login_row: Row | None, pending: PendingSignIn | None) -> None:
-        """Sign in with the row, which is a login row without a hash (sign-in-23). Raises `Problem`.
+        """Sign in with the row, which is a login row without a hash (sign-in-23). If the row has another status than
+        200, it is only sent, and no user is signed in. Raises `Problem`: 401 if there is no row or it refuses the
+        sign-in, 500 if it cannot be used.
 
         pending: the sign-in of which the passkey is the second factor; None: the passkey is the first factor.
         """

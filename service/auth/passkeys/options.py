@@ -47,7 +47,9 @@ class OptionsEndpoints:
         self._login = PasskeyCommand("ChallengeAuthenticationCommand", commands.challenge_login, services)
 
     async def add(self, context: RequestContext) -> None:
-        """Send options for a further key of the signed-in user. Raises `Problem`."""
+        """Send options for a further key of the signed-in user. Raises `Problem` if the body is not JSON, or the
+        command refuses.
+        """
         body = await self._body(context)
         if body.strip() and _json(body) is _NONE:
             raise invalid("Invalid JSON in request body")
@@ -56,7 +58,9 @@ class OptionsEndpoints:
         await self._answer_new(context, row, ADD, subject_digest(user.subject))
 
     async def register(self, context: RequestContext) -> None:
-        """Send options for the first key of a new user. Raises `Problem`."""
+        """Send options for the first key of a new user. Raises `Problem` if the body is no JSON object, or the command
+        refuses.
+        """
         body = await self._body(context)
         if not body.strip():
             raise invalid("Request body is required for standalone registration")

@@ -76,14 +76,14 @@ class RedisChallengeStore:
             return
 
     async def _read(self, key: bytes) -> Any:
-        """Return the stored entry. Raises `GoneError`."""
+        """Return the stored entry; None: there is none. Raises `GoneError` if Redis is unavailable."""
         link = await self._redis.link()
         if link is None:
             raise GoneError
         return await link.run("return redis.call('GET', KEYS[1])", [key], [])
 
     async def _ask(self, command: str, *arguments: Any, **options: Any) -> Any:
-        """Run a command of the Redis client. Raises `GoneError`."""
+        """Run a command of the Redis client, and return its reply. Raises `GoneError` if Redis is unavailable."""
         link = await self._redis.link()
         if link is None:
             raise GoneError

@@ -22,7 +22,7 @@ def invalid(title: str) -> Problem:
 
 
 def parsed(body: bytes) -> Mapping[str, Any]:
-    """Return the JSON object of the body. Raises `Problem`."""
+    """Return the JSON object of the body. Raises `Problem` 400 if the body is anything else."""
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -39,7 +39,7 @@ def required(content: Mapping[str, Any], *names: str) -> None:
 
 
 def binary(content: Mapping[str, Any], name: str) -> bytes:
-    """Return the bytes of a base64url member. Raises `Problem`."""
+    """Return the bytes of a base64url member. Raises `Problem` 400 if the member is missing or invalid."""
     decoded = from_base64url(content.get(name))
     if decoded is None:
         raise invalid("Invalid base64url encoding")
@@ -64,7 +64,7 @@ def to_base64url(content: bytes) -> str:
 
 
 def challenge_id(content: Mapping[str, Any]) -> str:
-    """Return the member `challengeId`, a number or a text, as text. Raises `Problem`."""
+    """Return the member `challengeId`, a number or a text, as text. Raises `Problem` 400 for any other value."""
     value = content["challengeId"]
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
@@ -82,7 +82,9 @@ def names_one_record(text: str) -> bool:
 
 
 def as_json(value: object) -> tuple[Any, str]:
-    """Parse a member that is JSON itself or a text with JSON. Return its value and its text. Raises `Problem`."""
+    """Parse a member that is JSON itself or a text with JSON. Return its value and its text. Raises `Problem` 400 for a
+    text that is not JSON.
+    """
     if not isinstance(value, str):
         return value, orjson.dumps(value).decode()
     try:
@@ -92,8 +94,9 @@ def as_json(value: object) -> tuple[Any, str]:
 
 
 def with_address(value: object, key: str, address: bytes | None) -> str | None:
-    """Return the analytics as JSON text, with the client address under `key`. None if there are none. Raises
-    `Problem`."""
+    """Return the analytics as JSON text; if they are an object and `key` is not empty, with the client address under
+    `key`. None if there are none. Raises `Problem` 400 if they are not JSON.
+    """
     if value is None or value == "":
         return None
     content, text = as_json(value)

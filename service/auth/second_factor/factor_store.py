@@ -94,7 +94,7 @@ class FactorStore:
         return secret
 
     async def prove(self, context: RequestContext, subject: str, code: object) -> None:
-        """Verify the code of a confirmed authenticator app, and use it up. Raises `Problem`."""
+        """Verify the code of a confirmed authenticator app, and use it up. Raises `Problem` as `_verify_code` does."""
         async with self._database.transaction(self._try, context) as transaction:
             await self._verify_code(transaction, subject, code, confirmed=True)
             await transaction.commit()
@@ -105,7 +105,7 @@ class FactorStore:
             raise wrong_code()
 
     async def new_codes(self, context: RequestContext, subject: str, code: object, *, confirmed: bool) -> Sequence[str]:
-        """Verify a code, replace the recovery codes, and return the new ones. Raises `Problem`.
+        """Verify a code, replace the recovery codes, and return the new ones. Raises `Problem` as `_verify_code` does.
 
         confirmed: the authenticator app is confirmed already; else the code is its first one, which confirms it.
         """
@@ -119,7 +119,9 @@ class FactorStore:
         await self._run(context, self._remove, [subject.encode()])
 
     async def remember(self, context: RequestContext, subject: str, device: bytes, description: str | None) -> None:
-        """Remember a device. device: hash of the value of its cookie."""
+        """Remember a device. device: hash of the value of its cookie. description: shown to the user; None: there is
+        none.
+        """
         lifetime = str(self._options.remember or 0).encode()
         described = None if description is None else description.encode()
         await self._run(context, self._remember, [subject.encode(), bytea_text(device), lifetime, described])
@@ -147,8 +149,12 @@ class FactorStore:
         """Verify a code within a transaction, which the caller has to commit. If the code is wrong, the transaction is
         committed here, so that the failure counts.
 
-        Raises: Problem: 400 if the text is no code, 401 if it is wrong or used, 409 without an authenticator app in
-        this state, 429 with `Retry-After` after too many wrong codes, 500 if the secret of the app cannot be decrypted.
+        confirmed: whether the authenticator app is confirmed already; otherwise the code is its first one.
+
+        Raises:
+            Problem: 400 if the text is no code, 401 if it is wrong or used, 409 without an authenticator app in this
+                state, 429 with `Retry-After` after too many wrong codes, 500 if the secret of the app cannot be
+                decrypted.
         """
         code = plain_code(text)
         if code is None:

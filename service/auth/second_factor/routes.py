@@ -57,10 +57,8 @@ def second_factor_routes(options: SecondFactorOptions, services: Services) -> It
 
 
 class _Endpoints:
-    """The steps of the endpoints of the second factor.
-
-    All raise `Problem`: 400 for an invalid body, 401 for anonymous callers, 403 for callers who act as another user.
-    Those that check a code also raise the errors of `FactorStore`.
+    """The steps of the endpoints of the second factor. All raise `Problem`: 400 for an invalid body, 401 for anonymous
+    callers, 403 for callers who act as another user. Steps that check a code also raise the errors of `FactorStore`.
     """
 
     def __init__(self, options: SecondFactorOptions, services: Services) -> None:
@@ -131,7 +129,9 @@ class _Endpoints:
         _respond(context, {"revoked": count})
 
     async def verify(self, context: RequestContext) -> None:
-        """Complete a sign-in with the second factor; without a token, prove it for the session of the request."""
+        """Complete a sign-in with the second factor; without a token, prove it for the session of the request, which is
+        issued again. The device is remembered if the client asks for that.
+        """
         content = await self._content(context)
         proof = _proof(content)
         pending = await self._pending.read(content["token"]) if content.get("token") is not None else None
@@ -194,7 +194,9 @@ class _Endpoints:
         return content
 
     async def _prove(self, context: RequestContext, subject: str, proof: _Proof) -> None:
-        """Verify the second factor of the request. Raises `Problem`."""
+        """Verify the second factor of the request. Raises `Problem` if it is not valid, as the methods of `FactorStore`
+        do.
+        """
         code, recovery_code = proof
         if recovery_code is None:
             await self._counted(subject, lambda: self._store.prove(context, subject, code))

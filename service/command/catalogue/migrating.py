@@ -50,7 +50,7 @@ PENDING = 3
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One file of the folder."""
+    """A migration: one numbered SQL file."""
 
     number: int
     name: str
@@ -64,7 +64,7 @@ class Migration:
 
     @property
     def runs_alone(self) -> bool:
-        """Whether the file runs without a transaction."""
+        """Whether the file runs without a transaction, as its line `-- no transaction` demands."""
         return _ALONE.match(self.sql) is not None
 
 
@@ -190,7 +190,7 @@ async def _run(connection: psycopg.AsyncConnection[Any], migration: Migration) -
 
 
 def _described(error: psycopg.Error, migration: Migration) -> str:
-    """Return an error with the line at which it is."""
+    """Return an error as text, with the line of the file at which it is, if known."""
     position = error.diag.statement_position
     text = f"{error.diag.message_primary or str(error).strip()} ({error.sqlstate})"
     if position is None or migration.runs_alone:

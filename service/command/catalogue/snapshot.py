@@ -31,8 +31,9 @@ class SnapshotWithOptions:
 
 @contextmanager
 def endpoints_of(settings: Settings, *, demo: bool) -> Iterator[SnapshotWithOptions]:
-    """Read the schema snapshot; the databases are available while the context is open. Raises ConfigError,
-    StartupError."""
+    """Read the schema snapshot; the databases are available while the context is open. demo: with the schema of the
+    demo. Raises ConfigError, StartupError.
+    """
     with connections(settings, demo=demo) as opened:
         options = worker_options(settings, opened)
         reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))

@@ -48,10 +48,8 @@ SCHEME = "test"
 
 
 def for_tests(options: WorkerOptions, store: str) -> WorkerOptions:
-    """Return the options without features that tests must not use. store: folder of the shared state.
-
-    These are cached responses, which could come from other tests, and features that precede endpoints or cannot be
-    reached in a test.
+    """Return the options without features that tests must not use: cached responses, which could come from other tests,
+    and features that precede endpoints or cannot be reached in a test. store: folder of the shared state.
     """
     return replace(
         options,
@@ -197,7 +195,7 @@ class TestApplication(Application):
     async def run_jobs(self, session: Session, stubs: Sequence[Stub]) -> Sequence[str]:
         """Run the jobs that are due, and return the requests to other services for which there was no stub.
 
-        Raises CallRefusedError if jobs are off, and `psycopg.Error`.
+        Raises CallRefusedError if jobs are off, or too many run, and `psycopg.Error`.
         """
         if self._due is None:
             raise CallRefusedError("jobs are off; set Jobs:Enabled")

@@ -136,8 +136,8 @@ class Run:
         self._snapshot_number = 1
 
     async def until_interrupted(self) -> int:
-        """Run until a signal arrives, and return the exit code. The teardown always runs once. A second signal ends the
-        process.
+        """Run the tests, or with watching until a signal arrives, and return the exit code. A signal ends the run
+        early. The teardown always runs once. A second signal ends the process.
         """
         loop = asyncio.get_running_loop()
         work = asyncio.ensure_future(self._work())
@@ -329,7 +329,9 @@ class Run:
         return debug
 
     def _report_no_tests(self) -> int:
-        """Report that there are no tests, and why; return the exit code."""
+        """Report that there are no tests, and why. Return the exit code, which is a failure unless the options allow no
+        tests.
+        """
         if self._options.allow_empty:
             print(head(0))
             return ExitCode.PASSED

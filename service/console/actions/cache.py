@@ -62,7 +62,7 @@ def _arguments(text: str) -> dict[str, Any]:
 
 def _tags(sources: Sources, values: Values) -> tuple[str, ...]:
     """Return the tags of the cached responses that the action invalidates: all, those of a profile, of an endpoint, or
-    with a tag. Raises `Problem` 400 and 404.
+    with a tag. Raises `Problem`: 400 for invalid parameters, 404 for an unknown profile or endpoint.
     """
     if len(values) != 1:
         raise Problem(400, f"invalidate-cache needs exactly one of {', '.join(_SCOPES)}")

@@ -90,7 +90,9 @@ def _retry_delivery(database: Database, values: Values) -> Result:
 
 
 def _time(values: Values, name: str) -> datetime.datetime | None:
-    """Return a time; without an offset it is one of UTC; None: it is not given. Raises `Problem` 400."""
+    """Return a time; without an offset it is one of UTC; None: it is not given. Raises `Problem` 400 if it is
+    invalid.
+    """
     text = values.get(name)
     if not text:
         return None

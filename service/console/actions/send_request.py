@@ -81,7 +81,7 @@ def _request(sources: Sources, values: Values, method: str) -> _Request:
 
 
 def _body(values: Values) -> bytes | None:
-    """Return the body, None if there is none. Raises `Problem` 400."""
+    """Return the body, None if there is none. Raises `Problem` 400 if it is invalid."""
     if not values.get("bodyBase64"):
         return values["body"].encode() if values.get("body") else None
     if values.get("body"):
@@ -93,7 +93,8 @@ def _body(values: Values) -> bytes | None:
 
 
 def _credentials(sources: Sources, values: Values) -> Iterator[tuple[str, str]]:
-    """Yield the headers with credentials and the antiforgery token. Raises `Problem` 400."""
+    """Yield the headers with credentials and the antiforgery token. Raises `Problem` 400 for one
+    that the service does not use."""
     api_keys, antiforgery = sources.options.auth.api_keys, sources.options.antiforgery
     if values.get("apiKey") and api_keys is None:
         raise Problem(400, "apiKey: this service has no API keys")

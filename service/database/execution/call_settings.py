@@ -40,6 +40,9 @@ class CallSettings:
     def values(self, call: Call, *, watched: bool, seconds: float) -> Values:
         """Return the transaction-local settings that a request of the call needs; empty if the session defaults are
         right.
+
+        watched: the watchdog checks the progress of the result, so the server has no time limit. seconds: time limit
+        for the server otherwise.
         """
         if not watched and not self._pooler and seconds == self._timeout:
             return []
@@ -48,12 +51,16 @@ class CallSettings:
         return settings + POOLED_SETTINGS if self._pooler else settings
 
     def ahead(self, call: Call, context: RequestContext, *, watched: bool, seconds: float) -> Ahead:
-        """Return the statements for these settings and for the preamble of the call."""
+        """Return the statements for the settings of `values` and for the preamble of the call. watched, seconds: as for
+        `values`.
+        """
         settings = self.values(call, watched=watched, seconds=seconds)
         return ahead_of(settings) if call.preamble is None else call.preamble.ahead(context, settings)
 
     def ahead_alone(self, call: Call, context: RequestContext, *, watched: bool, seconds: float) -> Ahead:
-        """Return the statements in front of a call in its segment on a dedicated connection."""
+        """Return the statements in front of a call in its segment on a dedicated connection. watched, seconds: as for
+        `values`.
+        """
         preamble = call.preamble
         if not call.procedure or (call.wrapped and not self._pooler):
             others = self.ahead(call, context, watched=watched, seconds=seconds)

@@ -157,9 +157,11 @@ class DedicatedRuns:
         return self.run(call, context, tries, pause)
 
     def _is_through(self, call: Call, context: RequestContext, execution: Execution) -> bool:
-        """Return whether the execution has succeeded on a dedicated connection, or streams there.
+        """Return whether the execution has succeeded on a dedicated connection, or streams there. If so, its duration
+        and the size of its result are recorded for pool selection.
 
-        Raises: ClientDisconnectedError: the client disconnected while it ran.
+        Raises:
+            ClientDisconnectedError: the client disconnected while it ran.
         """
         if execution.streaming:
             call.large = True
@@ -192,9 +194,10 @@ class DedicatedRuns:
         """Run the call on dedicated connections until a run succeeds or streams, and store the execution in the request
         context.
 
-        tries: failed runs so far. pause: seconds before the first run.
+        tries: failed runs so far. pause: seconds before the first run; None: none.
 
-        Raises: Problem: a run failed and may not be repeated.
+        Raises:
+            Problem: a run failed and may not be repeated.
         """
         tries = tries or AttemptState()
         while True:
@@ -209,7 +212,9 @@ class DedicatedRuns:
                 raise self._failures.problem(call, context, execution, tries)
 
     def _pause(self, call: Call, mask: int, execution: Execution, tries: AttemptState) -> float | None:
-        """Return the seconds until the call may run again after this execution, or None if it may not."""
+        """Return the seconds until the call may run again after this execution, or None if it may not. A result that
+        was too large for a pipelined connection moves the call to the dedicated pool.
+        """
         if execution.overflowed:
             # The result is too large for a pipelined connection. The call is repeatable, or it would not have run
             # there.
@@ -288,7 +293,7 @@ class DedicatedRuns:
             connection.on_notice = _notices_of(context.protocol, self.identifies_requests)
 
     def _ready(self, call: Call, mask: int, connection: Connection) -> Statement | None:
-        """Return the statement for this connection, or None if it has to be prepared first.
+        """Return the statement for this connection, or None if its guarded statement has to be prepared first.
 
         Routines that often run here have a guarded statement, which needs no reset.
         """
@@ -390,6 +395,7 @@ class DedicatedRuns:
     async def _prepare_procedure(self, connection: Connection, call: Call, context: RequestContext) -> None:
         """Set settings and run commands of a CALL at session level in front of it: in its own segment they would keep
         the procedure from committing (driver-12), or end when it commits. The reset behind the call reverts them.
+        Cached values of sequences are discarded if the procedure reads them.
         """
         if call.session.reads_sequences:
             discard = Execution(DISCARD_SEQUENCES, [])

@@ -55,7 +55,7 @@ class PlainRuns:
         self._most_bytes = most_bytes
 
     def pace(self) -> PoolAssignment | None:
-        """Return the record of durations for one repeatable statement; None if no statement may be pipelined."""
+        """Return a new record of durations for one repeatable statement; None if no statement may be pipelined."""
         return None if self._shared is None else PoolAssignment(self._slow)
 
     def begin(self, execution: Execution, disconnected: Disconnected, pace: PoolAssignment | None = None) -> Execution:
@@ -97,7 +97,7 @@ class PlainRuns:
         return isinstance(execution.failure, RerouteError)
 
     def _learn(self, pace: PoolAssignment, execution: Execution) -> None:
-        """Record a run on a dedicated connection."""
+        """Record a run on a dedicated connection, which may promote the statement to the pipelined pool."""
         shared = self._shared
         if shared is None or len(execution.body or b"") > self._most_bytes:
             return

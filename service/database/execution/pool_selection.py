@@ -59,8 +59,8 @@ class PoolSelection:
         self._names = None
 
     def place(self, call: Call, mask: int) -> tuple[PipelinedPool, Statement] | None:
-        """Return the pipelined pool for the call and the statement to run there; None: no connection has the statement
-        yet, so the call runs on a dedicated connection.
+        """Return the pipelined pool for the call and the statement to run there, and have guarded statements prepared
+        where they are missing. None: no connection has the statement yet, so the call runs on a dedicated connection.
         """
         if call.volatile:
             pool = self._writes
@@ -139,7 +139,9 @@ class PoolSelection:
             (self._writes if call.volatile else self._shared).open_missing()
 
     def install_guards(self, call: Call, mask: int, pool: PipelinedPool) -> None:
-        """Install the guarded statement of the call on the connections of the pool, in the background."""
+        """Install the guarded statement of the call on the connections of the pool, in the background. Raises the error
+        of a statement that cannot be built for `mask`.
+        """
         key = (pool.number, mask)
         if key not in call.installing_guards:
             # Errors of a combination of parameters with which the routine cannot be called are raised here, for the
@@ -161,7 +163,9 @@ class PoolSelection:
             call.installing_guards.discard((pool.number, mask))
 
     def _examine(self, call: Call, mask: int) -> None:
-        """Check in the background, once for each statement, whether it may run with a generic plan."""
+        """Check in the background, once for each statement, whether it may run with a generic plan. Calls that write
+        are not checked.
+        """
         call.checked.add(mask)
         if not self._pooler and not call.volatile:
             self._background.start(self._check_generic(call, mask))

@@ -56,7 +56,9 @@ class Contention:
         self._ran = self._waited = 0
 
     def look(self) -> None:
-        """Read the counters of the thread. Must be called regularly, from the thread that is measured."""
+        """Read the counters of the thread and update the factor. Must be called regularly, from the thread that is
+        measured.
+        """
         try:
             ran, waited = map(int, _SCHEDULED.read_text().split()[:2])
         except (OSError, ValueError):

@@ -37,7 +37,9 @@ class QueueTimeBound:
         self.standing = False
 
     def bound(self, now: float) -> float:
-        """Return the current limit in seconds. Must be called while requests wait."""
+        """Return the current limit in seconds, and log once when it becomes `target`. Must be called while requests
+        wait.
+        """
         if self._target == self._longest or now - self._empty_at <= self._interval:
             return self._longest
         if not self.standing:

@@ -68,7 +68,7 @@ class Replicas:
 
     async def wait_for(self, lag: float | None, position: int) -> Replica | None:
         """Return the most advanced replica once it has reached `position`; None: it has not, within the configured
-        wait.
+        wait. lag: as for `able`.
         """
         able = self.able(lag)
         if not able:

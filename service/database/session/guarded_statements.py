@@ -45,7 +45,8 @@ class GuardedStatements:
         """Prepare the guarded statement of the call for this pool on the connection. False: that failed, or is not
         possible yet.
 
-        seconds: limit for the server's answer. If it passes, the connection is closed and accepts no other execution.
+        pool: index of the pool in `Call.guarded`. seconds: limit for the server's answer. If it passes, the connection
+        is closed and accepts no other execution.
         """
         statement = call.guarded[pool].get(mask)
         if statement is not None and connection.knows(statement):
@@ -77,7 +78,10 @@ class GuardedStatements:
     def _judge(
         self, call: Call, mask: int, pool: int, connection: Connection, execution: Execution, dependencies: Dependencies
     ) -> bool:
-        """Evaluate the preparation of a guarded statement. Return whether the statement may run on the connection."""
+        """Evaluate the preparation of a guarded statement. Return whether the statement may run on the connection. If a
+        definition has changed, `on_changed` is called, and the call is reset from now on. pool: as for
+        `install_guards`.
+        """
         statement = execution.guarded_to_prepare
         if execution.error is not None:
             if execution.error.sqlstate[:2] in ("0A", "22", "42"):

@@ -53,7 +53,9 @@ class JointTransaction(Transaction):
         """A call has failed, so nothing can be committed."""
 
     async def run_next(self, call: Call, context: RequestContext) -> None:
-        """Run a call and put its execution into the request context. Raises `Problem` if it failed."""
+        """Run a call and put its execution into the request context. Raises `Problem` if it failed, or 409 if an
+        earlier call of the batch has failed.
+        """
         if self.failed:
             raise Problem(409, "an earlier request of the batch has failed")
         opening = await self._opening() if not self._open else ()
@@ -105,7 +107,7 @@ class JointTransaction(Transaction):
         self._close_listeners(committed=True)
 
     def _close_listeners(self, *, committed: bool) -> None:
-        """Report the end of the transaction to the receivers of notices."""
+        """Report the end of the transaction to the receivers of notices. committed: its effects are permanent."""
         for listener in self._listeners:
             listener.close(committed=committed)
         self._listeners.clear()

@@ -120,7 +120,9 @@ class Transaction:
         await self._finished(self._call, self._place(execution), ahead=True)
 
     async def begin_with(self, call: Call, values: Values) -> Execution:
-        """Begin the transaction with a first command, in one segment. Raises `Problem`."""
+        """Begin the transaction with a first command, in one segment, and return its finished execution. Raises
+        `Problem` if there is no connection, or the preamble or the command fails.
+        """
         execution = Execution(call.statement(0), values, await self._opening())
         execution.label = call.label
         return await self._finished(call, self._place(execution))
@@ -176,7 +178,7 @@ class Transaction:
         return self._place(execution)
 
     async def run(self, call: Call, values: Values) -> Execution:
-        """Run a command and wait for it. Raises `Problem`."""
+        """Run a command, and return its finished execution. Raises `Problem` if it fails or the connection is lost."""
         await self.begin()
         return await self.finished(call, self.send(call, values))
 
@@ -187,12 +189,16 @@ class Transaction:
         return await self._finished(call, execution, quiet=quiet)
 
     async def command(self, sql: str) -> None:
-        """Run a command of the service itself, without a result. Raises `Problem`."""
+        """Run a command of the service itself, without a result. Raises `Problem` if it fails or the connection is
+        lost.
+        """
         await self.begin()
         await self._finished(self._call, self._place(Execution(statement_for(sql, 0), [])))
 
     async def set(self, settings: Values) -> None:
-        """Set transaction-local settings: names and values in turn. Raises `Problem`."""
+        """Set transaction-local settings: names and values in turn. Raises `Problem` if that fails or the connection is
+        lost.
+        """
         await self.begin()
         await self._finished(self._call, self._place(Execution(settings_statement(len(settings) // 2), settings)))
 
@@ -332,5 +338,5 @@ class Throughout:
         """Ignore the end of one execution."""
 
     def close(self, *, committed: bool) -> None:
-        """Report the end of the transaction to the listener."""
+        """Report the end of the transaction to the listener. committed: its effects are permanent."""
         self._notice_listener.end(committed)

@@ -48,7 +48,7 @@ class PostgresTransport:
         await self._outbox.emptied()
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
-        """Start to listen. Earlier notifications are not available."""
+        """Start to listen. Earlier notifications are not available, so `receive` is not called."""
         try:
             self._listening = await self._listen()
         except (psycopg.Error, OSError) as error:
@@ -80,7 +80,7 @@ class PostgresTransport:
             self._outbox.sent(waiting)
 
     async def read(self, receive: Callable[[Batch], None]) -> None:
-        """Receive events, forever."""
+        """Pass the events that hosts publish to `receive`, forever."""
         attempt = 0
         while True:
             try:

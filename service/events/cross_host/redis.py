@@ -51,7 +51,7 @@ class RedisTransport:
         await self._outbox.emptied()
 
     async def catch_up(self, receive: Callable[[Batch], None]) -> None:
-        """Read the events that were published before this start, if Redis answers at once."""
+        """Pass the events that were published before this start to `receive`, if Redis answers at once."""
         try:
             client = await self._client()
             try:
@@ -86,7 +86,7 @@ class RedisTransport:
                 self._outbox.sent(waiting)
 
     async def read(self, receive: Callable[[Batch], None]) -> None:
-        """Receive events, forever."""
+        """Pass the events that hosts publish to `receive`, forever."""
         client: Client = None
         attempt = 0
         last = _START

@@ -14,7 +14,7 @@ log = logging.getLogger("rowcall.events")
 
 
 def transport_for(options: EventOptions, connector: Connector, *, pooler: bool) -> HostTransport | None:
-    """Return the transport, or None if events stay on their host.
+    """Return the transport, or None if events stay on their host. pooler: the database is behind a transaction pooler.
 
     Raises:
         StartupError: the configuration of the transport is invalid.

@@ -55,7 +55,9 @@ def _origins(texts: Iterable[str]) -> Iterator[str]:
 def tool_schema_options(
     settings: Settings, database: str, auth: AuthOptions, openapi: OpenApi | None, mcp: McpOptions | None
 ) -> ToolSchemaOptions | None:
-    """Return the options of `ToolSchemas`, which do not need the server (documents-9, documents-10), or None."""
+    """Return the options of `ToolSchemas`, which do not need the server (documents-9, documents-10); None: they are
+    off.
+    """
     keys = settings.read_enabled(ToolSchemaKeys)
     if keys is None:
         return None

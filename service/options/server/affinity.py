@@ -44,10 +44,11 @@ def cores_of(settings: Settings, worker: int) -> Cores | None:
 
 
 def worker_places(settings: Settings) -> tuple[Cores, ...]:
-    """Parse `HttpServer:CpuAffinity` into the cores of each worker; empty if the key is not set. Raises StartupError.
+    """Parse `HttpServer:CpuAffinity` into the cores of each worker; empty if the key is not set. Raises StartupError
+    for an invalid value.
 
-    One list of cores gives each worker one of these cores. Several lists, separated by semicolons, give each worker
-    one list.
+    One list of cores gives each worker one of these cores, and `auto` gives each worker one of all cores. Several
+    lists, separated by semicolons, give each worker one list.
     """
     text = (settings.read(HttpServer).cpu_affinity or "").strip()
     if not text:

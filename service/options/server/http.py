@@ -67,7 +67,9 @@ def without_effect(settings: Settings) -> tuple[str, ...]:
 
 
 def configuration_warnings(settings: Settings, https_port: int | None) -> Iterator[str]:
-    """Yield warnings about settings of the HTTP server that do not do what they seem to (server-4)."""
+    """Yield warnings about settings of the HTTP server that do not do what they seem to (server-4). https_port: port of
+    an https listener; None: there is none.
+    """
     if ignored := without_effect(settings):
         yield f"these keys have no effect in this HTTP server: {', '.join(ignored)}"
     if settings.names_of(EndpointKeys) and _is_given(settings, "Urls"):
@@ -96,7 +98,8 @@ def _is_default(settings: Settings, path: str) -> bool:
 
 
 def _read_at_once(settings: Settings, chosen: int | None) -> int | None:
-    """Return the size of one read of an HTTP/1 connection in bytes; None means the size of a request head.
+    """Return the size of one read of an HTTP/1 connection in bytes; None means the size of a request head. chosen:
+    configured size; None: the default.
 
     Each chunk of a body changes threads three times. With the small buffer of a request head, this is most of the time
     of an upload; so 256 KiB are read at once if uploads are enabled.
@@ -142,7 +145,9 @@ def listener_plans(settings: Settings) -> tuple[ListenerPlan, ...]:
 
 
 def unix_mode(settings: Settings) -> int | None:
-    """Return the configured permissions of Unix sockets (octal, such as 660) or None. Raises StartupError."""
+    """Return the configured permissions of Unix sockets (octal, such as 660); None: the umask decides. Raises
+    StartupError for an invalid value.
+    """
     text = settings.read(HttpServer).unix_socket_permissions
     if not text:
         return None

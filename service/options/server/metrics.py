@@ -40,7 +40,7 @@ class AdminOptions:
 def metrics_options(settings: Settings) -> MetricsOptions | None:
     """Return the options of metrics, or None if neither metrics nor the console are enabled.
 
-    Raises StartupError without `Admin:Url`.
+    Raises StartupError if there is no admin listener to read them from.
     """
     if not (settings.enabled(MetricsOptions) or settings.enabled(ConsoleOptions)):
         return None
@@ -50,10 +50,10 @@ def metrics_options(settings: Settings) -> MetricsOptions | None:
 
 
 def admin_options(settings: Settings) -> AdminOptions | None:
-    """Return the options of the admin listener, or None without `Admin:Url` and without the console.
+    """Return the options of the admin listener; None if neither `Admin:Url` nor the console is configured.
 
-    Raises StartupError for an https address, a bearer token that is too short, and an address that other machines reach
-    without a token (unless `Admin:AllowAnonymous` permits it).
+    Raises StartupError for an https address, a bearer token that is too short, and an address that other machines
+    reach: `Admin:Url` without a token (unless `Admin:AllowAnonymous` permits it), and always `Console:Url`.
     """
     key, url = _url(settings)
     if not url:

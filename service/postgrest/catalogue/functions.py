@@ -157,7 +157,7 @@ def _computed(row: tuple[Any, ...], types: Types) -> Relationship | None:
 
 
 def _handlers(row: tuple[Any, ...], types: Types) -> list[MediaHandler]:
-    """Return the media handler that an aggregate is, if it is one."""
+    """Return the media handler that an aggregate is; empty if it is none."""
     media_type = types.media_type(row[14])
     arguments: Sequence[int] = row[13]
     if media_type is None or len(arguments) != 1:

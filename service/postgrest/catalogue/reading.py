@@ -47,7 +47,9 @@ async def read_catalogue(connection: Connection, options: PostgRestOptions) -> P
 
 
 async def read_schema(connection: Connection, schemas: Sequence[str], extra_search_path: Sequence[str]) -> Schema:
-    """Read the schema. schemas: exposed ones. extra_search_path: others whose views and functions count."""
+    """Read relations, functions and types of PostgREST's interface. schemas: exposed ones. extra_search_path: further
+    schemas, whose views and functions are read too, but are not exposed.
+    """
     exposed = list(schemas)
     values = {"exposed": exposed, "searched": list(dict.fromkeys((*schemas, *extra_search_path)))}
     types = Types(

@@ -196,7 +196,7 @@ def _check(request: ApiRequest, function: Function, negotiated: Negotiated) -> p
 
 
 def check_rows(singular: bool, most: int | None, result: Result) -> None:
-    """Raise `ApiError` if a result has not exactly one row, or more rows than `most`."""
+    """Raise `ApiError` if a result has more rows than `most`, or, if `singular`, not exactly one row."""
     if singular and result.rows != 1:
         raise errors.not_singular(result.rows)
     if most is not None and result.rows > most:

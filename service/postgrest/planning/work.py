@@ -47,7 +47,7 @@ class Work(NamedTuple):
 
 
 def explained(work: Work, negotiated: Negotiated, headers: Headers) -> Work:
-    """Return the work that explains the statement instead, if the client asked for its execution plan.
+    """Return `work`, or if the client asked for the execution plan, the work that explains its statement instead.
 
     headers: of the response, beside its type.
     """

@@ -19,8 +19,8 @@ from rowcall.service.response.formats.table import Table, TableFormat
 def table_formats(
     endpoint: Endpoint, template: Template, options: WorkerOptions, database: Database
 ) -> dict[str, TableFormat]:
-    """Return the formats by key. `endpoint` has the shape of a table; if it names a fixed format, no other
-    is included.
+    """Return the formats by key. `endpoint` has the shape of a table. If `template` is a fixed format, other
+    spreadsheets and HTML tables are left out.
     """
     table = Table(endpoint, header_lines(endpoint), database, options.http.slow_client, options.camel_case)
     formats: dict[str, TableFormat] = {}
@@ -41,7 +41,9 @@ def table_formats(
 
 
 def _may_be(template: Template, key: str) -> bool:
-    """Return whether requests can select the format with this key."""
+    """Return whether the format of the comment may be the one with this key: it is equal to it, or contains a
+    placeholder.
+    """
     return not template.is_fixed or template.parts == (key,)
 
 

@@ -142,8 +142,8 @@ class WorkbookEncoder:
         self._sheet.write(frame.sheet_head)
 
     async def part(self, data: bytes) -> bytes:
-        """Return the next bytes of the file, which may be empty. Raises ValueError if the sheet is too large for a
-        spreadsheet.
+        """Add rows to the sheet, and return the next bytes of the file, which may be empty. Raises ValueError if the
+        sheet is too large for a spreadsheet.
         """
         self._size += len(data)
         if self._size > SHEET_LIMIT:

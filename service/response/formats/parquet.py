@@ -134,7 +134,9 @@ class ParquetEncoder:
         self._writer = parquet.ParquetWriter(pa.PythonFile(self._outlet, mode="w"), self._schema)
 
     async def part(self, data: bytes) -> bytes:
-        """Return the next bytes of the file, which may be empty. Raises `pyarrow.ArrowInvalid`."""
+        """Add CSV to the file, and return the next bytes of the file, which may be empty. Raises `pyarrow.ArrowInvalid`
+        for a value that does not fit the type of its column.
+        """
         self._rest += data
         return b"" if len(self._rest) < GROUP else await _in_thread(self._write_group)
 
@@ -159,7 +161,7 @@ class ParquetEncoder:
 
 
 def _last_row_end(rows: bytearray) -> int:
-    """Return the end of the last complete row: a line end behind an even number of quotes."""
+    """Return the end of the last complete row: a line end behind an even number of quotes; 0: no row is complete."""
     end = len(rows)
     quotes = rows.count(b'"')
     while (place := rows.rfind(_END, 0, end)) >= 0:

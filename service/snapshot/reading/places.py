@@ -60,7 +60,7 @@ class Places:
         return MAIN if self._plan.runs_at_home else self.sources[0]
 
     def default_connection(self, place: str) -> str | None:
-        """Return the connection on which routines that were found here run by default; None: the main one."""
+        """Return the connection on which routines that were found at this place run by default; None: the main one."""
         return None if place == MAIN or not self._plan.runs_at_home else self._options.others[place].name
 
     def group(self, endpoints: Sequence[Endpoint]) -> dict[str, Sequence[Endpoint]]:

@@ -59,7 +59,9 @@ class RoutedChecks:
         """Add the types that routed endpoints use where they run to `types`, by place, and check that their routines
         exist there.
 
-        Raises `psycopg.Error`, and `StartupError` if missing routines must stop the start.
+        If the configuration requires the check, or the place is the main connection, raises `psycopg.Error` for a
+        database that cannot be read; otherwise this is logged. Raises `StartupError` if missing routines must stop the
+        start.
         """
         missing: list[str] = []
         checked = 0

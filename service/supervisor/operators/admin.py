@@ -94,8 +94,13 @@ def supervisor_families(
     running = len(workers) - workers.count(None)
     return [
         single("rowcall_workers", "gauge", "Workers that run.", running),
-        single("rowcall_workers_silent", "gauge", "Workers too busy to say how things are.", samples.count(None)),
-        single("rowcall_worker_restarts", "counter", "Workers that have died and were replaced.", restarts),
+        single(
+            "rowcall_workers_silent",
+            "gauge",
+            "Workers that have not reported their gauges in time.",
+            samples.count(None),
+        ),
+        single("rowcall_worker_restarts", "counter", "Workers that have exited and were replaced.", restarts),
         Family("rowcall_build_info", "gauge", "Always 1.", [((("version", version("rowcall")),), 1.0)]),
     ]
 

@@ -107,7 +107,9 @@ class PostgRestAdmin:
 
 
 def postgrest_families(samples: Sequence[Sequence[Gauge] | None], seconds: float, loads: int) -> list[Family]:
-    """Return the metrics that PostgREST has as well. seconds: time of the last reading of the schema."""
+    """Return the metrics that PostgREST has as well. seconds: duration of the last reading of the schema. loads: number
+    of readings.
+    """
     connections = _sum(samples, "rowcall_database_connections")
     waiting = _sum(samples, "rowcall_database_requests_waiting")
     success = (("status", "SUCCESS"),)

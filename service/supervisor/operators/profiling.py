@@ -55,10 +55,9 @@ class Profiler:
         self._busy = False
 
     async def profile(self, seconds: float = SECONDS, only: int | None = None) -> Sequence[Profile]:
-        """Profile all workers, or one.
-
-        Raises `Problem`: 404 for a worker that does not exist, 409 while another profile is being made, 500 if a file
-        cannot be written.
+        """Profile all workers, or with `only` the one with this number. Return the profiles; workers that have returned
+        none are left out. Raises `Problem`: 404 for a worker that does not exist, 409 while another profile is being
+        made, 500 if a file cannot be written.
         """
         workers = self._workers()
         if only is not None:
@@ -82,7 +81,7 @@ class Profiler:
         return values
 
     async def profile_on_signal(self, only: int | None = None) -> None:
-        """Profile all workers, or one, after a signal. Errors are logged."""
+        """Profile all workers, or with `only` the one with this number, after a signal. Errors are logged."""
         try:
             await self.profile(only=only)
         except Problem as problem:

@@ -80,7 +80,9 @@ class OperatorServers:
         self._open_postgrest_admin()
 
     async def take_over(self) -> None:
-        """Open the admin listener after the previous process, which closes its own at the same moment."""
+        """Open the admin listener after the previous process, which closes its own at the same moment: try again while
+        the address is in use, and log an error if it stays so.
+        """
         for attempt in itertools.count():
             try:
                 self._open_admin()

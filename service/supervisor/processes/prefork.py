@@ -83,7 +83,9 @@ class Template:
         self._one_by_one = threading.Lock()
 
     def copy(self, payload: bytes, descriptors: Sequence[int] = ()) -> int:
-        """Return the process id of a new copy. Raises OSError if the template has ended."""
+        """Return the process id of a new copy, which gets the payload and duplicates of the descriptors. Raises OSError
+        if the template has ended.
+        """
         return self._ask(_COPY, payload, descriptors)
 
     def exit_code(self, pid: int) -> int | None:

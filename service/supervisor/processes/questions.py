@@ -40,11 +40,15 @@ class Questions:
         return await asyncio.gather(*(worker.sample(number, SAMPLE_WITHIN) for worker in self._workers.running))
 
     async def invalidate_tags(self, tags: tuple[str, ...]) -> InvalidationReply | None:
-        """Invalidate the cached responses with one of these tags, for all workers."""
+        """Invalidate the cached responses with one of these tags, for all workers. Return the reply; None if there is
+        none.
+        """
         return await self._invalidate(InvalidateTags(self.number(), tags))
 
     async def invalidate_entry(self, endpoint: str, arguments: Mapping[str, Any]) -> InvalidationReply | None:
-        """Invalidate the cached response of an endpoint to a request with these arguments, for all workers."""
+        """Invalidate the cached response of an endpoint to a request with these arguments, for all workers. endpoint:
+        method and path. Return the reply; None if there is none.
+        """
         return await self._invalidate(InvalidateEntry(self.number(), endpoint, arguments))
 
     async def _invalidate(self, question: InvalidateTags | InvalidateEntry) -> InvalidationReply | None:
@@ -52,7 +56,7 @@ class Questions:
         return None if worker is None else await worker.invalidate(question)
 
     async def identify(self, headers: Headers, address: str) -> IdentityReply | None:
-        """Return which user request headers authenticate, sent from an address."""
+        """Return which user request headers authenticate, sent from an address; None if no worker replies."""
         worker = self._workers.any_serving()
         return None if worker is None else await worker.identify(self.number(), headers, address)
 

@@ -26,7 +26,9 @@ class RestartDelay:
         self._in_a_row = 0
 
     def pause_after(self, lived: float) -> float:
-        """Return the seconds to wait after the exit of a worker. lived: its lifetime in seconds."""
+        """Record the exit of a worker, and return the seconds to wait before its replacement. lived: its lifetime in
+        seconds.
+        """
         if lived >= QUICK:
             self._in_a_row = 0
             return 0.0

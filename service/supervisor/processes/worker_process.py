@@ -71,7 +71,9 @@ Gauges = list[tuple[str, Mapping[str, str], float]]
 
 
 async def _started(descriptors: tuple[int, ...], template: Template | None) -> asyncio.subprocess.Process | Copy:
-    """Start a worker process that has these descriptors under the same numbers; the first is its channel."""
+    """Start a worker process that has these descriptors under the same numbers; the first is its channel. template: the
+    process to copy; None, or if it has ended: the worker is started by exec.
+    """
     if template is not None:
         try:
             return await Copy.made_by(template, descriptors)
@@ -97,7 +99,7 @@ def _result_of(answer: _Answer) -> Gauges | str | _Answer:
 
 
 class WorkerProcess:
-    """One worker process, from its start to its end."""
+    """One worker process, from its start to its end. Questions to the worker have a number, which its reply repeats."""
 
     def __init__(self, number: int, process: asyncio.subprocess.Process | Copy, channel: Channel) -> None:
         self.number = number
@@ -128,7 +130,7 @@ class WorkerProcess:
         answer: type[SnapshotPrepared] | type[SnapshotActivated],
         number: int,
     ) -> str | None:
-        """Send `message` and wait for its answer. Returns None, or an error text."""
+        """Send `message` and wait for its answer. Returns None, or an error text. number: of the schema snapshot."""
         if self.gone:
             return f"worker {self.number} is gone"
         future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
@@ -142,7 +144,7 @@ class WorkerProcess:
             self._pending_answers.pop((answer, number), None)
 
     async def activate_snapshot(self, number: int) -> str | None:
-        """Make the worker activate its prepared snapshot. Returns None, or an error text."""
+        """Make the worker activate its prepared snapshot, which has this number. Returns None, or an error text."""
         self.serving = 0
         error = await self.ask(ActivateSnapshot(number), SnapshotActivated, number)
         if error is None:
@@ -175,7 +177,9 @@ class WorkerProcess:
         return result
 
     async def spans(self, number: int, trace: str | None) -> SpansReply | None:
-        """Return stored spans of the worker; None without an answer."""
+        """Return the stored spans of the worker of a trace; with None, the first spans of the last requests. None
+        without an answer.
+        """
         result: SpansReply | None = await self._reply_to(SpansRequest(number, trace), SAMPLE_WITHIN)
         return result
 

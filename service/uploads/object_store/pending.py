@@ -31,7 +31,9 @@ class PendingObject:
         self._exists = False
 
     async def add(self, data: bytes) -> None:
-        """Send a part. Raises `Problem`."""
+        """Send a part. Raises `Problem`: 413 if there are too many parts, 502 or 504 if the store refuses it or does
+        not answer.
+        """
         if len(self._tags) >= MOST_PARTS:
             raise Problem(413, f"the file has more than {MOST_PARTS} parts; a larger S3PartSize allows larger files")
         try:
@@ -42,7 +44,7 @@ class PendingObject:
             raise self._problem(error) from None
 
     async def settle(self) -> None:
-        """Create the object. Raises `Problem`."""
+        """Create the object. Raises `Problem` 502 or 504 if the store refuses it or does not answer."""
         try:
             if self._upload is None:
                 # A multipart upload has at least one part, so an empty file is sent alone.

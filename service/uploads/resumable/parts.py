@@ -102,8 +102,8 @@ class Part:
         self.file.seek(0, os.SEEK_END)
 
     def finish(self) -> None:
-        """Mark the upload as done. It is remembered until it expires, for a client that did not receive the
-        response.
+        """Mark the upload as done and delete its bytes. The mark stays until it expires, for a client that did not
+        receive the response.
         """
         self.save(done=True, settled=None)
         self.file.truncate(0)
@@ -255,7 +255,9 @@ class Parts:
             self._receiving.pop(part.id, None)
 
     def _let_go(self, id: bytes) -> None:
-        """Receive the request of another process to release an upload."""
+        """Stop receiving an upload, as another process requests it; nothing happens if this process does not receive
+        it.
+        """
         part = self._receiving.get(id.decode())
         if part is not None:
             part.let_go()
@@ -315,8 +317,8 @@ def default_folder() -> str:
 async def _until_release(
     part: Part, source: AsyncIterator[bytes], checked: Callable[[bytes], None] | None
 ) -> AsyncIterator[bytes]:
-    """Yield chunks until the release is requested. A wait for the client ends at once then; writing
-    is completed first.
+    """Yield chunks until the release is requested. A wait for the client ends at once then; writing is completed first.
+    checked: called with each chunk, or None.
     """
     while True:
         piece = await part.next_of(source)

@@ -220,7 +220,10 @@ class _ResumableUploadStep:
     async def _join(
         self, context: RequestContext, ids: tuple[str, ...], metadata: str | None, file: tuple[str, str]
     ) -> None:
-        """Concatenate uploads, whose file continues to the handlers. Raises `Problem`."""
+        """Concatenate uploads, whose file continues to the handlers. Raises `Problem`: 404 if the caller has no such
+        upload, 409 if one is not complete, and if a limit is reached. metadata: header `Upload-Metadata`. file: name
+        and content type.
+        """
         length = 0
         for id in ids:
             part = await aside(partial(self._parts.look, id))
@@ -284,7 +287,9 @@ class _ResumableUploadStep:
                 part.save(settled=None)
 
     async def _answer(self, context: RequestContext, part: Part, status: int, headers: Headers) -> None:
-        """Send the response to a chunk. The last one continues to the handlers instead."""
+        """Send the response to a chunk; after the last chunk of an upload, let the request continue to the handlers
+        instead.
+        """
         about, size = part.about, part.size
         headers = [*headers, ("upload-offset", str(part.offset))]
         if about.done or about.partial or about.length != size:
@@ -303,7 +308,9 @@ class _ResumableUploadStep:
         file: tuple[str, str],
         final: str | None,
     ) -> None:
-        """Let the request continue to the handlers, with a protocol that turns the response into that of tus."""
+        """Let the request continue to the handlers, with a protocol that turns the response into that of tus. headers,
+        status: of the response. ids, file, final: as for `TusResponseProtocol`.
+        """
         preferences = (context.scope.headers.get("prefer") or "").replace(" ", "").lower()
         returns = RETURNED in preferences.split(",")
         context.protocol = TusResponseProtocol(
@@ -323,7 +330,10 @@ def _check(actual: bytes | None, expected: bytes) -> None:
 
 
 async def _take(receiving: UploadStep, parts: Parts, context: RequestContext) -> None:
-    """Store the files of a request: those of a complete upload, or of a form. Raises `Problem`."""
+    """Store the files of a request: those of a complete upload, or of a form. If the routine has run for the upload
+    before, only the response is sent. Raises `Problem`: 404 if the upload does not exist any more, 409 if another
+    request continues it, and the errors of `UploadStep.receive`.
+    """
     ready = completed(context.protocol)
     if ready is None:
         await receiving.receive(context)
@@ -368,8 +378,8 @@ async def _bytes_of(parts: list[Part]) -> AsyncIterator[bytes]:
 
 
 def _finish(parts: Parts, ready: TusResponseProtocol, stored: list[Part]) -> None:
-    """Mark the upload as done. The transaction is committed, so an error here is logged and must not fail the
-    request.
+    """Mark the upload as done, and remove the parts of a concatenated one. The transaction is committed, so an error
+    here is logged and must not fail the request.
     """
     try:
         if ready.final is None:
@@ -405,7 +415,9 @@ def _missing() -> Problem:
 
 
 def _closing(context: RequestContext, problem: Problem) -> Problem:
-    """Let the connection be closed after the problem, as the rest of the body is not read."""
+    """Return the problem with a header that lets the connection be closed after it, as the rest of the body is not
+    read.
+    """
     scope = context.scope
     if scope.method in ("POST", "PATCH") and scope.headers.get("content-length") != "0":
         problem.headers = (*(item for item in problem.headers if item[0] != "connection"), ("connection", "close"))

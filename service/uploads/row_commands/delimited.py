@@ -74,8 +74,8 @@ class _Reader(RowReader):
 
 
 def _codec(encoding: str) -> str | None:
-    """Return the codec of an encoding; None: UTF-8. Raises `Problem` for an unknown name, which a placeholder may have
-    brought.
+    """Return the codec of an encoding; None: UTF-8. Raises `Problem` 400 for an unknown name, which a placeholder may
+    have brought.
     """
     try:
         return codec_name(encoding)

@@ -50,7 +50,7 @@ class _Reader(RowReader):
         await self._add(rows, self._lines.finish(), about)
 
     async def _add(self, rows: Rows | ImportRows, lines: list[bytes], about: bytes) -> None:
-        """Add lines. Raises `Problem` for one that is no row, unless rows with errors are reported."""
+        """Add lines. Raises `Problem` 400 for a line that is no row, unless rows with errors are reported."""
         good: list[bytes | None] = []
         for line in lines:
             try:

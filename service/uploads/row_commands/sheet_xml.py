@@ -219,7 +219,9 @@ def _parsed(
     end: Callable[[str], None],
     text: Callable[[str], None],
 ) -> Iterator[None]:
-    """Parse the source. Yields once for each parsed chunk, to let the caller take the rows."""
+    """Parse the source. start, end, text: called with names and attributes of elements, and with texts. Yields once for
+    each parsed chunk, to let the caller take the rows.
+    """
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.StartDoctypeDeclHandler = _no_doctype

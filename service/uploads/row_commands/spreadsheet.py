@@ -94,7 +94,7 @@ class Spreadsheet:
 
     async def _read(self, process: Process, stored: SpooledFile) -> list[Entry] | None:
         """Run the rows. Return None if the workbook cannot be read, entirely or from some point on. Raises `Problem`
-        413.
+        413 for a workbook that is too large.
         """
         output = cast(asyncio.StreamReader, process.stdout)
         entries: list[Entry] = []

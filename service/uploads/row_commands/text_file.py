@@ -38,11 +38,13 @@ class RowReader(abc.ABC):
 
     @abc.abstractmethod
     async def add(self, rows: Rows | ImportRows, piece: bytes, about: bytes) -> None:
-        """Add the rows that a piece of the file completes. about: metadata of the file. Raises `Problem`."""
+        """Add the rows that a piece of the file completes. about: metadata of the file. Raises `Problem` if a row is
+        refused.
+        """
 
     @abc.abstractmethod
     async def finish(self, rows: Rows | ImportRows, about: bytes) -> None:
-        """Add the rows that the end of the file completes. Raises `Problem`."""
+        """Add the rows that the end of the file completes. Raises `Problem` if a row is refused."""
 
 
 class TextFile(abc.ABC):

@@ -211,7 +211,9 @@ class ImportRows:
         await self._try(rows[middle:])
 
     def _record(self, row: _Row, sqlstate: str, message: str, column: str | None, text: str | None = None) -> None:
-        """Record the error of a row. Raises `Problem` if there are too many errors."""
+        """Record the error of a row. Raises `Problem` if there are too many errors. column: named by the error, or
+        None. text: of a row that cannot be read.
+        """
         source = self._source
         names = source.names
         self.failed += 1
@@ -274,7 +276,9 @@ class ImportRows:
 
 
 def report_progress(rows: Rows | ImportRows, turn: Turn, place: Mapping[str, object], *, last: bool = False) -> None:
-    """Publish how many rows have run, if the endpoint reports progress. place: names of file and sheet."""
+    """Publish how many rows have run, if the endpoint reports progress. place: names of file and sheet. last: all have
+    run.
+    """
     if turn.progress is not None:
         turn.progress.report_rows(place, rows.run, rows.failed if isinstance(rows, ImportRows) else 0, last=last)
 
@@ -293,7 +297,7 @@ def refuse_rows(errors: list[dict[str, Any]]) -> None:
 
 
 def _refused(errors: list[dict[str, Any]], *, at_least: bool = False) -> Problem:
-    """Return the response to an import with errors."""
+    """Return the response to an import with errors. at_least: there may be more errors than these."""
     count = len(errors)
     rows = "row has an error" if count == 1 else "rows have errors"
     detail = f"{'at least ' if at_least else ''}{count} {rows}; nothing was imported"
