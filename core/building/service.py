@@ -85,8 +85,10 @@ class RoutineOptions:
     )
 
 
-@section("Service", "Which routines are served, and how. `NpgsqlRest` is accepted as a second name of this section.")
-class ServiceOptions:
+@section("Service")
+class ServiceConnections:
+    """The connections that routines use; read alone, so that a wrong value of another key does not hide them."""
+
     connection_name: str | None = text(
         "ConnectionName",
         None,
@@ -95,6 +97,11 @@ class ServiceOptions:
     use_multiple_connections: bool = flag(
         "UseMultipleConnections", False, "Let endpoints name any of the ConnectionStrings."
     )
+
+
+@section("Service", "Which routines are served, and how. `NpgsqlRest` is accepted as a second name of this section.")
+class ServiceOptions:
+    connections = part(ServiceConnections)
     command_timeout: float | None = interval(
         "CommandTimeout",
         None,

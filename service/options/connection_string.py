@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 from psycopg import conninfo, pq
 
-from rowcall.core.building.service import ServiceOptions
+from rowcall.core.building.service import ServiceConnections
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.application import ApplicationNames
 from rowcall.core.config.sections.connections import ConnectionSettings
@@ -74,7 +74,7 @@ def main_connection_name(settings: Settings) -> str:
     Raises StartupError if `Service:ConnectionName` does not exist.
     """
     names = connection_names(settings)
-    requested = settings.read(ServiceOptions).connection_name
+    requested = settings.read(ServiceConnections).connection_name
     for name in names:
         if name.casefold() == (requested or "Default").casefold():
             return name

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rowcall.core.building.service import RoutineOptions, ServiceOptions
+from rowcall.core.building.service import RoutineOptions, ServiceConnections
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.connections import (
     ConnectionOfSection,
@@ -76,7 +76,7 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
             log.warning("%s:ByConnectionName names %r, but ConnectionStrings has %s", _TARGETS, name, ", ".join(names))
     replicas = _replicas(settings, _without(names, main))
     listed = settings.read(RoutineOptions).sources or ()
-    multiple = settings.read(ServiceOptions).use_multiple_connections
+    multiple = settings.read(ServiceConnections).use_multiple_connections
     if listed:
         if not multiple:
             log.info("Service:RoutineOptions:ReadMetadataFromConnections makes all connections usable by endpoints")
