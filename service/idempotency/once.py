@@ -22,6 +22,7 @@ from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
+from rowcall.service.request_context.trace import trace_of
 
 REPLAYED = ("idempotency-replayed", "true")
 """Header of a response that was stored."""
@@ -159,6 +160,8 @@ class _Once:
         self._count(state.word)
         if state.result is not None:
             context.execution = state.result
+            if (trace := trace_of(context.protocol)) is not None:
+                trace.replayed()
             context.protocol = HeadersProtocol(context.protocol, [REPLAYED])
             return True
         if state.word == "other":

@@ -33,6 +33,9 @@ class Trace(Protocol):
     def outgoing(self, method: str, authority: str) -> Outgoing:
         """Begin an outgoing request."""
 
+    def replayed(self) -> None:
+        """Record that the response is the stored one of a former request."""
+
 
 class TracedProtocol(ObservedProtocol):
     """Wraps the HTTP server's protocol if requests are traced."""

@@ -154,6 +154,10 @@ class RequestTrace:
         """Convert a time of the monotonic clock to nanoseconds since 1970."""
         return self._zero + round(monotonic * 1_000_000_000)
 
+    def replayed(self) -> None:
+        """Record that the response is the stored one of a former request."""
+        self._span.set_attribute("rowcall.idempotency.replayed", True)
+
     def outgoing(self, method: str, authority: str) -> OutgoingSpan:
         """Begin the span of an outgoing request."""
         return _outgoing(self._tracer, self._trace_context, method, authority)

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from rowcall.service.installation.script import install_sql, newest
+from tests.harness.collector import collect_over_http
 from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.expect import problem
@@ -475,6 +477,36 @@ def test_parse_all_exposes_nothing_of_the_schema(own_database: Database, serve_o
     assert service.post("/rowcall/forget-request", json={}).status_code == 404
     assert service.get("/rowcall/idempotency").status_code == 404
     assert service.get("/idempotency").status_code == 404
+
+
+def test_the_span_of_a_repetition(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    with collect_over_http() as collector:
+        tracing = {
+            "Tracing:Enabled": "true",
+            "Tracing:SampleRatio": "1",
+            "Tracing:Interval": "50ms",
+            "Tracing:Endpoint": collector.url,
+            "Auth:CookieAuth": "true",
+            "Service:CrudSource:Enabled": "true",
+        }
+        service = serve_once(own_database, SQL, tracing, workers=2)
+        headers = key()
+        for amount in (7, 7, 8):
+            service.request_once("POST", "/pay", json={"amount": amount}, headers=headers)
+
+        def spans() -> list[Span]:
+            return sorted(
+                (span for span in collector.spans if span.name == "POST /pay"),
+                key=lambda span: span.start_time_unix_nano,
+            )
+
+        found = wait_until(lambda: len(spans()) == 3 and spans(), "the spans have arrived", 20)
+        replayed = [
+            [item.value.bool_value for item in span.attributes if item.key == "rowcall.idempotency.replayed"]
+            for span in found
+        ]
+        assert replayed == [[], [True], []]
 
 
 def test_metrics_count_outcomes(own_database: Database, serve_once: Serve) -> None:
