@@ -26,6 +26,9 @@ from rowcall.service.jobs.attempt import RunnableJobs, Start, run_attempt
 from rowcall.service.jobs.job import Job
 from rowcall.service.jobs.schedules import Schedules
 
+CountEnd = Callable[[str, str], None]
+"""Counts an attempt, by endpoint and outcome: `completed`, `failed`, `retried` or `cancelled`."""
+
 log = logging.getLogger("rowcall.jobs")
 
 CHANNEL = "rowcall_jobs"
@@ -68,10 +71,13 @@ class JobRunner:
         connector: Connector,
         auth: AuthOptions,
         start: Start,
-        counts: bool,
+        count: CountEnd | None,
     ) -> None:
-        """start: runs the steps of a request. counts: `gauges` are updated, for the metrics."""
-        self._counts = counts
+        """start: runs the steps of a request. count: called for each attempt that has ended; None: metrics are off, and
+        `gauges` stay empty.
+        """
+        self._counts = count is not None
+        self._count = count or (lambda _endpoint, _outcome: None)
         self.gauges: list[tuple[str, Mapping[str, str], float]] = []
         """Jobs of all services in the database, by queue and state."""
         self._options = options
@@ -273,6 +279,7 @@ class JobRunner:
         jobs = self._jobs
         attempt = await run_attempt(job, jobs, self._auth, self._start_steps)
         if attempt.settled:
+            self._count(job.endpoint, "completed")
             return
         if job.interruption is not None:
             await self._give_back(job, job.interruption)
@@ -319,6 +326,7 @@ class JobRunner:
             "select rowcall.fail_job(%s::uuid, %s, %s, %s::float8, %s)",
             job.id, job.attempt, reason[:MOST_MESSAGE], delay, state,
         )  # fmt: skip
+        self._count(job.endpoint, state if delay is None else "retried")
         # Nothing notifies workers of the next attempt, so this one has to look when it is due.
         self._due = 0.0
         self._wake.set()

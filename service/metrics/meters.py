@@ -136,6 +136,12 @@ def key_counter(services: Services) -> Callable[[str], None]:
     return lambda state: meters[state].add("rows")
 
 
+def job_counter(options: WorkerOptions, host: HostState) -> Callable[[str, str], None] | None:
+    """Return a function to call with the endpoint and the outcome of each attempt of a job; None: metrics are off."""
+    segment = segment_of(options, host)
+    return None if segment is None else lambda endpoint, outcome: segment.meter("job", endpoint, outcome).add("rows")
+
+
 def refusal_counter(options: WorkerOptions, host: HostState) -> Callable[[int], None] | None:
     """Return a function to call with the status of each request without an endpoint; None: metrics are off."""
     segment = segment_of(options, host)

@@ -56,6 +56,7 @@ def counted(folder: Path) -> list[Family]:
         *_requests("rowcall", "endpoint", ("method", "route", "routine"), rows),
         *_endpoint_counters(row for row in rows if row.label[0] == "endpoint"),
         *_requests("rowcall_upstream", "upstream", ("upstream",), rows),
+        _jobs(row for row in rows if row.label[0] == "job"),
         *_of_workers({row.label[1]: row for row in rows if row.label[0] == "worker"}),
     ]
 
@@ -95,6 +96,14 @@ def _endpoint_counters(rows: Iterable[Row]) -> Iterable[Family]:
             if row.numbers[column] or column not in _OPTIONAL:
                 family.add(row.numbers[column], **labels)
     return families.values()
+
+
+def _jobs(rows: Iterable[Row]) -> Family:
+    ended = Family("rowcall_jobs_ended", "counter", "Attempts of jobs that have ended, by endpoint and outcome.")
+    for row in rows:
+        _, endpoint, outcome = row.label
+        ended.add(row.numbers["rows"], endpoint=endpoint, outcome=outcome)
+    return ended
 
 
 def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:

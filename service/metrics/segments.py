@@ -97,7 +97,7 @@ class Segment:
         os.close(self._file)
 
 
-_KINDS = 3
+_KINDS = 4
 """Kinds of labels. Each has as many rows as its limit."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rowcall.service.background import Background
 from rowcall.service.database.connector import Connector
-from rowcall.service.metrics.meters import upstream_meters
+from rowcall.service.metrics.meters import job_counter, upstream_meters
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.tracing.request_tracing import outgoing_spans
@@ -31,7 +31,7 @@ class BackgroundWork:
             from rowcall.service.jobs.runner import JobRunner
 
             self._jobs = JobRunner(
-                options.jobs, Connector(options.target), options.auth, start_request, options.metrics is not None
+                options.jobs, Connector(options.target), options.auth, start_request, job_counter(options, host)
             )
         self._deliveries: Deliveries | None = None
         if options.deliveries is not None:

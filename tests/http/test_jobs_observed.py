@@ -10,6 +10,7 @@ from rowcall.service.installation.script import install_sql
 from tests.harness.collector import collect_over_http
 from tests.harness.database import Database
 from tests.harness.expect import problem
+from tests.harness.metrics import admin_of, numbers_of
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -212,6 +213,32 @@ def test_attempts_are_in_the_audit_trail(service: Service, database: Database) -
     found = sorted((entry["status"], entry["job"]) for (entry,) in database.fetch(entries) if entry["job"])
     assert found == [(500, number), (500, number)]
     assert [entry["status"] for (entry,) in database.fetch(entries) if entry["job"] is None] == [202]
+
+
+def test_metrics_count_the_ends_of_jobs(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    admin = {"Metrics:Enabled": "true", "Admin:Url": "http://127.0.0.1:0"}
+    service = serve_once(own_database, SQL, SETTINGS | admin, workers=2)
+    for number in range(6):
+        assert service.post("/prints", json={"customer": "ana", "page": number}).status_code == 202
+    assert service.post("/broken").status_code == 202
+    all_ended(own_database)
+    expected = {
+        ("POST /prints", "completed"): 6,
+        ("POST /broken", "retried"): 1,
+        ("POST /broken", "failed"): 1,
+        ("POST /prints", "failed"): 0,
+    }
+    with admin_of(service) as client:
+
+        def counted() -> bool:
+            numbers = numbers_of(client)
+            return expected == {
+                (endpoint, outcome): numbers.of("rowcall_jobs_ended_total", endpoint=endpoint, outcome=outcome)
+                for endpoint, outcome in expected
+            }
+
+        wait_until(counted, "all ends are counted", 20)
 
 
 def test_a_job_continues_the_trace_of_its_request(own_database: Database, serve_once: Serve) -> None:
