@@ -15,7 +15,7 @@ class AuditTrailOptions:
     command: str = text(
         "Command",
         "call audit_trail($1)",
-        "SQL that stores a batch: $1 JSON array of objects with at, endpoint, routine, userId, userName, "
+        "SQL that stores a batch: $1 JSON array of objects with at, endpoint, job, message, routine, userId, userName, "
         "impersonatorId, impersonatorName, scheme, address, status and milliseconds.",
         empty=True,
         convert=or_empty,
@@ -23,7 +23,8 @@ class AuditTrailOptions:
     everything: bool = flag(
         "EveryEndpoint",
         True,
-        "Record all endpoints except those with `audit_trail off`. false: only those with `audit_trail`.",
+        "Record all endpoints except those with `audit_trail off`, and webhooks that are sent. "
+        "false: only those with `audit_trail`.",
     )
     signing: bool = flag("SignIns", True, "Record also token refreshes, passkeys, and sign-in with providers.")
     seconds: float = interval(

@@ -11,6 +11,7 @@ import datetime
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -31,6 +32,7 @@ log = logging.getLogger("rowcall")
 CLIENT_GONE = 499
 MOST_SHOWN = 200
 """Characters of a path that no endpoint has."""
+_NO_CALLER = dict.fromkeys(("userId", "userName", "impersonatorId", "impersonatorName", "scheme", "address"))
 LAST_WRITING = 5.0
 """Seconds for writing the remaining records when the service stops."""
 
@@ -80,6 +82,14 @@ def _noting(options: AuditTrailOptions, services: Services, name: str, routine: 
     return note
 
 
+def delivery_recorder(services: Services) -> Callable[[str, str, float, int | None], None] | None:
+    """Return the function that records attempts to deliver webhooks (`AuditTrail.add_delivery`); None: they are not
+    recorded.
+    """
+    options = services.options.audit_trail
+    return None if options is None or not options.everything else trail_of(options, services).add_delivery
+
+
 def trail_of(options: AuditTrailOptions, services: Services) -> AuditTrail:
     """Return the audit trail of this worker, which all schema snapshots share."""
     return services.host.once("audit trail", lambda: AuditTrail(options, services.main_database))
@@ -114,6 +124,7 @@ class _Call:
                 "at": datetime.datetime.fromtimestamp(self._began, datetime.UTC),
                 "endpoint": self._name,
                 "job": None if job is None else job.id,
+                "message": None,
                 "routine": self._routine,
                 "userId": None if user is None else user.first(identity.user_id),
                 "userName": None if user is None else user.first(identity.user_name),
@@ -189,6 +200,23 @@ class AuditTrail:
         self._calls.append(call)
         if self._writing is None:
             self._writing = asyncio.get_running_loop().create_task(self._write())
+
+    def add_delivery(self, subscriber: str, message: str, began: float, status: int | None) -> None:
+        """Add a record of an attempt to deliver a webhook. message: its id. began: seconds since 1970. status: of the
+        subscriber's response; None: there is none.
+        """
+        self.add(
+            {
+                **_NO_CALLER,
+                "at": datetime.datetime.fromtimestamp(began, datetime.UTC),
+                "endpoint": f"webhook to {subscriber}",
+                "job": None,
+                "message": message,
+                "routine": None,
+                "status": status,
+                "milliseconds": round((time.time() - began) * 1000, 3),
+            }
+        )
 
     async def _write(self) -> None:
         """Write batches until the queue is empty; the next call starts a new task."""

@@ -70,6 +70,12 @@ class _Delivery(NamedTuple):
     """Trace context of the request that has published it."""
 
 
+Record = Callable[[str, str, float, int | None], None]
+"""Records an attempt: subscriber, id of the message, its beginning in seconds since 1970, and the status of the
+response.
+"""
+
+
 class Span(Protocol):
     """The span of a request to a subscriber."""
 
@@ -101,10 +107,13 @@ class Deliveries:
         client: ClientOptions,
         meters: Callable[[str], Meter] | None,
         spans: Callable[[str, str, str], Span] | None,
+        record: Record | None,
     ) -> None:
         """meters: returns the meter of a server, by `host:port`; None: nothing is measured. spans: begins a span, from
-        trace context, method and host; None: nothing is traced.
+        trace context, method and host; None: nothing is traced. record: called for each attempt that has ended, for the
+        audit trail; None: attempts are not recorded.
         """
+        self._record = record
         self._meters = meters
         self._spans = spans
         self._sql = _TAKE.format(trace="null" if spans is None else "rowcall.message_trace(message)")
@@ -157,8 +166,11 @@ class Deliveries:
 
     async def _deliver(self, delivery: _Delivery) -> None:
         """Send a delivery and store its outcome. Errors are logged."""
+        began = time.time()
         try:
             outcome = await self._attempt(delivery)
+            if self._record is not None:
+                self._record(delivery.subscriber, delivery.message, began, outcome.status)
             pause = None if outcome.done or outcome.given_up else self._pause(delivery, outcome)
             if pause is None and not outcome.done:
                 log.error("webhook %s to %s is dead: %s", delivery.message, delivery.subscriber, outcome.error)

@@ -38,7 +38,7 @@ from rowcall.service.metrics.meters import (
     sign_in_counter,
     upstream_meters,
 )
-from rowcall.service.operations.audit_trail import trail_of
+from rowcall.service.operations.audit_trail import delivery_recorder, trail_of
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.protection.protector import Keys
@@ -128,7 +128,7 @@ class Application:
         )
         self._for_all = replace(services, limiting=partial(limit_named, services))
         connect_sessions(self._for_all)
-        self._work = BackgroundWork(options, self._host, self._runner.start)
+        self._work = BackgroundWork(options, self._host, self._runner.start, delivery_recorder(self._for_all))
         self._tables = TableBuilder(
             replace(
                 services,

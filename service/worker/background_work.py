@@ -19,13 +19,18 @@ if TYPE_CHECKING:
     from rowcall.service.jobs.attempt import RunnableJobs
     from rowcall.service.jobs.runner import JobRunner
     from rowcall.service.request.subrequests import Start
-    from rowcall.service.webhooks.delivering import Deliveries
+    from rowcall.service.webhooks.delivering import Deliveries, Record
 
 
 class BackgroundWork:
-    """The background work of one worker. start_request: begins to run the steps of a request."""
+    """The background work of one worker."""
 
-    def __init__(self, options: WorkerOptions, host: HostState, start_request: Start) -> None:
+    def __init__(
+        self, options: WorkerOptions, host: HostState, start_request: Start, record_delivery: Record | None
+    ) -> None:
+        """start_request: begins to run the steps of a request. record_delivery: records an attempt to deliver a webhook
+        in the audit trail; None: it is not recorded.
+        """
         self._jobs: JobRunner | None = None
         if options.jobs is not None and options.jobs.concurrency:
             from rowcall.service.jobs.runner import JobRunner
@@ -43,6 +48,7 @@ class BackgroundWork:
                 options.outbound.client,
                 upstream_meters(options, host),
                 outgoing_spans(options.tracing, host),
+                record_delivery,
             )
         self._mail: MailDelivery | None = None
         if options.mail.enabled:

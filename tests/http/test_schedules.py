@@ -15,11 +15,13 @@ from typing import Any
 
 import psycopg
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from rowcall.core.endpoint.capabilities import Schedule
 from rowcall.service.installation.script import install_sql
 from rowcall.service.jobs.schedules import Schedules
 from tests.harness.clock import WORKS, WallClock
+from tests.harness.collector import collect_over_http
 from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.service import Service
@@ -86,6 +88,37 @@ def test_one_job_for_each_time_over_two_hosts(hosts: list[Service], database: Da
     jobs = "select count(*) from rowcall.job where endpoint = 'POST /api/tick'"
     seconds = "select extract(epoch from max(at) - min(at)) from ticks where name = 'tick'"
     assert database.value(jobs) <= float(database.value(seconds)) + 3
+
+
+def test_runs_are_in_the_audit_trail_and_have_traces_of_their_own(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql() + SQL)
+    own_database.execute(
+        "create table call (entry jsonb); create procedure audit_trail(_calls json) language sql "
+        "begin atomic insert into call select c::jsonb from json_array_elements(_calls) c; end"
+    )
+    with collect_over_http() as collector:
+        observed = {
+            "Service:AuditTrail:Enabled": "true",
+            "Service:AuditTrail:Interval": "100 milliseconds",
+            "Tracing:Enabled": "true",
+            "Tracing:SampleRatio": "1",
+            "Tracing:Interval": "50ms",
+            "Tracing:Endpoint": collector.url,
+        }
+        serve_once(own_database, settings=SETTINGS | observed, workers=2)
+
+        def runs() -> list[Span]:
+            return [span for span in collector.spans if span.name == "POST /api/tick"]
+
+        spans = wait_until(lambda: len(runs()) >= 2 and runs(), "two runs have spans", 30)
+        assert {(span.kind, span.parent_span_id) for span in spans} == {(Span.SPAN_KIND_CONSUMER, b"")}
+        assert len({span.trace_id for span in spans}) == len(spans)
+    entries = "select count(*) from call where entry ->> 'endpoint' = 'POST /api/tick'"
+    wait_until(lambda: own_database.value(entries) >= 2, "two runs are in the audit trail", 20)
+    assert own_database.fetch(
+        "select distinct entry ->> 'status', entry ->> 'userId', job.endpoint from call "
+        "left join rowcall.job on job.id::text = entry ->> 'job' where entry ->> 'endpoint' = 'POST /api/tick'"
+    ) == [("204", None, "POST /api/tick")]
 
 
 def test_without_overlap_the_former_job_has_ended(hosts: list[Service], database: Database) -> None:

@@ -284,6 +284,25 @@ def test_secrets_are_for_the_service_only(own_database: Database) -> None:
     assert not own_database.value("select has_table_privilege('pg_monitor', 'rowcall.webhook_subscriber', 'select')")
 
 
+def test_attempts_are_in_the_audit_trail(own_database: Database, upstream: Upstream, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    own_database.execute(
+        SQL + "create table call (entry jsonb); create procedure audit_trail(_calls json) language sql "
+        "begin atomic insert into call select c::jsonb from json_array_elements(_calls) c; end"
+    )
+    responses = iter((answer({}, 500), answer({})))
+    upstream.on("/shop", lambda _request, _socket: next(responses))
+    more = {"Service:AuditTrail:Enabled": "true", "Service:AuditTrail:Interval": "100 milliseconds"}
+    service = serve_once(own_database, settings=settings(upstream) | more, workers=2)
+    assert service.post("/buy", json={"id": 1}).status_code == 200
+    calls = (
+        "select entry ->> 'endpoint', (entry ->> 'status')::int, message.id is not null from call "
+        "left join rowcall.webhook_message message on message.id::text = entry ->> 'message' order by 1, 2"
+    )
+    expected = [("POST /buy", 200, False), ("webhook to shop", 200, True), ("webhook to shop", 500, True)]
+    wait_until(lambda: own_database.fetch(calls) == expected, "both attempts are recorded", 20)
+
+
 def test_metrics_count_what_waits(own_database: Database, upstream: Upstream, serve_once: Serve) -> None:
     own_database.execute(install_sql())
     own_database.execute("select rowcall.enqueue('POST /nowhere', '{}', _queue => 'slow') from generate_series(1, 3)")

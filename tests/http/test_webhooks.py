@@ -19,6 +19,7 @@ from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 KEY = b"0123456789abcdefghijklmn"
@@ -180,6 +181,23 @@ def test_a_repeated_webhook_takes_effect_once(service: Service, database: Databa
     again_committing = send(service, "/committing", body, standard(body, "msg_r"))
     assert (again_committing.status_code, again_committing.headers["idempotency-replayed"]) == (204, "true")
     assert database.value("select count(*) from received where what = 'committing'") == 1
+
+
+def test_webhooks_are_in_the_audit_trail(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    own_database.execute(
+        "create table call (entry jsonb); create procedure audit_trail(_calls json) language sql "
+        "begin atomic insert into call select c::jsonb from json_array_elements(_calls) c; end"
+    )
+    more = {"Service:AuditTrail:Enabled": "true", "Service:AuditTrail:Interval": "100 milliseconds"}
+    service = serve_once(own_database, SQL, SETTINGS | more, workers=2)
+    body = b'{"type": "audited"}'
+    assert send(service, "/standard", body, standard(body, "msg_1")).status_code == 200
+    assert "idempotency-replayed" in send(service, "/standard", body, standard(body, "msg_1")).headers
+    problem(send(service, "/standard", body, standard(body, "msg_2", key=b"x" * 24)), 403)
+    calls = "select entry ->> 'endpoint', (entry ->> 'status')::int, entry ->> 'userId' from call order by 2"
+    expected = [("POST /standard", status, None) for status in (200, 200, 403)]
+    wait_until(lambda: own_database.fetch(calls) == expected, "the calls are recorded", 20)
 
 
 def test_a_failed_webhook_can_be_repeated(service: Service, database: Database) -> None:
