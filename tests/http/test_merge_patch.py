@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -75,6 +76,26 @@ def test_members_keep_their_text(service: Service) -> None:
         response.text
     )
     assert service.post("/echo").json() == {"patch": {}, "n": 0}
+
+
+def test_patches_at_the_same_time_keep_the_members_of_each_other(database: Database, serve: Serve) -> None:
+    sql = """
+create table document (id int primary key, content jsonb);
+insert into document values (1, '{}');
+create function change_document(_id int, _changes jsonb) returns void language sql as
+$$ update document set content = content || _changes where id = _id $$;
+comment on function change_document(int, jsonb) is 'HTTP PATCH /documents/{_id}
+param _changes is merge patch';
+"""
+    service = serve(database, sql, {"Service:RequiresAuthorization": "false"}, workers=2)
+
+    def change(number: int) -> int:
+        return service.request_once("PATCH", "/documents/1", json={f"m{number}": number}).status_code
+
+    # Each request has a connection of its own, so both workers serve them.
+    with ThreadPoolExecutor(16) as pool:
+        assert set(pool.map(change, range(32))) == {204}
+    assert database.value("select content from document") == {f"m{number}": number for number in range(32)}
 
 
 def test_mistakes(service: Service) -> None:
