@@ -266,7 +266,8 @@ def invalidating(
     plan: CachePlan | None,
     log_it: Callable[[RequestContext, bool, bytes | None], None] | None,
 ) -> Step:
-    """Return the only step of an endpoint that invalidates a response. Rules are ignored (caching-40).
+    """Return the only step of an endpoint that invalidates one cached response, and responds whether there was one.
+    Rules are ignored (caching-40).
 
     plan: None if responses of the endpoint are never cached. log_it: called with whether there was an entry, and its
     key.

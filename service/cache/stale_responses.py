@@ -86,6 +86,10 @@ class StaleResponses:
         return tuple(self._guarded(step, len(run) - index) for index, step in enumerate(run))
 
     def _guarded(self, step: Step, steps_to_skip: int) -> Step:
+        """Wrap a step: if it fails, the last response is sent. steps_to_skip: number of steps behind the lookup that
+        are not run then.
+        """
+
         async def run_later(context: RequestContext, waiting: Awaitable[None]) -> None:
             try:
                 await waiting
@@ -102,6 +106,7 @@ class StaleResponses:
         return run
 
     async def _fall_back(self, context: RequestContext, problem: Problem, steps_to_skip: int) -> None:
+        """Send the last response in place of the problem, and release the lease. Raises the problem if there is none."""
         lease = context.lease
         entry = None if lease is None else await self._instead(problem, lease.last)
         if entry is None:
@@ -114,6 +119,9 @@ class StaleResponses:
     async def _instead(
         self, problem: Problem, last: Callable[..., Entry | Awaitable[Entry | None] | None], *key: bytes
     ) -> Entry | None:
+        """Return the last response, to send it in place of the problem. None: the problem is no server error, the
+        options do not allow it, or `last` finds none.
+        """
         if problem.status < FAILED or not self._stale.error:
             return None
         result = last(*key, self._stale)

@@ -28,6 +28,10 @@ def tag_routes(services: Services, guards: tuple[Step, ...]) -> Iterator[FixedRo
 
 
 def _invalidate(services: Services) -> Step:
+    """Return the step that invalidates the responses with a tag of the query, and responds with their number. It raises
+    `Problem` 400 without a tag.
+    """
+
     async def invalidate(context: RequestContext) -> None:
         try:
             tags = [value for name, value in pairs(context.scope.query_string) if name == "tag" and value]

@@ -74,6 +74,7 @@ def dry_run(settings: Settings, *, reads_database: bool) -> DryRun:
 
 
 def _open_log(settings: Settings) -> None:
+    """Check the options of the log by opening it, without use of stdout."""
     Log(log_options(settings), io.StringIO()).handler.close()
 
 
@@ -88,6 +89,9 @@ def _look_at_listeners(settings: Settings, warnings: list[str]) -> None:
 
 
 def _assemble(settings: Settings, rehearsal: DryRun, *, reads_database: bool) -> None:
+    """Build the options and the parts of the service, and read the database if `reads_database`. If an embedded server
+    does not exist yet, add a warning and do nothing else.
+    """
     plan = connection_plan(settings)
     for name in (plan.main, *plan.others):
         target = connection_for(settings, name, "rowcall")

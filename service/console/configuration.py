@@ -21,6 +21,7 @@ def configuration(settings: Settings, query: Mapping[str, str]) -> dict[str, Any
 
 
 def _keys(entries: Iterable[Entry], above: str, settings: Settings) -> Iterator[dict[str, Any]]:
+    """Yield path, value, source and meaning of each key. above: path of the section, with a colon; empty: none."""
     for entry in entries:
         path = f"{above}{entry.name}"
         if entry.entries:

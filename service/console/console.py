@@ -147,6 +147,9 @@ class Console:
             raise Problem(problem.status, problem.detail, headers=(*problem.headers, *_PROTECTION)) from None
 
     def _respond(self, request: MountRequest) -> MountResponse:
+        """Return the response to a request: of the session, an action, an event stream, data or a file. Raises
+        `Problem`.
+        """
         name = request.path.removeprefix(_PREFIX)
         if request.path == SESSION and request.method == "POST":
             body, headers = self._gate.sign_in(request)

@@ -76,7 +76,9 @@ class SharedRefreshes:
             answer.set_result(profile)
 
     def _is_mine(self, key: bytes) -> bool:
-        """Acquire the right to refresh. Return False if another refresh is in progress or its result is stored."""
+        """Acquire the right to refresh. Return False if another refresh is in progress or its result is stored. If
+        there is no room to record the refresh, it is not shared, and the result is True.
+        """
         now = time.time()
         try:
             with self._environment.write() as transaction:

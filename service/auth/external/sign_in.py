@@ -161,7 +161,12 @@ class _SignIn:
     # --- the code --------------------------------------------------------------------------------------------------
 
     async def finish(self, context: RequestContext) -> None:
-        """Redeem the code for a profile and sign the user in."""
+        """Redeem the code for a profile, sign the user in, and remove the login state's cookie. If the provider fails
+        or refuses, respond 500.
+
+        Raises `Problem`: 400 for a login state that is not valid, 403 for a page of another site, and the errors of
+        `SignInResult.reach`.
+        """
         scope = context.scope
         ended: list[str] = []
         try:

@@ -94,7 +94,7 @@ class RedisChallengeStore:
 
 
 def _issue_of(stored: bytes) -> IssuedChallenge | None:
-    """Return the issue, or None if the stored bytes are corrupt."""
+    """Return what a challenge was issued for, or None if the stored bytes are corrupt."""
     try:
         name, subject, user_context, credentials = orjson.loads(stored)
         return IssuedChallenge(name, subject, user_context, tuple(credentials))

@@ -87,7 +87,9 @@ class _Endpoints:
         _respond(context, members)
 
     async def enrol(self, context: RequestContext) -> None:
-        """Begin with an authenticator app: respond with its secret, as text, address and QR code."""
+        """Begin with an authenticator app: respond with its secret, as text, address and QR code. Raises `Problem` 409
+        if one is confirmed already.
+        """
         subject = self._subject(context, changes=True)
         secret = await self._store.enrol(context, subject)
         user: User = context.user
@@ -216,7 +218,7 @@ class _Endpoints:
 
 
 class _Proof(NamedTuple):
-    """What proves the second factor: the code of an authenticator app, or a recovery code."""
+    """What proves the second factor: a recovery code or, if that is None, the code of an authenticator app."""
 
     code: object
     recovery_code: str | None

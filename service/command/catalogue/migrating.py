@@ -113,6 +113,9 @@ def _transaction_control(sql: str) -> str | None:
 
 
 async def _migrate(connector: Connector, migrations: Sequence[Migration], *, check: bool) -> int:
+    """Run the migrations that have not run, and let services read the database again; with `check`, only list them.
+    Return the exit code. Raises `StartupError`.
+    """
     try:
         async with await connector.open_plain() as connection:
             await connection.set_autocommit(True)

@@ -161,6 +161,7 @@ class Run:
                 await self._preparation.try_all(self._options.teardown)
 
     async def _work(self) -> int:
+        """Run the setup and the tests; return the exit code. Raises StartupError if the database cannot be read."""
         if self._watching and not is_folder(base_folder(self._options.pattern)):
             return _stop(f"the folder of TestRunner:FilePattern {self._options.pattern!r} does not exist")
         try:
@@ -174,6 +175,9 @@ class Run:
             store.remove()
 
     async def _discover_and_run(self, options: WorkerOptions) -> int:
+        """Read the database, find the test files and run them; with watching, run them again after changes. Return the
+        exit code of the first run. Raises StartupError.
+        """
         reader = self._reader(options)
         snapshot = await reader.first()
         files = self._files()

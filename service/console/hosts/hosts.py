@@ -57,6 +57,9 @@ class _Known:
     rates: tuple[float, float] | None = None
 
     def update(self, status: HostStatus, at: float) -> None:
+        """Store a newer status and compute the rates since the one before. If it follows too soon, store only when it
+        has arrived.
+        """
         seconds = status.clock - self.status.clock
         if seconds >= _LEAST:
             changes = (status.requests - self.status.requests, status.errors - self.status.errors)
@@ -204,6 +207,7 @@ class Hosts:
                 await self._wait_for_retry()
 
     async def _only_own(self) -> None:
+        """Note the own status regularly, without other services, until the report is not requested any more."""
         while True:
             seconds = self._pause()
             if seconds is None:
@@ -240,6 +244,7 @@ class Hosts:
             self._note(status)
 
     def _note(self, status: HostStatus) -> None:
+        """Store the status of a service. That of a further service is dropped if there are too many."""
         known = self._known.get(status.id)
         if known is not None:
             known.update(status, time.monotonic())
