@@ -106,7 +106,9 @@ class StaleResponses:
         return run
 
     async def _fall_back(self, context: RequestContext, problem: Problem, steps_to_skip: int) -> None:
-        """Send the last response in place of the problem, and release the lease. Raises the problem if there is none."""
+        """Send the last response in place of the problem, and release the lease. Raises the problem if there is no
+        response.
+        """
         lease = context.lease
         entry = None if lease is None else await self._instead(problem, lease.last)
         if entry is None:

@@ -35,6 +35,7 @@ class _Side(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: SchemaSnapshot, names: set[str]) -> _Side:
+        """Return the endpoints of a snapshot with these names."""
         found = [item for items in endpoints_by_name(snapshot, names).values() for item in items]
         return cls(found, snapshot.types, snapshot.other_types)
 
@@ -55,6 +56,7 @@ class Reloads:
         self._reloads: deque[_Reload] = deque(maxlen=_RELOADS)
 
     def add(self, before: SchemaSnapshot, after: SchemaSnapshot, difference: Difference) -> None:
+        """Store a reload; the oldest one is dropped. difference: the names of the endpoints that have changed."""
         listed = (difference.added[:_NAMES], difference.changed[:_NAMES], difference.removed[:_NAMES])
         names = {name for part in listed for name in part}
         described = {

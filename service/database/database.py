@@ -115,6 +115,7 @@ class Database:
     # --- life ------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
+        """Start the watchdog and open one connection. If that fails, the reason is stored in `unreached`."""
         self._watchdog.start()
         try:
             await self._exclusive.warm()

@@ -142,6 +142,7 @@ def _why_no_routine(row: TupleRow, names: RoutineFilter, *, served: bool) -> str
 
 
 def _why_no_table(row: TupleRow, *, served: bool) -> str | None:
+    """Return the message why a table or view is left out, as `_why_no_routine` does for a routine."""
     _, _, _, quoted, schema, role, uses, touches = row
     if not served:
         return "HTTP in its comment has no effect, as Service:CrudSource:Enabled is false"
@@ -152,6 +153,9 @@ def _why_no_table(row: TupleRow, *, served: bool) -> str | None:
 
 
 def _missing(*grants: tuple[bool, str]) -> str:
+    """Return the statements of privileges that the role lacks; empty if it has all. grants: whether the role has a
+    privilege, and the statement that grants it.
+    """
     return "; ".join(dict.fromkeys(_lacking(grants)))
 
 

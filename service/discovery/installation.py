@@ -33,7 +33,9 @@ def installation_of(version: int, role: str, refused: Iterable[str]) -> Installa
 
 
 async def read_installation(connection: AsyncConnection[Any]) -> Installation:
-    """Return the state of the schema `rowcall` in this database. Rows of the connection have to be tuples."""
+    """Return the state of the schema `rowcall` in this database. Rows of the connection have to be tuples. Raises
+    `psycopg.Error`.
+    """
     row = await (await connection.execute(f"select {INSTALLED}".encode())).fetchone()
     return NOT_INSTALLED if row is None else installation_of(*row)
 
@@ -41,7 +43,8 @@ async def read_installation(connection: AsyncConnection[Any]) -> Installation:
 async def wait_for_installation(
     connection: AsyncConnection[Any], needed: int, feature: str, functions: Iterable[str]
 ) -> None:
-    """Return when the database has this version of the schema, and the role may execute these functions of it.
+    """Return when the database has this version of the schema, and the role may execute these functions of it. Until
+    then, what is missing is logged as an error, once. Raises `psycopg.Error`.
 
     feature: the key of the configuration that needs them.
     """

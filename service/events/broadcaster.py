@@ -224,6 +224,7 @@ class Broadcaster:
     # --- events ----------------------------------------------------------------------------------------------------
 
     def _deliver(self, batches: Sequence[Batch]) -> None:
+        """Store events in the replay buffer, and schedule them for the streams whose subscribers may see them."""
         for batch in batches:
             ids = self._history.add(batch)
             for event, event_id in zip(batch.events, ids, strict=True):
@@ -250,6 +251,7 @@ class Broadcaster:
         return self._groups
 
     def _send(self) -> None:
+        """Send all waiting events, and count them."""
         groups, self._waiting = self._waiting, {}
         self.count_delivered(sum(len(group.pending) * len(group.streams) for group in groups))
         self._send_on([(group, stream) for group in groups for stream in group.streams], _texts(groups), 0)

@@ -31,7 +31,8 @@ Send = Callable[[bytes], None]
 class HostTransport(Protocol):
     """Cross-host transport of events."""
 
-    def send(self, batch: Batch) -> None: ...
+    def send(self, batch: Batch) -> None:
+        """Queue events to be sent by `write`. If too many wait, the oldest ones are dropped."""
 
     async def sent(self) -> None:
         """Wait until no event waits to be sent."""

@@ -182,7 +182,9 @@ class Progress:
         return self._unread is not None and self._unread.size > MOST_UNREAD
 
     def look(self, sent: int, pieces: int) -> None:
-        """Update the progress. sent: bytes sent since the last call. pieces: their number of chunks."""
+        """Update the progress. sent: bytes sent since the last call. pieces: number of chunks in which they were
+        sent.
+        """
         acknowledged = self._connections.acknowledged(self._client)
         if acknowledged is None:
             self.outstanding = 0

@@ -77,7 +77,9 @@ class Stream:
         *,
         shares: bool = False,
     ) -> None:
-        """shares: whether its connection may have other streams, as in HTTP/2."""
+        """Begin the response. terms: as for `Subscription`. shares: whether its connection may have other streams, as
+        in HTTP/2.
+        """
         self.path = path
         self.terms = terms
         self.viewer = viewer

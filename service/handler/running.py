@@ -152,6 +152,7 @@ def _responds_itself(endpoint: Endpoint) -> bool:
 
 
 def is_sign(endpoint: Endpoint) -> bool:
+    """Return whether the endpoint signs in or out."""
     return endpoint.options.login or endpoint.options.logout
 
 
@@ -216,6 +217,7 @@ def _run(
 
 
 def _is_measured(options: WorkerOptions) -> bool:
+    """Return whether the time of rendering is measured, for traces or metrics."""
     return options.tracing is not None or (options.metrics is not None and options.metrics.rendering)
 
 

@@ -48,7 +48,9 @@ class StoreError(Exception):
 
 
 class Bucket:
-    """One bucket of an object store, with the HTTP client of a worker."""
+    """One bucket of an object store, with the HTTP client of a worker. Methods that send requests raise `StoreError`,
+    and `Problem` 400 if the guard refuses the address.
+    """
 
     def __init__(self, client: Client, options: ObjectStore, name: str, *, named: bool) -> None:
         """named: whether the operator has configured the name. Raises `Problem` for an invalid bucket name."""
@@ -65,9 +67,11 @@ class Bucket:
     # --- objects -----------------------------------------------------------------------------------------------------
 
     async def put(self, key: str, content_type: str, data: bytes) -> None:
+        """Store an object; an existing one is replaced. Raises `StoreError`."""
         await self._ask("PUT", key, data=data, content_type=content_type)
 
     async def delete(self, key: str) -> None:
+        """Delete an object, if it exists. Raises `StoreError`."""
         await self._ask("DELETE", key)
 
     async def begin(self, key: str, content_type: str) -> str:
@@ -182,6 +186,9 @@ class Bucket:
     async def _ask_once(
         self, method: str, key: str, query: Mapping[str, str], data: bytes, digest: str, content_type: str | None
     ) -> tuple[Mapping[str, str], bytes]:
+        """Send a request once; return headers, with lower-case names, and body. Raises `StoreError`, with status 0
+        without a response within the time limit. digest: SHA-256 of `data` in hexadecimal digits.
+        """
         headers = [] if content_type is None else [("content-type", content_type)]
         try:
             async with asyncio.timeout(self._options.timeout):

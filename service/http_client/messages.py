@@ -91,6 +91,7 @@ class OutgoingRequest:
         return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace")
 
     def framing(self) -> Headers:
+        """Return the headers about the length of the body and, if it is requested, `Expect: 100-continue`."""
         body = self.body
         if body is None:
             return [("Content-Length", "0")] if self.method in ("POST", "PUT", "PATCH") else []

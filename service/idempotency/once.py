@@ -182,6 +182,7 @@ class _Once:
 
 
 def _state(execution: Execution) -> _State:
+    """Return the recorded request in the result of `begin_request`."""
     word, body, rows, is_null = (execution.body or b"").split(_SEPARATOR)
     if word != b"finished":
         return _State(word.decode(), None)

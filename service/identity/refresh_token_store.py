@@ -39,7 +39,9 @@ class RefreshTokenStore(Protocol):
     """The interface of the stores of uses of refresh tokens."""
 
     async def use(self, mark: Mark, keep_until: float) -> bool:
-        """Record a use; return whether it is the first. Raises `psycopg.Error` or `OSError`."""
+        """Record a use; return whether it is the first. keep_until: when the record may be removed, in seconds since
+        1970. Raises `psycopg.Error` or `OSError`.
+        """
 
 
 class InMemory:

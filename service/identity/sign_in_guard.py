@@ -133,6 +133,7 @@ class SignInGuard:
         return [*by_address, _Counter(self.key("account", account), limit, f"sign-ins of {shown} by unknown callers")]
 
     def _refusal(self, name: str, counter: _Counter, wait: float) -> Problem:
+        """Count and log a refused attempt, and return the 429 for it. wait: seconds until the next one is permitted."""
         self.count("refused")
         log.info("%s: refused for %d s: %s", name, math.ceil(wait), counter.about)
         return Problem(429, REFUSED, headers=(("retry-after", str(max(1, math.ceil(wait)))),))

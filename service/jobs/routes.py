@@ -186,6 +186,7 @@ class _Jobs:
         context.protocol.response_bytes(status, [("content-type", "application/json")], body)
 
     async def _read(self, context: RequestContext) -> dict[str, Any]:
+        """Return the members of the job with the id in the path. Raises `Problem` 404 if the caller has no such job."""
         path: str = context.scope.path
         number = path.rpartition("/")[2].lower()
         missing = Problem(404, "there is no such job")

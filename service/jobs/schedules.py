@@ -79,6 +79,7 @@ class Schedules:
 
 
 async def _enqueue(query: Query, endpoint: Endpoint, due: datetime) -> None:
+    """Enqueue the job of a schedule for the time `due`, unless another worker has done so."""
     schedule, job = _schedule(endpoint), endpoint.options.job or Job()
     await query(
         "select rowcall.enqueue_due(%s, %s, %s, %s, %s)",

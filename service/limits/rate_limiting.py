@@ -51,6 +51,7 @@ def limit_route(endpoints: Sequence[Endpoint], services: Services) -> Step | Non
 
 
 def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
+    """Return the policy of the endpoint, else the default one; None: there is neither, or nothing is limited."""
     return services.options.limits.policy(endpoint.options.rate_limiter) if services.limited else None
 
 
@@ -65,7 +66,9 @@ def limit_named(services: Services, name: str | None) -> Step | None:
 
 
 def limit(policy: Policy, services: Services) -> Step:
-    """Return the step of a policy."""
+    """Return the step of a policy. It waits for a permit, as long as the policy allows. It raises `Problem` with the
+    status of the policy if the request gets none, and `ClientDisconnectedError` if the client disconnects meanwhile.
+    """
     permits = _permits(services)
     caller = _caller(policy, services)
     if policy.kind is Kind.CONCURRENCY:
@@ -120,6 +123,7 @@ def _caller(policy: Policy, services: Services) -> Caller:
 
 
 def _text(source: Source, services: Services) -> Callable[[RequestContext], str | None]:
+    """Return the function that reads a source of a request; None: the request has no such header, claim or address."""
     name = source.text
     if source.kind is SourceKind.STATIC:
         return lambda _context: name

@@ -102,6 +102,7 @@ class Log:
 
 
 def _file_sink(file: FileLog, template: str) -> RotatingFile:
+    """Return the sink for files. Raises `StartupError` if the first file cannot be written."""
     form: Callable[[Entry], str] = json_line if file.format == "Json" else Template(template)
     path = Path(file.path).absolute()
     try:

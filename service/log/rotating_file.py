@@ -83,6 +83,7 @@ class RotatingFile:
         return not self._full(0)
 
     def _append(self, lines: list[bytes]) -> None:
+        """Write the lines to the open file. Raises `OSError`."""
         data = memoryview(b"".join(lines))
         while data:
             written = os.write(self._descriptor, data)
@@ -102,6 +103,7 @@ class RotatingFile:
         self._remove_oldest()
 
     def _open_numbered(self, day: str, number: int) -> bool:
+        """Open a file of the day. Return False if another process writes it, or it is full and files roll."""
         suffix = f"_{number:03}" if number else ""
         name = self._path.with_name(f"{self._path.stem}{day}{suffix}{self._path.suffix}")
         descriptor = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)

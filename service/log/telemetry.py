@@ -66,6 +66,7 @@ class TelemetrySink:
 
 
 def _exporter(options: TelemetryLog) -> Any:
+    """Return the exporter of OpenTelemetry for the configured protocol, HTTP or gRPC."""
     headers = dict(options.headers)
     if options.protocol == "HttpProtobuf":
         from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as HttpExporter

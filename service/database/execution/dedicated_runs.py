@@ -121,6 +121,7 @@ class DedicatedRuns:
     def _run_with(
         self, call: Call, context: RequestContext, execution: Execution, connection: Connection, statement: Statement
     ) -> None:
+        """Run the execution with this statement on the connection or, if that has closed, on the next one."""
         if statement is not execution.statement:
             execution.use(statement)
         self._watchdog.watch(execution, context.protocol.client_disconnect)

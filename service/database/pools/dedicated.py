@@ -304,6 +304,7 @@ class DedicatedPool:
         connection.flush()
 
     def _after_reset(self, connection: Connection, execution: Execution) -> None:
+        """Release the connection behind its resets; close it if one failed."""
         if connection.state == ConnectionState.CLOSED:
             return
         if execution.error is not None:
@@ -318,6 +319,7 @@ class DedicatedPool:
             self.release(connection)
 
     def _lost(self, connection: Connection) -> None:
+        """Remove a closed connection, and open another one if requests wait."""
         self._all.discard(connection)
         log_closed("exclusive", connection)
         if connection in self._idle:
@@ -350,6 +352,7 @@ class DedicatedPool:
                 self._unused[connection] = (connection.served, since)
 
     def _refuse_standing(self, now: float) -> None:
+        """Refuse requests that have waited longer than their limit, or than the limit of a queue that never empties."""
         for _, waiter in list(self._waiting):
             # Futures have a timer instead.
             if type(waiter) is _Turn and now > waiter.until:

@@ -29,6 +29,7 @@ class Replicas:
         return (replica.database for replica in self._replicas)
 
     def start(self) -> None:
+        """Begin to check the primary and each replica in the background."""
         self._background.keep("the watch over the primary", self._watch_primary)
         for replica in self._replicas:
             self._background.keep(f"the watch over replica {replica.name}", lambda item=replica: self._watch(item))  # type: ignore[misc]

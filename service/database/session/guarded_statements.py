@@ -107,6 +107,9 @@ class GuardedStatements:
 
     @staticmethod
     def _statement(call: Call, mask: int, day_first: bool) -> Statement | None:
+        """Return the guarded statement of a call; None: it cannot be guarded. day_first: the connection reads dates
+        with the day in front of the month.
+        """
         plain = call.statement(mask)
         if type(plain) is Script:
             return None

@@ -211,6 +211,9 @@ class Transaction:
         await self._run_call(())
 
     async def _run_call(self, ahead: Ahead, statement: Statement | None = None) -> None:
+        """Run the routine behind `ahead`, and then its `publish` command. statement: instead of that of the call.
+        Raises as `call` does.
+        """
         call, context = self._call, self._context
         execution = Execution(statement or call.statement(context.mask), context.arguments, ahead or None)
         execution.label = call.label
@@ -288,6 +291,9 @@ class Transaction:
         return execution
 
     def _problem(self, call: Call, execution: Execution, *, quiet: bool = False) -> Problem:
+        """Return the problem for a failed execution of the transaction, and log it. quiet: a failed command is not
+        logged.
+        """
         # It cannot run again in this transaction; but a statement that no longer fits is built again for the next
         # request.
         own = call is self._call
