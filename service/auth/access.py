@@ -238,7 +238,9 @@ def anonymous_refusal(auth: AuthOptions, context: RequestContext, detail: str) -
 
 
 def _with_error(challenge: str, context: RequestContext) -> str:
-    """Return the challenge, with `invalid_token` if the request brought a bearer token (RFC 6750, section 3.1)."""
+    """Return the challenge; if it is `Bearer` and the request brought a bearer token, with `invalid_token` (RFC 6750,
+    section 3.1).
+    """
     header = context.scope.headers.get("authorization")
     if challenge == "Bearer" and header is not None and is_bearer(header):
         return 'Bearer error="invalid_token"'

@@ -60,8 +60,8 @@ def ask_for_token(endpoint: Endpoint, services: Services) -> Step | None:
 def guards(services: Services) -> tuple[Step, ...]:
     """Return the steps that authenticate the caller and refuse pages of other sites, without reading a body.
 
-    They are for routes that change something and have no routine. Pages of other sites get 403, and 400 without a valid
-    antiforgery token.
+    They are for routes that change something and have no routine. They raise `Problem`: 403 for a page of another site,
+    400 for a missing or invalid antiforgery token.
     """
     authenticating = (services.auth.sessions.authenticate,) if services.options.auth.schemes else ()
     foreign = refuse_foreign_sessions(services)

@@ -49,8 +49,8 @@ def basic_header(user: str, password: str) -> str:
 
 
 def basic_step(endpoint: Endpoint, services: Services) -> Step:
-    """Return the step that sets `context.user`. It raises `Problem` 401 with a challenge for missing or wrong
-    credentials, or without TLS where that is required; the check of sign-ins may raise 429.
+    """Return the step that sets `context.user`. It raises `Problem`: 401 with a challenge for missing or wrong
+    credentials, or without TLS where that is required; 429 after too many failed sign-ins.
     """
     return _Basic(endpoint, services).authenticate
 

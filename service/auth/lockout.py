@@ -46,8 +46,8 @@ def count_sign_ins(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _account(endpoint: Endpoint, services: Services, parts: tuple[str, ...]) -> int | None:
-    """Return the index of the parameter that contains the name of the account; None if there is none. parts: as in
-    `account_parameter`.
+    """Return the index of the parameter that contains the name of the account; None if there is none. parts: parts of
+    the names of such parameters, in lower case.
     """
     auth = services.options.auth
     password = auth.login.password.lower()

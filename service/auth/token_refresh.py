@@ -58,7 +58,8 @@ def refresh_routes(
 def _opaque(
     scheme: BearerScheme, sessions: Sessions, issuer: CredentialIssuer, keys: Keys, once: RefreshTokenUse | None
 ) -> Step:
-    """Return the step of an opaque bearer scheme.
+    """Return the step of an opaque bearer scheme. It raises `Problem` 401 if the refresh token is not valid (any more),
+    was used before, or does not belong to the caller.
 
     The new tokens carry the claims of the refresh token. The caller must still be signed in as the same user. If the
     caller is another user, one of the credentials is stolen: the request is refused, and all tokens that descend from

@@ -106,7 +106,7 @@ def _look_up(
     key_for: KeyOf, store: CacheBackend, time_limit: float, take: Callable[[RequestContext, LookupResult], None]
 ) -> Step:
     """Return the step that looks a response up and passes the result to `take`; if there is no key, that is
-    `NOT_SHARED`.
+    `NOT_SHARED`. time_limit: seconds that a request may wait for the computation of another one; 0: no limit.
     """
     begin = store.begin
 

@@ -43,8 +43,10 @@ class StaleResponses:
         take: Callable[[RequestContext, LookupResult], None],
     ) -> Step:
         """Return the lookup step. A stale response is sent and refreshed in the background; it is also sent if the
-        computation of another request, for which this one waits, fails. `take` gets all other results. key_for: returns
-        the key of a request.
+        computation of another request, for which this one waits, fails. `take` gets all other results.
+
+        key_for: returns the key of a request. time_limit: seconds that a request may wait for the computation of
+        another one; 0: no limit.
         """
 
         def take_any(context: RequestContext, stale: StaleLookupResult) -> None:
@@ -80,7 +82,9 @@ class StaleResponses:
         return look_up
 
     def guarded(self, run: tuple[Step, ...]) -> tuple[Step, ...]:
-        """Return the steps of `run`, wrapped so that the last response is sent if a step fails (stale-if-error)."""
+        """Return the steps of `run`, wrapped so that the last response is sent if a step fails (stale-if-error). If the
+        options do not allow that, the steps are unchanged.
+        """
         if not self._stale.error:
             return run
         return tuple(self._guarded(step, len(run) - index) for index, step in enumerate(run))

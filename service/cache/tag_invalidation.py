@@ -15,7 +15,7 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def tag_routes(services: Services, guards: tuple[Step, ...]) -> Iterator[FixedRoute]:
-    """Yield the route, if configured.
+    """Yield the route that invalidates responses by tags, if it is configured.
 
     guards: steps that authenticate the caller and reject cross-site requests.
     """

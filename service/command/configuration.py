@@ -120,7 +120,7 @@ def show_equivalent(arguments: Arguments) -> int:
 
 
 def _variable(path: str) -> str | None:
-    """Return the variable that holds a value which is not printed; None for other values."""
+    """Return the environment variable for the value of a secret key; None for other keys. path: of the key."""
     if path in _SECRETS or not is_secret(path):
         return _SECRETS.get(path)
     return re.sub(r"\W", "_", path.rpartition(":")[2]).upper()

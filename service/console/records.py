@@ -114,8 +114,11 @@ class Reloads:
 
 
 def log_entries(entries: RecentEntries, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the last entries of at least `level`, of the channel `channel`, that contain `search`, and that are newer
-    than `after`, oldest first. Raises `Problem` 400 for an unknown level or number.
+    """Return the last entries, oldest first, and the number of the newest one. Raises `Problem` 400 for an unknown
+    level or an invalid number.
+
+    query: `level` (the lowest), `channel`, `search` (a text that they contain), `after` (only entries with a larger
+    number), `limit`.
     """
     level = _level(query.get("level", "Verbose"))
     limit = whole(query, "limit", _ENTRIES, 2000)

@@ -81,7 +81,7 @@ GIVEN_TIME = 30.0
 
 
 class Changes:
-    """The times at which the statements of endpoints first and last did not fit the schema, by label."""
+    """The times at which the statements of endpoints first and last did not fit the schema, by name of the endpoint."""
 
     def __init__(self) -> None:
         self._since: dict[str, tuple[float, float]] = {}

@@ -70,7 +70,7 @@ async def _listen(listener: psycopg.AsyncConnection[Any], notify: Callable[[str]
 
 
 class Deliverer(Protocol):
-    """What a `DeliveryLoop` attempts."""
+    """The interface of what a `DeliveryLoop` attempts: a queue in the database, such as that of mail."""
 
     def room(self, running: int) -> tuple[int, float]:
         """Return how many attempts may begin now (0 or less: none), and the seconds after which there may be more.

@@ -87,8 +87,11 @@ async def read_facts(
     anonymous: str | None = None,
     exposed: Sequence[str] = (),
 ) -> DatabaseFacts:
-    """Read the facts. served: oids of the tables and views behind endpoints. anonymous, exposed: anonymous role and
-    schemas of PostgREST's interface; None: there is none. Raises `psycopg.Error`."""
+    """Read the facts about the role of the service, its privileges and policies.
+
+    served: oids of the tables and views behind endpoints. anonymous, exposed: anonymous role and schemas of PostgREST's
+    interface; None: there is none. Raises `psycopg.Error`.
+    """
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute("set local search_path to pg_catalog")
         await cursor.execute(ROLE, {"reaching": list(REACHING)})

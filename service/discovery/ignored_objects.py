@@ -78,10 +78,10 @@ async def ignored_routines(
     routines: tuple[RoutineFilter, bool] | None,
     oids: Sequence[int] | None = None,
 ) -> dict[int, Diagnostic]:
-    """Return diagnostics of ignored routines by oid.
+    """Return diagnostics of ignored routines by oid. Objects of untrusted owners are reported elsewhere.
 
-    routines: the filter, and whether routines are served at all; None: nothing is reported. oids: only these. Objects
-    of untrusted owners are reported elsewhere.
+    routines: the filter, and whether routines are served at all; None: nothing is reported. oids: only these routines;
+    None: all.
     """
     if routines is None:
         return {}

@@ -57,7 +57,9 @@ async def wait_for_installation(
 
 
 def unmet(installation: Installation, needed: int, functions: Iterable[str]) -> str | None:
-    """Return what is missing in the database with its remedy; None: nothing."""
+    """Return what is missing in the database with its remedy; None: nothing. needed: least version of the schema
+    `rowcall`. functions: those of it that the role has to execute.
+    """
     if installation.version < needed:
         return f"version {needed} of the schema rowcall: run rowcall --install"
     right = installation.missing_right(functions)

@@ -82,7 +82,9 @@ class EventHub:
         self._workers.pop(worker, None)
 
     def take(self, published: bytes) -> None:
-        """Receive the events that a worker has published."""
+        """Number the events that a worker has published, and pass them to all workers with streams and to other hosts.
+        published: from `pack_events`.
+        """
         events = unpack_events(published)
         batch = Batch(self._origin, self._next, events)
         self._next += len(events)

@@ -96,7 +96,9 @@ def _status_reporter(endpoint: Endpoint, services: Services) -> Callable[[Reques
 
 
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
-    """Return the steps that run the routine and evaluate the result."""
+    """Return the steps that run the routine and evaluate the result; for a job, those that enqueue it; none if steps of
+    a capability run it.
+    """
     if _responds_itself(endpoint):
         return ()
     if endpoint.options.job is not None and not services.job_runs:

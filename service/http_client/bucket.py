@@ -147,8 +147,8 @@ class Bucket:
         return answer
 
     def link(self, key: str, seconds: int, query: Mapping[str, str]) -> str:
-        """Return an address with which any client may GET the object for a time. query: such as
-        `response-content-disposition`.
+        """Return an address with which any client may GET the object. seconds: for which it is valid. query: further
+        parameters, such as `response-content-disposition`.
         """
         path = f"{self._prefix}/{key}"
         host = read_address(f"{self._base}/").origin.authority

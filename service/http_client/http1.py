@@ -55,7 +55,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
         return self.usable
 
     def retire(self) -> None:
-        """Take no further request."""
+        """Take no further request, and close when the one in progress has ended."""
         self._keeps = False
         if self._state == IDLE:
             self._close()

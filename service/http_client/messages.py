@@ -190,11 +190,10 @@ class HttpResponse(ReceivedBody):
             self.buffered += size
 
     async def read(self, limit: int | None) -> bytes:
-        """Return the whole body.
+        """Return the whole body. If that fails, the response is closed.
 
-        Raises:
-            OutboundError: it does not arrive.
-            TooLargeError: it is larger than `limit` bytes.
+        Raises `OutboundError` if the body does not arrive, `TooLargeError` if it is larger than `limit` bytes (None: no
+        limit).
         """
         if self.complete:
             data = self.take()

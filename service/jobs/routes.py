@@ -82,7 +82,7 @@ def _filters(query: str) -> _Filters:
 
 
 def job_routes(options: JobOptions, services: Services) -> Iterator[FixedRoute]:
-    """Yield the routes. Callers see their own jobs; others do not learn that a job exists."""
+    """Yield the routes of jobs. Callers see their own jobs; others do not learn that a job exists."""
     jobs = _Jobs(options, services)
     path = f"{options.path.rstrip('/')}/{{id}}"
     authenticate = services.auth.sessions.authenticate
@@ -214,7 +214,9 @@ def _arrives(sent: object) -> bool:
 
 
 def _result(content_type: str, text: bytes) -> Any:
-    """Return the result of a routine: JSON, or a text; None if it has no result."""
+    """Return the result of a routine: JSON, or a text; None if it has no result. text: its bytes in hexadecimal digits,
+    or `-`.
+    """
     if text == b"-":
         return None
     value = bytes.fromhex(text.decode())

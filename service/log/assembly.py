@@ -32,8 +32,8 @@ class Log:
     """The sinks of this process."""
 
     def __init__(self, options: LogOptions, stream: TextIO | None = None) -> None:
-        """Raises `StartupError` for a sink that cannot work. stream: receives the lines of the console; None: standard
-        output.
+        """Open the sinks. Raises `StartupError` for one that cannot work. stream: receives the lines of the console;
+        None: standard output.
         """
         self.options = options
         self._console: SinkThread | None = None
@@ -76,7 +76,7 @@ class Log:
         return self._recent
 
     def take(self, batch: Iterable[Entry | RequestRecord]) -> None:
-        """Accept a batch of a worker."""
+        """Pass entries and requests of a worker to the sinks."""
         self.handler.submit([item if isinstance(item, Entry) else request_entry(item) for item in batch])
 
     @property

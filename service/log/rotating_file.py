@@ -26,7 +26,7 @@ class RotatingFile:
     name = "file"
 
     def __init__(self, path: Path, form: Format, limit: int | None, keep: int | None, *, roll: bool) -> None:
-        """Open the first file. Raises `OSError`."""
+        """Open the first file. path: without day and number. form: returns the line of an entry. Raises `OSError`."""
         self._path = path
         self._form = form
         self._limit = limit

@@ -41,7 +41,9 @@ def has_message(text: str) -> bool:
 
 
 class Template:
-    """Formats entries as text that ends with a line break."""
+    """Formats entries as text that ends with a line break. text: the template. colour: names of levels are coloured,
+    for a terminal.
+    """
 
     def __init__(self, text: str, *, colour: bool = False) -> None:
         self._parts = _parse(text, colour)

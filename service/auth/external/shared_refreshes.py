@@ -47,7 +47,9 @@ class SharedRefreshes:
         self._background = Background()
 
     async def once(self, token: str, ask: Callable[[], Awaitable[Profile]]) -> Profile:
-        """Return the profile of `ask`, or the recent result for this refresh token. Raises what `ask` raises."""
+        """Return the profile for a refresh token of the provider: the recent result, that of another refresh in
+        progress, or that of `ask`, which refreshes it at the provider. Raises what `ask` raises.
+        """
         key = hashlib.sha256(f"{self._provider}\0{token}".encode()).digest()
         while not self._is_mine(key):
             if (stored := self._known(key)) is not None:

@@ -62,7 +62,7 @@ def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse)
 
 
 def _exactly(path: str) -> Step:
-    """Return a step that raises 404 unless the path matches in case.
+    """Return a step that raises `Problem` 404 unless the path matches in case.
 
     Routing ignores case, but a provider redirects to exactly one URL (external-sign-in-2).
     """

@@ -74,7 +74,7 @@ class _Endpoints:
         self._issuer = CredentialIssuer(auth, services.auth.sessions)
 
     async def show(self, context: RequestContext) -> None:
-        """Respond with the second factors of the user."""
+        """Respond with the second factors and the remembered devices of the user."""
         subject = self._subject(context)
         state = await self._store.state(context, subject, self._device.present(context.scope))
         devices = await self._store.devices(context, subject)
@@ -106,7 +106,9 @@ class _Endpoints:
         _respond(context, {"recoveryCodes": codes})
 
     async def replace_codes(self, context: RequestContext) -> None:
-        """Respond with new recovery codes. The former ones are not valid any more."""
+        """Verify a code of the authenticator app, and respond with new recovery codes. The former ones are not valid
+        any more.
+        """
         subject = self._subject(context, changes=True)
         code = (await self._content(context)).get("code")
         codes = await self._counted(subject, lambda: self._store.new_codes(context, subject, code, confirmed=True))
@@ -208,7 +210,9 @@ class _Endpoints:
 
     @staticmethod
     async def _counted(subject: str, verify: Any) -> Any:
-        """Run `verify` and return its result. If it raises `Problem`, log a wrong code of this subject."""
+        """Run `verify` and return its result. If it raises `Problem` 401 or 429, log a wrong code of this subject, and
+        raise it.
+        """
         try:
             return await verify()
         except Problem as problem:

@@ -83,7 +83,9 @@ def migrate(arguments: Arguments) -> int:
 
 
 def read_migrations(folder: Path) -> list[Migration]:
-    """Return the migrations of a folder by number. Raises `StartupError` for files that cannot be ordered."""
+    """Return the migrations of a folder by number. Raises `StartupError` for a missing folder, and for files that
+    cannot be ordered or read, or would end the transaction in which they run.
+    """
     if not folder.is_dir():
         raise StartupError(f"Migrations:Folder: there is no folder {folder}")
     migrations: dict[int, Migration] = {}

@@ -71,7 +71,8 @@ class _Known:
 class Hosts:
     """Reports about all services that share a database or Redis, and answers the consoles of the others.
 
-    Except for `report`, methods are called in the event loop of the supervisor. Nothing is asked while no page is open.
+    Except for `report` and `latest`, methods are called in the event loop of the supervisor. Nothing is asked while no
+    page is open.
     """
 
     def __init__(self, options: ConsoleOptions, sources: Sources) -> None:
@@ -222,7 +223,9 @@ class Hosts:
         await asyncio.sleep(_AGAIN)
 
     def _pause(self) -> float | None:
-        """Return the seconds after the next question, None if no answer is needed any more."""
+        """Return the seconds until the next question; None if no answer is needed any more. Services that have not
+        answered for long are dropped, and the own status is noted.
+        """
         now = time.monotonic()
         if now - self._used >= _UNUSED:
             return None
@@ -258,6 +261,8 @@ class Hosts:
 
 
 def _order(item: tuple[str, _Known], own: str) -> tuple[bool, str, str, str]:
-    """The own service first, then by name."""
+    """Return the sort key of a service: the own one first, then by host, application and id. own: id of the own
+    service.
+    """
     name, known = item
     return (name != own, known.status.host, known.status.application, name)

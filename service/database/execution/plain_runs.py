@@ -192,7 +192,9 @@ class PlainTransaction:
         self._pool.let_go(connection, resets=[])
 
     async def run(self, statement: Statement, values: Values, ahead: Ahead) -> Execution:
-        """Run a statement behind `ahead` in one segment, and return the finished execution, successful or not."""
+        """Run a statement behind `ahead` in one segment, and return the finished execution, successful or not. If the
+        task is cancelled, the execution is cancelled.
+        """
         execution = Execution(statement, values, ahead or None)
         self._open = True
         if self._connection is not None:

@@ -128,7 +128,7 @@ class DedicatedPool:
     async def acquire(self, limit: float = 0.0) -> Connection:
         """Return a connection for one request. limit: the remaining time of the request in seconds; 0: no limit.
 
-        Raises `Problem` 503 if the queue is full or the wait too long.
+        Raises `Problem` 503 if the queue is full, the wait too long, the database away, or the service stopping.
         """
         connection = self.try_acquire()
         if connection is not None:

@@ -234,10 +234,11 @@ class Transaction:
             await self._finished(publish, self._place(Execution(publish.statement(0), values(context))))
 
     async def commit(self, last: tuple[Call, Values] | None = None) -> None:
-        """Commit, after a last command in the same segment. If the task is cancelled meanwhile, the server's answer is
-        awaited all the same: the commit cannot be revoked.
+        """Commit. If the task is cancelled meanwhile, the server's answer is awaited all the same: the commit cannot be
+        revoked.
 
-        Raises `Problem`, also for deferred constraints.
+        last: a command that runs before it in the same segment, with its values; None: there is none. Raises `Problem`,
+        also for deferred constraints.
         """
         if not self._open:
             return
