@@ -128,8 +128,8 @@ def _look_up(
 
 
 def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], Awaitable[None] | None]:
-    """Return the step that announces the tags before the run, so that they can be invalidated during it
-    (`cache_tags`).
+    """Return the step that announces the tags of the coming response to the cache before the run, so that they can be
+    invalidated during it (`cache_tags`).
     """
     tags_for = tags_of(endpoint, plan)
     seconds_of = lifetime_of(plan)
@@ -266,8 +266,8 @@ def invalidating(
     plan: CachePlan | None,
     log_it: Callable[[RequestContext, bool, bytes | None], None] | None,
 ) -> Step:
-    """Return the only step of an endpoint that invalidates one cached response, and responds whether there was one.
-    Rules are ignored (caching-40).
+    """Return the only step of an endpoint that invalidates one cached response, and responds whether there was one. The
+    rules of the cache profile are ignored (caching-40). The step raises `Problem` 503 if Redis does not confirm it.
 
     plan: None if responses of the endpoint are never cached. log_it: called with whether there was an entry, and its
     key.

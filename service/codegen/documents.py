@@ -31,8 +31,10 @@ def write_documents(
     definitions: Definitions,
     catalogue: PostgRestCatalogue | None,
 ) -> bool:
-    """Write the documents whose content has changed; return whether all could be written. Raises `StartupError` if the
-    names of two tools are equal. catalogue: of PostgREST's interface."""
+    """Write the documents whose content has changed; return whether all could be written. QUERY endpoints, which
+    OpenAPI cannot describe, are logged. Raises `StartupError` if the names of two tools are equal. catalogue: of
+    PostgREST's interface.
+    """
     done = True
     if (openapi := descriptions.openapi) is not None:
         for endpoint in endpoints:

@@ -140,7 +140,9 @@ class Console:
         self._reloads.add(before, after, difference)
 
     def __call__(self, request: MountRequest) -> MountResponse:
-        """Return the response to a request. Raises `Problem`, with the security headers of the console."""
+        """Return the response to a request. Raises `Problem` for a request that is refused, with the security headers
+        of the console added.
+        """
         try:
             return self._respond(request)
         except Problem as problem:

@@ -80,7 +80,7 @@ class _Download:
 
     async def respond(self, context: RequestContext) -> None:
         """Respond with the file, a part of it, 304, or a redirect. Raises `Problem`: 404 if there is no file, 416 for a
-        range that it does not have, 500 if it cannot be sent.
+        range that it does not have, 500 if it cannot be sent, 502 if the object store fails.
         """
         rows = rows_of(context)
         try:

@@ -46,7 +46,9 @@ Opener = Callable[[bytes], bytes]
 def with_decrypted_columns(
     writer: BodyWriter | None, endpoint: Endpoint, shape: ResultShape, services: Services
 ) -> BodyWriter | None:
-    """Return a writer that decrypts columns, or `writer` itself if the comment decrypts none."""
+    """Return a writer that decrypts columns, or `writer` itself (also None) if the comment decrypts none or the service
+    has no encryption.
+    """
     encryption = endpoint.options.encryption
     if writer is None or encryption is None or not services.options.encrypts:
         return writer

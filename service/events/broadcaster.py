@@ -122,7 +122,9 @@ class Broadcaster:
         return group
 
     def _unite(self) -> None:
-        """Merge groups with the same key, which were created while events were waiting."""
+        """Merge groups whose viewers have the same key, which were created while events were waiting. Does nothing
+        while events are being sent.
+        """
         if self._sending is not None or len(self._groups) == len(self._growing):
             return
         for group in list(self._groups):

@@ -98,6 +98,8 @@ class Connections:
     def _look_on(self, names: list[str], unread: dict[str, int]) -> None:
         """Scan a slice of the descriptors, then the next one: with thousands of streams, all of them take tens of
         milliseconds, and other requests run in between.
+
+        names: descriptors that are left to scan. unread: descriptors found so far, by address of the client.
         """
         unread.update(self._connections_among(names[:_SLICE]))
         if len(names) > _SLICE:

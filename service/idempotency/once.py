@@ -60,7 +60,8 @@ def take_once(
     *,
     set_by_sql: bool,
 ) -> Step:
-    """Return the step in front of `plain`, the steps that run a request without a key.
+    """Return the step in front of `plain`, the steps that run a request without a key. It runs requests with a key
+    itself, once for each key, and skips `plain` for them.
 
     count: called with the state of each request with a key. set_by_sql: SQL sets the status of the response, so the
     number of rows is that of the first statement.

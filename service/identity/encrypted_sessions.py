@@ -39,8 +39,8 @@ class EncryptedSessions:
     def issue(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None = None) -> str:
         """Return the encrypted text of a new session.
 
-        lifetime: in seconds. mark: text of the `core.auth.token_families.Mark` of a refresh token that can be used
-        once. Raises `NoKeyError`.
+        now: in seconds since 1970. lifetime: in seconds. mark: text of the `core.auth.token_families.Mark` of a refresh
+        token that can be used once. Raises `NoKeyError`.
         """
         content = {"c": claims, "i": now, "e": now + lifetime}
         return self._protector.seal(orjson.dumps(content if mark is None else {**content, "m": mark}))

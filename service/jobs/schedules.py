@@ -41,7 +41,9 @@ class Schedules:
 
     async def enqueue_due(self, query: Query) -> None:
         """Enqueue the jobs that are due. Of several missed times of a schedule only the last counts, and one more than
-        `TOLERANCE` ago only if the schedule asks for missed jobs. query: runs a statement and returns its rows.
+        `TOLERANCE` ago only if the schedule asks for missed jobs.
+
+        query: runs a statement and returns its rows; its errors are passed on.
         """
         if not self._endpoints:
             return

@@ -57,9 +57,7 @@ def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
 
 def limit_named(services: Services, name: str | None) -> Step | None:
     """Return the step for a path without an endpoint, to which the default policy does not apply. None: the path names
-    no policy.
-
-    An unknown policy is reported at the start, when the options are read.
+    no policy, or an unknown one, which is reported when the options are read.
     """
     policy = services.options.limits.policy(name) if name else None
     return None if policy is None else limit(policy, services)

@@ -194,6 +194,9 @@ class _SignIn:
     async def _profile(self, scope: Any, code: str, login_state: LoginState | None, issuer: object) -> Profile:
         """Return the profile for the code. Raises `ProviderError` if there is no profile, and `Problem` if the login
         state was used before, or if this cannot be determined.
+
+        login_state: of the state in the request; None: it has none and needs none. issuer: the `iss` in the request, or
+        None.
         """
         if login_state is None:
             redirect_uri = self._outcome.origin(scope) + self._provider.sent_path

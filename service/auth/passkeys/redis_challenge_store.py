@@ -32,7 +32,7 @@ class RedisChallengeStore:
         )
 
     async def remember(self, challenge_id: str, issue: IssuedChallenge) -> bool:
-        """Store a challenge; return whether there was room for it."""
+        """Store a challenge in Redis and on this host; return whether there was room for it in either."""
         stored = await self._host.remember(challenge_id, issue)
         members = orjson.dumps([issue.flow, issue.subject, issue.user_context, issue.credentials])
         try:

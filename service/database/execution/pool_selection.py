@@ -95,7 +95,9 @@ class PoolSelection:
             self.assign(call)
 
     def learn_alone(self, call: Call, mask: int, execution: Execution, busy: int) -> None:
-        """Record a run in the dedicated pool, which may promote the call. busy: connections of that pool in use now."""
+        """Record a run in the dedicated pool, which may move the call to the pipelined pool. busy: connections of the
+        dedicated pool in use now.
+        """
         call.small = True
         if not self._may_share(call, execution.statement):
             return

@@ -151,10 +151,10 @@ class DedicatedPool:
     def take_turn(
         self, ready: Callable[[Connection], None], refused: Callable[[Exception], None], limit: float = 0.0
     ) -> Connection | None:
-        """`acquire` without a task: return a connection, or None; then `ready` or `refused` is called from the event
-        loop.
+        """Like `acquire`, but without a task: return an idle connection or None. If None, `ready` or `refused` is
+        called later from the event loop, with a connection or the error. limit: as for `acquire`.
 
-        Raises `Problem` 503 if the queue is full.
+        Raises `Problem` 503 if the queue is full, the database away, or the service stopping.
         """
         connection = self.try_acquire()
         if connection is None:

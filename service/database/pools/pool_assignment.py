@@ -169,8 +169,9 @@ class PoolAssignment:
         return True
 
     def demote(self) -> None:
-        """Return the routine to the dedicated pool. Each demotion doubles the number of good windows needed for a
-        promotion, up to 64, and each `FORGIVEN` good windows in a pipelined pool halve it again.
+        """Return the routine to the dedicated pool. Each demotion doubles the number of good windows (evaluations that
+        find few slow calls) needed for a promotion, up to 64; each `FORGIVEN` windows in a pipelined pool halve it
+        again.
         """
         self.fast = False
         self._needed = min(64, self._needed * 2)
