@@ -56,7 +56,9 @@ class Reloads:
         self._reloads: deque[_Reload] = deque(maxlen=_RELOADS)
 
     def add(self, before: SchemaSnapshot, after: SchemaSnapshot, difference: Difference) -> None:
-        """Store a reload; the oldest one is dropped. difference: the names of the endpoints that have changed."""
+        """Store a reload; if there are too many, the oldest one is dropped. difference: the names of the endpoints that
+        have changed.
+        """
         listed = (difference.added[:_NAMES], difference.changed[:_NAMES], difference.removed[:_NAMES])
         names = {name for part in listed for name in part}
         described = {

@@ -78,7 +78,7 @@ class Deliverer(Protocol):
         """
 
     async def take(self, most: int) -> Sequence[Attempt]:
-        """Take what is due from the queue. Raises `psycopg.Error`."""
+        """Take what is due from the queue, at most `most` attempts. Raises `psycopg.Error`."""
 
     async def tidy(self) -> None:
         """Remove what has ended, and count the rest. Raises `psycopg.Error`."""

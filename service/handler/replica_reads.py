@@ -24,7 +24,9 @@ PRIMARY = "primary"
 
 
 def reads_of(call: Call, begin: Begin, endpoint: Endpoint, services: Services) -> Reads | None:
-    """Return the replica reads of a call, or None if it always runs on the connection of its endpoint."""
+    """Return the replica reads of a call, or None if it always runs on the connection of its endpoint. begin: starts
+    the call on that connection.
+    """
     replicas = services.replicas
     if replicas is None or services.main is not None or call.procedure or endpoint.options.upload is not None:
         return None

@@ -80,7 +80,9 @@ class Bucket:
         return _member(body, "UploadId")
 
     async def put_part(self, key: str, upload: str, number: int, data: bytes) -> str:
-        """Send a part and return its entity tag. Raises `StoreError`."""
+        """Send a part of a multipart upload and return its entity tag. upload: id of `begin`. number: from 1. Raises
+        `StoreError`.
+        """
         headers, _ = await self._ask("PUT", key, {"partNumber": str(number), "uploadId": upload}, data)
         return headers.get("etag", "")
 

@@ -140,6 +140,8 @@ class _Jobs:
     async def _follow(self, context: RequestContext, members: dict[str, Any]) -> None:
         """Send an event for each change until the job has ended. The id of an event is the state of the job: browsers
         connect again after the end with the last id, and get 204, after which they stop.
+
+        members: of the job at the beginning, as `show` responds with them.
         """
         if context.scope.headers.get("last-event-id") in _ENDED and members["state"] in _ENDED:
             context.protocol.response_empty(204, [("cache-control", "no-store")])

@@ -136,8 +136,8 @@ class Issuers:
 
 
 def _check(url: str, name: str, address: str | None) -> None:
-    """Raise `ProviderError` for an address that is no http(s) URL. url, name: discovery document and member that
-    contain it.
+    """Raise `ProviderError` for an address that is no http(s) URL; None is allowed. url, name: discovery document and
+    member that contain it.
 
     A script of this service sends browsers to these addresses; `javascript:` would run in its pages.
     """

@@ -150,7 +150,9 @@ async def _applied(connection: psycopg.AsyncConnection[Any]) -> dict[int, tuple[
 
 
 def _pending(migrations: Sequence[Migration], applied: dict[int, tuple[str, str]]) -> list[Migration]:
-    """Return the migrations to run. Raises `StartupError` if the files do not continue what has run."""
+    """Return the migrations to run. Raises `StartupError` if the files do not continue what has run. applied: as
+    `_applied` returns it.
+    """
     numbers = {migration.number for migration in migrations}
     for number, (name, _) in sorted(applied.items()):
         if number not in numbers:

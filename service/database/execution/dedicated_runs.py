@@ -195,10 +195,9 @@ class DedicatedRuns:
         """Run the call on dedicated connections until a run succeeds or streams, and store the execution in the request
         context.
 
-        tries: failed runs so far. pause: seconds before the first run; None: none.
+        tries: failed runs so far. pause: seconds before the first run; None and 0 mean at once.
 
-        Raises:
-            Problem: a run failed and may not be repeated.
+        Raises `Problem` if a run failed and may not be repeated.
         """
         tries = tries or AttemptState()
         while True:
