@@ -147,7 +147,7 @@ def _serve_with(
     template: Template | None, arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch
 ) -> int:
     """Configure the log, open the connections, and run the supervisor; return the exit code. template: None: workers
-    are not forked from one.
+    are not forked from one. Raises ConfigError, StartupError.
     """
     demo = arguments.has("--demo")
     settings = configuration.settings

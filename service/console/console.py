@@ -237,7 +237,9 @@ class Console:
                 close()
 
     def _log_events(self, request: MountRequest) -> Iterator[bytes]:
-        """Yield an event for each second with new entries, else a comment, which notices a client that is gone."""
+        """Yield an event for each second with new entries, else a comment, which notices a client that is gone. Raises
+        `Problem` 400 for an invalid query, when the first event is read.
+        """
         report = log_entries(self._entries, request.query)
         while self._goes_on(request):
             yield _event(orjson.dumps(report)) if report["entries"] else b":\n\n"

@@ -171,7 +171,9 @@ class _Download:
         return Bucket(client, store, row.bucket or store.bucket, named=True)
 
     def _redirect(self, context: RequestContext, row: DownloadRow, seconds: int) -> None:
-        """Redirect to the object in the store. seconds: for which the signed link is valid."""
+        """Redirect to the object in the store. seconds: for which the signed link is valid. Raises `Problem` as
+        `_bucket` does.
+        """
         kind = row.content_type or content_type(row.name or row.value)
         query = {
             "response-content-disposition": self._disposition(row.name or row.value, kind),

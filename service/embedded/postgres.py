@@ -135,7 +135,9 @@ class EmbeddedServer:
             raise StartupError(f"the socket folder {self._socket} belongs to another user")
 
     def _create_cluster(self) -> None:
-        """Run initdb beside the final place, then rename, so that an interrupted start leaves no incomplete cluster."""
+        """Run initdb beside the final place, then rename, so that an interrupted start leaves no incomplete cluster.
+        Raises `StartupError`.
+        """
         fresh = self._path / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
         self._run(
@@ -148,7 +150,8 @@ class EmbeddedServer:
 
     def _start(self) -> None:
         """Start the server, or use one that a killed rowcall has left running (this process holds the lock of the
-        folder)."""
+        folder). Raises `StartupError`.
+        """
         if self._is_running():
             return
         settings = {**_SETTINGS, "unix_socket_directories": str(self._socket)}

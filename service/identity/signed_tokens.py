@@ -37,7 +37,9 @@ class SignedTokens:
     """The tokens of one scheme."""
 
     def __init__(self, scheme: JwtScheme, *, shares_key: bool = False) -> None:
-        """shares_key: another scheme signs with the same key, so that tokens have to name their scheme."""
+        """shares_key: another scheme signs with the same key, so that tokens have to name their scheme. Raises
+        `StartupError` for an unusable signing key.
+        """
         self.scheme = scheme
         self._shares_key = shares_key
         self._keys = list(_verification_keys(scheme))
@@ -233,7 +235,9 @@ def _signing_key(scheme: JwtScheme) -> tuple[str, Any]:
 
 
 def _verification_keys(scheme: JwtScheme) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the keys that verify tokens of the scheme, each with its algorithms; the scheme's own key comes first."""
+    """Yield the keys that verify tokens of the scheme, each with its algorithms; the scheme's own key comes first.
+    Raises `StartupError` for an unusable signing key.
+    """
     algorithm, key = _signing_key(scheme)
     yield (algorithm,), key if algorithm == "HS256" else key.public_key()
     if scheme.verification_key is not None:

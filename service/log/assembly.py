@@ -47,7 +47,9 @@ class Log:
         self.handler = SinkHandler(sinks, options.client_name)
 
     def _sinks(self, options: LogOptions, stream: TextIO | None) -> Iterable[tuple[str, Sink]]:
-        """Yield name and sink for each sink that the options switch on. stream: as for `Log`."""
+        """Yield name and sink for each sink that the options switch on. stream: as for `Log`. Raises `StartupError` for
+        one that cannot work.
+        """
         if options.console is not None:
             plain = Template(options.template, colour=(stream or sys.stdout).isatty())
             yield "Console", ConsoleSink(stream, json_line if options.console.format == "Json" else plain)
@@ -148,7 +150,7 @@ def is_watched() -> bool:
 
 def configure_worker_logging(settings: Settings, send: Send, backlog: Callable[[], int]) -> Forwarder:
     """Set up the channels of a worker, and return the handler that sends all entries to the supervisor. To be called in
-    the running event loop. send, backlog: as for `Forwarder`.
+    the running event loop. send, backlog: as for `Forwarder`. Raises as `log_options`.
     """
     options = log_options(settings)
     forwarder = Forwarder(send, backlog, options.client_name)

@@ -58,7 +58,8 @@ def second_factor_routes(options: SecondFactorOptions, services: Services) -> It
 
 class _Endpoints:
     """The steps of the endpoints of the second factor. All raise `Problem`: 400 for an invalid body, 401 for anonymous
-    callers, 403 for callers who act as another user. Steps that check a code also raise the errors of `FactorStore`.
+    callers and, for changes, sign-ins that are too old, 403 for callers who act as another user or have no id. Steps
+    that check a code also raise the errors of `FactorStore`.
     """
 
     def __init__(self, options: SecondFactorOptions, services: Services) -> None:

@@ -114,7 +114,7 @@ class TestApplication(Application):
         await super().close()
 
     def prepare(self, snapshot: SchemaSnapshot) -> None:
-        """Compile the endpoints of a snapshot; it replaces the previous one."""
+        """Compile the endpoints of a snapshot; it replaces the previous one. Raises `RouteError`."""
         names = snapshot.connections(self._options.others)
         others = {
             key: (self.database, codecs_for(snapshot.other_types.get(key, {}), self._options), None)

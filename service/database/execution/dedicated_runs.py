@@ -64,7 +64,7 @@ class DedicatedRuns:
         """Also gets the request context or protocol to which a notice belongs."""
 
     def begin(self, call: Call, context: RequestContext) -> Running:
-        """Start a run on a dedicated connection; `settle` follows.
+        """Start a run on a dedicated connection; `settle` follows. Raises `Problem` if the pool refuses it, as for a full queue.
 
         Usually the driver runs it by callbacks and an `Execution` is returned: a task, its futures and a timer cost
         more than a small call does. A call with more to await (a procedure, a notice listener) is run by the awaitable
@@ -135,7 +135,8 @@ class DedicatedRuns:
         """Evaluate the finished execution. None: it succeeded or streams; otherwise it runs again, until the returned
         awaitable is done.
 
-        Raises: Problem: it failed and may not run again.
+        Raises `Problem` if it failed and may not run again, and `ClientDisconnectedError` if the client disconnected
+        while it ran.
         """
         if not execution.streaming:
             self._watchdog.forget(execution)
@@ -197,7 +198,8 @@ class DedicatedRuns:
 
         tries: failed runs so far. pause: seconds before the first run; None and 0 mean at once.
 
-        Raises `Problem` if a run failed and may not be repeated.
+        Raises `Problem` if a run failed and may not be repeated, and `ClientDisconnectedError` if the client
+        disconnects meanwhile.
         """
         tries = tries or AttemptState()
         while True:
