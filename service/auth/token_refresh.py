@@ -59,7 +59,7 @@ def _opaque(
     scheme: BearerScheme, sessions: Sessions, issuer: CredentialIssuer, keys: Keys, once: RefreshTokenUse | None
 ) -> Step:
     """Return the step of an opaque bearer scheme. It raises `Problem` 401 if the refresh token is not valid (any more),
-    was used before, or does not belong to the caller.
+    was used before, or does not belong to the caller. once: as for `_use`.
 
     The new tokens carry the claims of the refresh token. The caller must still be signed in as the same user. If the
     caller is another user, one of the credentials is stolen: the request is refused, and all tokens that descend from
@@ -104,7 +104,7 @@ async def _read(sessions: EncryptedSessions, keys: Keys, token: str) -> Encrypte
 
 def _signed(scheme: JwtScheme, sessions: Sessions, issuer: CredentialIssuer, once: RefreshTokenUse | None) -> Step:
     """Return the step of a JWT scheme. It raises `Problem` 401 if the refresh token is not valid (any more), was used
-    before, or belongs to a session that has ended.
+    before, or belongs to a session that has ended. once: as for `_use`.
     """
     tokens = sessions.signed[scheme.name]
 

@@ -42,7 +42,9 @@ class Client:
 def clients_of(
     options: ClientCodeOptions | None, dart: DartOptions | None, python: PythonOptions | None
 ) -> Iterator[Client]:
-    """Yield the generators of the clients whose section is on."""
+    """Yield the generators of the clients whose section is on. options: of TypeScript or JavaScript. None: the section
+    is off.
+    """
     if options is not None:
         language = "TypeScript" if options.types else "JavaScript"
         files, names = partial(client_files, options=options), partial(client_names, options=options)

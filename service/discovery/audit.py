@@ -127,5 +127,8 @@ def _role(
 def _table(
     oid: int, name: str, is_view: bool, secured: bool, holds: bool, owned: bool, privileges: list[str], invoker: bool
 ) -> TableFacts:
-    """Return the facts about a relation. A view with SECURITY INVOKER counts as having policies."""
+    """Return the facts about a relation. A view with SECURITY INVOKER counts as having policies.
+
+    secured: row level security is enabled. holds: it applies to the role of the service.
+    """
     return TableFacts(oid, name, is_view, secured or invoker, holds or invoker, owned, frozenset(privileges))

@@ -194,7 +194,9 @@ class StoredObject(File):
 def _body(
     context: RequestContext, status: int, headers: Headers, length: int, time_limit: float
 ) -> PipeBody | StreamBody:
-    """Begin a response with a body of `length` bytes, which is written in chunks."""
+    """Begin a response with a body of `length` bytes, which is written in chunks. time_limit: seconds that one chunk
+    may wait for the client.
+    """
     headers = [*headers, ("content-length", str(length))]
     return open_body(context.protocol, status, headers, time_limit, alone_on(context.scope))
 

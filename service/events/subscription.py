@@ -32,7 +32,9 @@ class Subscription:
         services: Services,
         broadcaster: Broadcaster,
     ) -> None:
-        """terms: what has to be unchanged for a stream to continue after a reload of the schema."""
+        """terms: what has to be unchanged for a stream to continue after a reload of the schema. tenant: how the tenant
+        of a caller is determined; None: callers have none.
+        """
         self._path = path
         self._terms = terms
         self._events = events

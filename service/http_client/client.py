@@ -182,7 +182,9 @@ class Client:
     async def _watched(
         self, request: OutgoingRequest, began: float, answering: Coroutine[Any, Any, HttpResponse]
     ) -> HttpResponse:
-        """Await a response until its header section has arrived, and record the outcome."""
+        """Await a response until its header section has arrived, and record the outcome. began: what the meter returned
+        at the begin.
+        """
         try:
             answer = await answering
         except BaseException as error:

@@ -106,7 +106,9 @@ class Pool:
         return unused or now - connection.born > self._options.lifetime
 
     async def _open_connection(self, origin: Origin, guard: Guard | None, host: _Host) -> Connection:
-        """Open a connection to the host; waiting requests may share it if it is HTTP/2. Raises as `acquire` does."""
+        """Open a connection to the host; waiting requests may share it if it is HTTP/2. guard: as for `acquire`. Raises
+        as `acquire` does.
+        """
         host.open += 1
         registered: list[Connection] = []
         try:

@@ -46,7 +46,9 @@ class EncryptedSessions:
         return self._protector.seal(orjson.dumps(content if mark is None else {**content, "m": mark}))
 
     def read(self, text: str, now: float) -> EncryptedSession:
-        """Decrypt the text of a session. Raises `SealError`, also if it has expired or is not valid yet."""
+        """Decrypt the text of a session. now: in seconds since 1970. Raises `SealError`, also if it has expired or is
+        not valid yet, and `UnknownKeyError`.
+        """
         content = orjson.loads(self._protector.open(text))
         claims = tuple((kind, value) for kind, value in content["c"])
         session = EncryptedSession(claims, content["i"], content["e"], content.get("m"))

@@ -107,7 +107,8 @@ class IntrospectedSessions(Sessions):
 
     def _by_key(self, context: RequestContext, key: str, options: ApiKeys) -> Awaitable[None] | None:
         """Authenticate by an API key. A request with a key is that of its owner or anonymous; other credentials are
-        ignored."""
+        ignored. Returns an awaitable if the database has to be asked, else None.
+        """
         context.user = None
         if not 0 < len(key) <= LONGEST_KEY:
             return None

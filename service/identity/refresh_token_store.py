@@ -122,7 +122,8 @@ def refresh_token_store_for(settings: Settings, connector: Connector) -> Refresh
 
 async def judged(uses: RefreshTokenStore, mark: Mark, keep_until: float) -> bool | None:
     """Record a use; return whether it is the first, or None if this is unknown because of an error. The token is then
-    refused."""
+    refused. keep_until: seconds since 1970.
+    """
     try:
         return await uses.use(mark, keep_until)
     except (psycopg.Error, OSError, ValueError) as error:

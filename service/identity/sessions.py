@@ -101,7 +101,7 @@ class Sessions:
 
     def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
         """Set `context.user` from the credentials of the request, and renew a session cookie that is due. Invalid
-        credentials count as none. Returns an awaitable if keys have to be read first.
+        credentials count as none. Returns an awaitable if keys have to be read first, else None.
         """
         context.user = None
         headers = context.scope.headers
@@ -155,7 +155,7 @@ class Sessions:
     def _by_token(
         self, context: RequestContext, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
     ) -> Awaitable[None] | None:
-        """Authenticate by a bearer token. Returns an awaitable if keys have to be read first."""
+        """Authenticate by a bearer token. Returns an awaitable if keys have to be read first, else None."""
         token = header[len(BEARER) :]
         if len(token) > LONGEST_SESSION:
             return None
@@ -224,7 +224,9 @@ class Sessions:
     # --- cookies ---------------------------------------------------------------------------------------------------
 
     def _by_cookie(self, context: RequestContext, header: str) -> Awaitable[None] | None:
-        """Authenticate by the session cookie of the first scheme that has one. header: all cookies of the request."""
+        """Authenticate by the session cookie of the first scheme that has one. header: all cookies of the request.
+        Returns an awaitable if keys have to be read first, else None.
+        """
         if not header:
             return None
         for scheme in self._options.schemes.cookies:
@@ -236,7 +238,9 @@ class Sessions:
         return None
 
     def _by_ticket(self, context: RequestContext, scheme: CookieScheme, value: str) -> Awaitable[None] | None:
-        """Authenticate by the value of a session cookie, and renew the cookie if it is due."""
+        """Authenticate by the value of a session cookie, and renew the cookie if it is due. Returns an awaitable if
+        keys have to be read first, else None.
+        """
         session = self._known.get(value)
         now = time.time()
         if session is None or session.scheme is not scheme or not session.begins <= now < session.expires:

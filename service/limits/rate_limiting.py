@@ -187,7 +187,7 @@ def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Ste
 
 
 async def _stays(seconds: float, context: RequestContext) -> bool:
-    """Wait until the permit may be used. Return whether the client is still connected."""
+    """Wait for these seconds until the permit may be used. Return whether the client is still connected."""
     gone = asyncio.ensure_future(context.protocol.client_disconnect())
     try:
         done, _ = await asyncio.wait({gone}, timeout=seconds)

@@ -58,7 +58,7 @@ class _Known:
 
     def update(self, status: HostStatus, at: float) -> None:
         """Store a newer status and compute the rates since the one before. If it follows too soon, store only when it
-        has arrived.
+        has arrived. at: when it arrived.
         """
         seconds = status.clock - self.status.clock
         if seconds >= _LEAST:

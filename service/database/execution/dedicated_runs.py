@@ -64,7 +64,8 @@ class DedicatedRuns:
         """Also gets the request context or protocol to which a notice belongs."""
 
     def begin(self, call: Call, context: RequestContext) -> Running:
-        """Start a run on a dedicated connection; `settle` follows. Raises `Problem` if the pool refuses it, as for a full queue.
+        """Start a run on a dedicated connection; `settle` follows. Raises `Problem` if the pool refuses it, as for a
+        full queue.
 
         Usually the driver runs it by callbacks and an `Execution` is returned: a task, its futures and a timer cost
         more than a small call does. A call with more to await (a procedure, a notice listener) is run by the awaitable

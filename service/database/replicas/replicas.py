@@ -64,7 +64,7 @@ class Replicas:
         return able[self._turn % len(able)]
 
     def able(self, lag: float | None) -> list[Replica]:
-        """Return the replicas whose lag is at most `lag`; None: any lag."""
+        """Return the available replicas whose lag is at most `lag` seconds; None: any lag."""
         return [item for item in self._replicas if item.up and (lag is None or item.lag() <= lag)]
 
     async def wait_for(self, lag: float | None, position: int) -> Replica | None:
