@@ -126,9 +126,9 @@ async def discover_changes(
 ) -> DiscoveredCatalogue | None:
     """Return the result of `discover_all` after a change of functions and procedures in `groups` only.
 
-    groups: as `Fingerprint.changed_groups` returns them. known: the result of the previous reading. None is returned if
-    everything has to be read, because a routine was renamed and the text of others may contain its name. Raises
-    `psycopg.Error`.
+    search_path: as for `discover_all`. groups: as `Fingerprint.changed_groups` returns them. known: the result of the
+    previous reading. None is returned if everything has to be read, because a routine was renamed and the text of
+    others may contain its name. Raises `psycopg.Error`.
     """
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
