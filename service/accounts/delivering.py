@@ -83,17 +83,22 @@ class MailDelivery:
         self._loop.stop()
 
     async def tidy(self) -> None:
+        """Remove old mail from the database, and update the gauges if they are counted."""
         await self._queue.query("select rowcall.remove_mail(%s::float8, %s)", self._options.retention, MOST_REMOVED)
         if self._counts:
             rows = await self._queue.query("select state, mails from rowcall.count_mail()")
             self.gauges = [("rowcall_mail", {"state": state}, count) for state, count in rows]
 
     async def take(self, most: int) -> Sequence[Attempt]:
+        """Take up to `most` waiting mails from the database. Return an attempt to send each."""
         rows = await self._queue.query(_TAKE, most, STEPS * self._options.timeout + MARGIN)
         return [self._deliver(_QueuedMail(*row)) for row in rows]
 
     def room(self, running: int) -> tuple[int, float]:
-        """Return how many mails may be sent now (0 or less: none), and the seconds until there may be more."""
+        """Return how many mails may be sent now (0 or less: none), and the seconds until there may be more.
+
+        running: number of mails that are being sent.
+        """
         free = self._options.concurrency - running
         most, now = self._options.per_minute, time.monotonic()
         self._sent = [moment for moment in self._sent if now - moment < 60]
@@ -104,6 +109,9 @@ class MailDelivery:
         return min(free, left), min(pause, LONGEST_WAIT)
 
     async def _deliver(self, waiting: _QueuedMail) -> None:
+        """Send a mail and store the outcome in the database. Errors are logged; without a stored outcome, the mail is
+        sent again.
+        """
         try:
             error, pause = await self._attempt(waiting)
             mail = (waiting.id, waiting.attempt, error)

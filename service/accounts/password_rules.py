@@ -45,6 +45,7 @@ class _Check:
         self._lists = services.host.once("password lists", lambda: PasswordLists(rules))
 
     async def check(self, context: RequestContext) -> None:
+        """Raise `Problem` 400 with all faults if a new password breaks a rule, 503 if a list cannot be read."""
         faults = []
         for index, name in self._passwords:
             password = argument_text(context, index)
@@ -76,6 +77,7 @@ class PasswordLists:
     """
 
     def __init__(self, rules: PasswordRules) -> None:
+        """Open the file of hashes and read the list of words. Raises OSError or UnicodeDecodeError."""
         self._path = rules.breached_file
         self._file = None if self._path is None else os.open(self._path, os.O_RDONLY)
         self._words = frozenset() if rules.words_file is None else words_of(Path(rules.words_file))

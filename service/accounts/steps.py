@@ -176,7 +176,11 @@ class _Run:
         await transaction.set([SUBJECT, execution.body])
 
     async def _handled(self, cells: list[Cell], transaction: Transaction) -> list[Cell]:
-        """Issue the token of a row, and enqueue its mail. Return the cells of the response."""
+        """Issue the token of a row, and enqueue its mail. Return the cells of the response.
+
+        A row without a subject for the token, or whose subject has too many tokens, gets no token and no mail. Raises
+        `Problem` 429 as `_may_issue` does.
+        """
         token = None
         if self._issue is not None:
             name = self._issue.token.subject.lower()
@@ -210,6 +214,7 @@ class _Run:
         return False
 
     async def _enqueue(self, send: _Send, cells: list[Cell], token: str | None, transaction: Transaction) -> None:
+        """Enqueue the mail of a row, if the row makes one. Faults of row or template are only logged."""
         try:
             mail = mail_of(cells, send.template(), token, send.sender)
         except (MailError, OSError) as error:

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 
 def authenticate(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that sets `context.user`, or None if no part of this endpoint uses the identity of the caller."""
+    """Return the step that sets `context.user`. None: no part of this endpoint uses the identity of the caller, or no
+    sign-in scheme is configured. With HTTP Basic, the step also refuses wrong credentials.
+    """
     if endpoint.access.basic is not None:
         return basic_step(endpoint, services)
     limited_by = services.options.limits.policy(endpoint.options.rate_limiter)
@@ -50,8 +52,9 @@ def needs_identity(endpoint: Endpoint) -> bool:
 def authorize(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that refuses callers who may not call the endpoint, or None if all may.
 
-    The step raises `Problem` 401 for anonymous callers and 403 for users whom the endpoint does not admit. The step of
-    an open endpoint refuses only users who act as another one.
+    The step raises `Problem` 401 for anonymous callers, and if a recent sign-in or a second factor is required and
+    missing; 403 for users whom the endpoint does not admit. The step of an open endpoint refuses only users who act as
+    another one.
     """
     if endpoint.access.anonymous:
         return _refusing_impersonation(endpoint)
@@ -123,7 +126,8 @@ def recently(
 ) -> Callable[[RequestContext], None]:
     """Wrap an authorization step for `authorize … within 5 minutes`.
 
-    The wrapped step raises `Problem` 401 if the user signed in longer ago than `within` allows (RFC 9470).
+    The wrapped step raises `Problem` 401 if the user signed in longer ago than `within` allows (RFC 9470). Callers by
+    HTTP Basic are never refused, because each request carries the password.
     """
     seconds = endpoint.access.freshness or 0.0
     # With HTTP Basic, each request carries the password. A configured scheme of the same name does not count.
@@ -229,12 +233,14 @@ def _who_may(endpoint: Endpoint, required: RequiredRoles | None) -> str:
 
 
 def anonymous_refusal(auth: AuthOptions, context: RequestContext, detail: str) -> Problem:
-    """Return the 401 for an anonymous caller, on any path."""
+    """Return the 401 for an anonymous caller, with the challenge of the service. detail: who may call."""
     return unauthorized(_with_error(auth.schemes.challenge, context), detail)
 
 
 def _with_error(challenge: str, context: RequestContext) -> str:
-    """Return the challenge, with `invalid_token` if the request brought a bearer token (RFC 6750, section 3.1)."""
+    """Return the challenge; if it is `Bearer` and the request brought a bearer token, with `invalid_token` (RFC 6750,
+    section 3.1).
+    """
     header = context.scope.headers.get("authorization")
     if challenge == "Bearer" and header is not None and is_bearer(header):
         return 'Bearer error="invalid_token"'

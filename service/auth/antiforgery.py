@@ -38,8 +38,8 @@ FIELDS = frozenset({URLENCODED, MULTIPART})
 def ask_for_token(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the antiforgery step of an endpoint, or None if it needs none.
 
-    The step follows `authorize`, because it may read the body. Internal subrequests come from no browser and are not
-    checked.
+    The step raises `Problem` 400 for a missing or invalid token. It follows `authorize`, because it may read the body.
+    Internal subrequests come from no browser and are not checked.
     """
     guard = services.auth.antiforgery
     if guard is None or endpoint.method in SAFE or not services.limited:
@@ -60,7 +60,8 @@ def ask_for_token(endpoint: Endpoint, services: Services) -> Step | None:
 def guards(services: Services) -> tuple[Step, ...]:
     """Return the steps that authenticate the caller and refuse pages of other sites, without reading a body.
 
-    They are for routes that change something and have no routine.
+    They are for routes that change something and have no routine. They raise `Problem`: 403 for a page of another site,
+    400 for a missing or invalid antiforgery token.
     """
     authenticating = (services.auth.sessions.authenticate,) if services.options.auth.schemes else ()
     foreign = refuse_foreign_sessions(services)
@@ -70,7 +71,11 @@ def guards(services: Services) -> tuple[Step, ...]:
 
 
 class _AntiforgeryCheck:
-    """The antiforgery check of one endpoint."""
+    """The antiforgery check of one endpoint.
+
+    signs_out: requests to sign out are checked without a session, too. reads_forms: the token may be a form field.
+    strips: this field is removed from the body. limit: most bytes of the body.
+    """
 
     def __init__(
         self,
@@ -93,6 +98,7 @@ class _AntiforgeryCheck:
         self._form_limit = services.options.http.limits.form_body_size
 
     def ask(self, context: RequestContext) -> Waiting:
+        """Raise `Problem` 400 if the request needs a token, and has none or an invalid one."""
         scope = context.scope
         kind = kind_of(scope)
         by_cookie = context.user is not None and context.user.scheme in self._cookies
@@ -148,7 +154,7 @@ async def caller(context: RequestContext, identity: Identity) -> User | None:
 
 
 def token_routes(identity: Identity) -> Iterator[FixedRoute]:
-    """Yield the route that issues antiforgery tokens to scripts."""
+    """Yield the route that issues antiforgery tokens to scripts, if one is configured."""
     guard = identity.antiforgery
     path = None if guard is None else guard.options.token_path
     if guard is None or path is None:

@@ -49,7 +49,9 @@ def basic_header(user: str, password: str) -> str:
 
 
 def basic_step(endpoint: Endpoint, services: Services) -> Step:
-    """Return the step that sets `context.user`, or ends the request with a challenge."""
+    """Return the step that sets `context.user`. It raises `Problem`: 401 with a challenge for missing or wrong
+    credentials, or without TLS where that is required; 429 after too many failed sign-ins.
+    """
     return _Basic(endpoint, services).authenticate
 
 
@@ -123,6 +125,7 @@ class _Basic:
         _remember(self._accepted, fingerprint, False)
 
     def _check_transport(self, context: RequestContext) -> None:
+        """Log a request without TLS, or raise `Problem` 401 for it, as the options say."""
         if self._options.tls == "Ignore" or self._identity.sessions.is_secure(context.scope):
             return
         if self._options.tls == "Warning":
@@ -134,6 +137,10 @@ class _Basic:
         raise self._challenge("HTTP Basic is accepted over https only")
 
     async def _check(self, context: RequestContext, credentials: Credentials, fingerprint: bytes) -> None:
+        """Verify the password, set `context.user`, and cache the user. Raises `Problem` 401 for a wrong password.
+
+        fingerprint: keyed hash of the credentials, under which the user is cached.
+        """
         if not await self._is_valid(credentials):
             log.warning("%s: HTTP Basic failed for realm %s", self._endpoint.name, self._realm)
             raise self._challenge("the user name or the password is wrong")
@@ -190,6 +197,7 @@ class _Basic:
 
 
 def _remember(known: dict[bytes, T], fingerprint: bytes, value: T) -> None:
+    """Store a value; if there are `REMEMBERED` values, the oldest one is removed."""
     if len(known) >= REMEMBERED:
         known.pop(next(iter(known)))
     known[fingerprint] = value

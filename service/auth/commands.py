@@ -26,7 +26,9 @@ class Command:
     """A configured SQL command with optional positional parameters."""
 
     def __init__(self, label: str, sql: str, services: Services, types: Mapping[int, str] = ALL_TEXT) -> None:
-        """types: names of the types of parameters that are not text, by parameter number."""
+        """label: name of the command for the log. types: names of the types of parameters that are not text, by
+        parameter number.
+        """
         text, self.takes = numbered(sql, types)
         self._database = services.database
         self._call = Call(

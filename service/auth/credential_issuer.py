@@ -44,8 +44,8 @@ class CredentialIssuer:
     ) -> None:
         """Sign the user of the row in and send the response. From here on the request has that user.
 
-        body: content type and content, for a sign-in by cookie. anew: the user has proved their identity in this
-        request, so the time of the sign-in is set.
+        body: content type and content of the response to a sign-in by cookie; None: it is empty. anew: the user has
+        proved their identity in this request, so the time of the sign-in is set.
 
         Raises: Problem: 404 if the row names an unknown scheme, 500 if no scheme is configured or the session is too
         large.
@@ -94,7 +94,7 @@ class CredentialIssuer:
         headers: Headers,
         mark: Mark | None = None,
     ) -> None:
-        """Send an access token and a refresh token as JSON.
+        """Send an access token and a refresh token as JSON. Raises `Problem` 500 if the access token is too large.
 
         mark: of the refresh token; None for the first one of a sign-in.
         """
@@ -107,7 +107,7 @@ class CredentialIssuer:
         context.protocol.response_bytes(200, fields, orjson.dumps(content))
 
     def _check_size(self, size: int) -> None:
-        """Raises `Problem` 500 for a session that is too large for the headers of a request."""
+        """Raise `Problem` 500 for a session that is too large for the headers of a request. size: in characters."""
         if size > self._longest:
             raise Problem(
                 500,
@@ -116,6 +116,7 @@ class CredentialIssuer:
             )
 
     def _opaque(self, scheme: BearerScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
+        """Return the response for a scheme with opaque tokens. mark: of the refresh token; None: it has none."""
         now = time.time()
         expire = lifetime(claims, now, scheme.expire)
         access = self._sessions.access[scheme.name].issue(claims, now, expire)

@@ -40,7 +40,8 @@ Refusal = Callable[[Any], None]
 
 
 def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the cross-site step of an endpoint. It follows `authenticate`.
+    """Return the cross-site step of an endpoint. It follows `authenticate`, and raises `Problem` 403 for a page of
+    another site, or 415 as `refuse_plain_text` does.
 
     None if the check is off, or if the endpoint changes nothing, or accepts no credentials that browsers send by
     themselves.
@@ -68,7 +69,8 @@ def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def refuse_foreign_sessions(services: Services) -> Step | None:
-    """Return the cross-site step for routes that change something and have no routine. It follows `authenticate`.
+    """Return the cross-site step for routes that change something and have no routine. It follows `authenticate`, and
+    raises `Problem` 403 for a page of another site.
 
     None: there is no session by cookie, or the check is off.
     """
@@ -120,7 +122,7 @@ def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
 
 
 def refuse_plain_text(scope: Any) -> None:
-    """Raises `Problem` 415 for a body of type text/plain, unless the browser states the origin of the page
+    """Raise `Problem` 415 for a body of type text/plain, unless the browser states the origin of the page
     (browsers-7).
 
     A page can send JSON of this type to any site without a CORS preflight, and `fetch` uses it if a generated client

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def refuse_without_role(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses callers without a role; None: the endpoint needs no role. It follows `authorize`.
+    """Return the step that refuses callers without a role (`Problem` 401 for anonymous callers, else 403). None: the
+    endpoint needs no role. It follows `authorize`.
 
     A login is open: it runs as the service if anonymous callers have no role.
     """

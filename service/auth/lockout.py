@@ -18,7 +18,7 @@ log = logging.getLogger("rowcall")
 
 
 def count_sign_ins(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that counts a request as an attempt to sign in.
+    """Return the step that counts a request as an attempt to sign in. It raises `Problem` 429 after too many failures.
 
     None if `Auth:Lockout` is off, or if the endpoint neither signs in nor consumes tokens. Impersonation is not
     counted, because its callers have signed in before.
@@ -46,8 +46,8 @@ def count_sign_ins(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _account(endpoint: Endpoint, services: Services, parts: tuple[str, ...]) -> int | None:
-    """Return the index of the parameter that contains the name of the account; None if there is none. parts: as in
-    `account_parameter`.
+    """Return the index of the parameter that contains the name of the account; None if there is none. parts: parts of
+    the names of such parameters, in lower case.
     """
     auth = services.options.auth
     password = auth.login.password.lower()

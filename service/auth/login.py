@@ -78,6 +78,9 @@ class _Login:
         return SecondFactorDemand(options, services)
 
     async def finish(self, context: RequestContext) -> None:
+        """Sign in the user of the first row and respond. If its status is not 200, it is only sent. Raises `Problem`:
+        401 if there is no user or the password is wrong (or 404 for the latter), 500 if the row cannot be used.
+        """
         rows = rows_of(context)
         cells = rows[0] if rows else []
         row = LoginRow(refused=True) if self._finds_no_user(cells) else self._read(cells)

@@ -98,7 +98,9 @@ def connect_sessions(services: Services) -> None:
 
 
 def _claims(cells: Sequence[Cell], options: LoginOptions) -> tuple[Claim, ...] | None:
-    """Return the claims of the key's owner, or None if the row names no owner."""
+    """Return the claims of the key's owner, or None if the row names no owner or has another status than 200. Raises
+    `LoginRowError` if the row cannot be used.
+    """
     if all(cell.text is None for cell in cells):
         return None
     row = read_login_row(cells, options)

@@ -44,8 +44,8 @@ _NOT_RETURNED = frozenset(("connection", "content-length", "date", "keep-alive",
 def batch_routes(
     options: BatchOptions, services: Services, joint: Subrequests, independent: Subrequests
 ) -> Iterator[FixedRoute]:
-    """Yield the route. joint: calls endpoints whose steps run in the transaction of the batch. independent: calls them
-    as usual. Each request is authorized by itself.
+    """Yield the route of batches. joint: calls endpoints whose steps run in the transaction of the batch. independent:
+    calls them as usual. Each request is authorized by itself.
     """
     yield FixedRoute("POST", options.path, ANYONE, (_Batches(options, services, joint, independent).answer,))
 
@@ -112,7 +112,9 @@ class _Batches:
         return responses.written()
 
     async def _run_each(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes:
-        """Run the requests one after the other, each by itself, and return the JSON of their responses."""
+        """Run the requests one after the other, each by itself, and return the JSON of their responses: 424 for one
+        that refers to a result which does not exist. Raises `Problem` as `_run_request` does.
+        """
         responses = _Responses(self._options.most_bytes)
         for request in requests:
             try:
@@ -151,7 +153,7 @@ class _Batches:
 
     @staticmethod
     def _fail(context: RequestContext, number: int, response: tuple[int, Headers, bytes]) -> None:
-        """Send the response of the request that has failed, with its number."""
+        """Send the response of the request that has failed, with its number; a status below 400 becomes 409."""
         status, headers, body = response
         content_type = next((value for name, value in headers if name.lower() == "content-type"), "")
         members: dict[str, Any] = {"status": status}

@@ -130,6 +130,7 @@ def _request(context: RequestContext) -> bytes:
 
 
 def joined(*texts: str) -> bytes:
+    """Join texts, each with its length, so that different texts never give equal bytes."""
     parts = (text.encode(errors="surrogateescape") for text in texts)
     return b"".join(b"%d:%b" % (len(part), part) for part in parts)
 
@@ -169,6 +170,7 @@ def recorded_digests(context: RequestContext) -> list[bytes | None]:
 
 
 def _indexes(mask: int) -> list[int]:
+    """Return the positions of the bits that are set, in ascending order."""
     return [index for index in range(mask.bit_length()) if mask >> index & 1]
 
 

@@ -106,7 +106,7 @@ def _look_up(
     key_for: KeyOf, store: CacheBackend, time_limit: float, take: Callable[[RequestContext, LookupResult], None]
 ) -> Step:
     """Return the step that looks a response up and passes the result to `take`; if there is no key, that is
-    `NOT_SHARED`.
+    `NOT_SHARED`. time_limit: seconds that a request may wait for the computation of another one; 0: no limit.
     """
     begin = store.begin
 
@@ -128,8 +128,8 @@ def _look_up(
 
 
 def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], Awaitable[None] | None]:
-    """Return the step that announces the tags before the run, so that they can be invalidated during it
-    (`cache_tags`).
+    """Return the step that announces the tags of the coming response to the cache before the run, so that they can be
+    invalidated during it (`cache_tags`).
     """
     tags_for = tags_of(endpoint, plan)
     seconds_of = lifetime_of(plan)
@@ -266,7 +266,8 @@ def invalidating(
     plan: CachePlan | None,
     log_it: Callable[[RequestContext, bool, bytes | None], None] | None,
 ) -> Step:
-    """Return the only step of an endpoint that invalidates a response. Rules are ignored (caching-40).
+    """Return the only step of an endpoint that invalidates one cached response, and responds whether there was one. The
+    rules of the cache profile are ignored (caching-40). The step raises `Problem` 503 if Redis does not confirm it.
 
     plan: None if responses of the endpoint are never cached. log_it: called with whether there was an entry, and its
     key.

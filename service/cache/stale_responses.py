@@ -43,8 +43,10 @@ class StaleResponses:
         take: Callable[[RequestContext, LookupResult], None],
     ) -> Step:
         """Return the lookup step. A stale response is sent and refreshed in the background; it is also sent if the
-        computation of another request, for which this one waits, fails. `take` gets all other results. key_for: returns
-        the key of a request.
+        computation of another request, for which this one waits, fails. `take` gets all other results.
+
+        key_for: returns the key of a request. time_limit: seconds that a request may wait for the computation of
+        another one; 0: no limit.
         """
 
         def take_any(context: RequestContext, stale: StaleLookupResult) -> None:
@@ -80,12 +82,18 @@ class StaleResponses:
         return look_up
 
     def guarded(self, run: tuple[Step, ...]) -> tuple[Step, ...]:
-        """Return the steps of `run`, wrapped so that the last response is sent if a step fails (stale-if-error)."""
+        """Return the steps of `run`, wrapped so that the last response is sent if a step fails (stale-if-error). If the
+        options do not allow that, the steps are unchanged.
+        """
         if not self._stale.error:
             return run
         return tuple(self._guarded(step, len(run) - index) for index, step in enumerate(run))
 
     def _guarded(self, step: Step, steps_to_skip: int) -> Step:
+        """Wrap a step: if it fails, the last response is sent. steps_to_skip: number of steps behind the lookup that
+        are not run then.
+        """
+
         async def run_later(context: RequestContext, waiting: Awaitable[None]) -> None:
             try:
                 await waiting
@@ -102,6 +110,9 @@ class StaleResponses:
         return run
 
     async def _fall_back(self, context: RequestContext, problem: Problem, steps_to_skip: int) -> None:
+        """Send the last response in place of the problem, and release the lease. Raises the problem if there is no
+        response.
+        """
         lease = context.lease
         entry = None if lease is None else await self._instead(problem, lease.last)
         if entry is None:
@@ -114,6 +125,9 @@ class StaleResponses:
     async def _instead(
         self, problem: Problem, last: Callable[..., Entry | Awaitable[Entry | None] | None], *key: bytes
     ) -> Entry | None:
+        """Return the last response, to send it in place of the problem. None: the problem is no server error, the
+        options do not allow it, or `last` finds none.
+        """
         if problem.status < FAILED or not self._stale.error:
             return None
         result = last(*key, self._stale)

@@ -15,7 +15,7 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 
 
 def tag_routes(services: Services, guards: tuple[Step, ...]) -> Iterator[FixedRoute]:
-    """Yield the route, if configured.
+    """Yield the route that invalidates responses by tags, if it is configured.
 
     guards: steps that authenticate the caller and reject cross-site requests.
     """
@@ -28,6 +28,10 @@ def tag_routes(services: Services, guards: tuple[Step, ...]) -> Iterator[FixedRo
 
 
 def _invalidate(services: Services) -> Step:
+    """Return the step that invalidates the responses with a tag of the query, and responds with their number. It raises
+    `Problem` 400 without a tag.
+    """
+
     async def invalidate(context: RequestContext) -> None:
         try:
             tags = [value for name, value in pairs(context.scope.query_string) if name == "tag" and value]

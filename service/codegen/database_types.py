@@ -49,7 +49,9 @@ order by n.nspname, p.proname, p.oid
 
 
 async def write_database_types(connector: Connector, catalogue: PostgRestCatalogue, path: Path) -> bool:
-    """Write the file if its content has changed; return whether this succeeded. Errors are logged."""
+    """Write the file with the types of PostgREST's interface if its content has changed; return whether this succeeded.
+    Errors are logged.
+    """
     schemas = catalogue.options.schemas
     try:
         types = await read_type_names(connector, schemas)

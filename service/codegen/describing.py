@@ -100,6 +100,7 @@ class Describer:
         return as_wire_types(endpoints, types_of, safe_numbers=safe, resolve_nested=resolve)
 
     async def _definitions(self, endpoints: Sequence[Endpoint], forms: set[str]) -> Definitions | None:
+        """Return the definitions as `_read_definitions` does. None: the database cannot be read, which is logged."""
         try:
             return await _read_definitions(self._connector, endpoints, forms)
         except (OSError, psycopg.Error) as error:

@@ -31,8 +31,10 @@ def write_documents(
     definitions: Definitions,
     catalogue: PostgRestCatalogue | None,
 ) -> bool:
-    """Write the documents whose content has changed; return whether all could be written. Raises `StartupError` if the
-    names of two tools are equal. catalogue: of PostgREST's interface."""
+    """Write the documents whose content has changed; return whether all could be written. QUERY endpoints, which
+    OpenAPI cannot describe, are logged. Raises `StartupError` if the names of two tools are equal. catalogue: of
+    PostgREST's interface.
+    """
     done = True
     if (openapi := descriptions.openapi) is not None:
         for endpoint in endpoints:
@@ -50,6 +52,9 @@ def write_documents(
 
 
 def _write_tools(endpoints: Sequence[Endpoint], types_of: TypesOf, options: ToolSchemaOptions) -> bool:
+    """Write the tool definitions; return whether all could be written. Raises `StartupError` if the names of two tools
+    are equal.
+    """
     entries = tool_entries(endpoints, types_of, options.tools)
     if not entries:
         log.warning("Service:McpOptions:ToolSchemas: no endpoint is a tool; a comment makes one with `mcp`")
@@ -69,6 +74,9 @@ def _write_tools(endpoints: Sequence[Endpoint], types_of: TypesOf, options: Tool
 
 
 def _write(name: str, text: str, *, overwrite: bool) -> bool:
+    """Write a file that is missing or, with `overwrite`, has other content. Return False if that fails, which is
+    logged.
+    """
     path = Path(name)
     try:
         if not path.exists() or (overwrite and path.read_text(encoding="utf-8") != text):

@@ -25,7 +25,9 @@ _PROTECTION = [
 
 
 def reference_routes(page: ReferencePage, services: Services) -> Iterator[FixedRoute]:
-    """Yield the routes of the page and of its files."""
+    """Yield the routes of the page of the API reference and of its files. If the page is closed, only signed-in users
+    may read them.
+    """
     access = SIGNED_IN if page.closed else ANYONE
     schemes = services.options.auth.schemes
     authenticate: tuple[Step, ...] = (services.auth.sessions.authenticate,) if schemes else ()

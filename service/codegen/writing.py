@@ -42,7 +42,9 @@ class Client:
 def clients_of(
     options: ClientCodeOptions | None, dart: DartOptions | None, python: PythonOptions | None
 ) -> Iterator[Client]:
-    """Yield the generators of the clients whose section is on."""
+    """Yield the generators of the clients whose section is on. options: of TypeScript or JavaScript. None: the section
+    is off.
+    """
     if options is not None:
         language = "TypeScript" if options.types else "JavaScript"
         files, names = partial(client_files, options=options), partial(client_names, options=options)
@@ -80,6 +82,9 @@ async def write_client(
 
 
 def _write(client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, definitions: Definitions) -> None:
+    """Write the files of a client and log their numbers. Raises `NoPlaceError` if its path needs a placeholder, and
+    OSError.
+    """
     now = datetime.datetime.now().astimezone()
     offset = now.strftime("%z")
     result = f"{now:%Y-%m-%dT%H:%M:%S.%f}0{offset[:3]}:{offset[3:]}"
@@ -113,7 +118,9 @@ def _is_same(path: Path, output: Output) -> bool:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file atomically: readers see either the old or the new content."""
+    """Write a file atomically: readers see either the old or the new content. Missing folders are created. Raises
+    OSError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -53,7 +53,7 @@ from rowcall.service.worker.application import Application
 
 
 def audit(arguments: Arguments) -> int:
-    """Print the findings.
+    """Print the findings, the routes, and what happens without a request; with `--json` as one JSON object.
 
     Return 1 if a finding is high, or with `--strict` medium. Raises ConfigError, StartupError.
     """

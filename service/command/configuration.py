@@ -66,8 +66,8 @@ def _report_unknown(configuration: Configuration) -> None:
 
 
 def _print(configuration: Configuration, word: str) -> None:
-    """Print the effective configuration, with secrets replaced by variables. word: only keys and values with it are
-    printed; empty: all are.
+    """Print the effective configuration. Secrets are replaced by variables, which stderr lists. word: only keys and
+    values with it are printed; empty: all are.
     """
     entries = effective(configuration.settings)
     if word:
@@ -98,7 +98,8 @@ def show_schema(_arguments: Arguments) -> int:
 
 
 def show_equivalent(arguments: Arguments) -> int:
-    """Print the configuration that serves what PostgREST's configuration file describes, beside ordinary endpoints.
+    """Print the configuration that serves what PostgREST's configuration file describes, beside ordinary endpoints;
+    return the exit code. Secrets become placeholders; they and unknown keys are reported on stderr.
 
     Raises ConfigError.
     """
@@ -120,7 +121,7 @@ def show_equivalent(arguments: Arguments) -> int:
 
 
 def _variable(path: str) -> str | None:
-    """Return the variable that holds a value which is not printed; None for other values."""
+    """Return the environment variable for the value of a secret key; None for other keys. path: of the key."""
     if path in _SECRETS or not is_secret(path):
         return _SECRETS.get(path)
     return re.sub(r"\W", "_", path.rpartition(":")[2]).upper()

@@ -169,6 +169,7 @@ def _second_names(sources: Sequence[SourceText]) -> list[Note]:
 
 
 def _read(file: ConfigFile, directory: Path) -> SourceText | None:
+    """Return the text of a configuration file; None: it is optional and missing. Raises ConfigError."""
     if not file.path.strip():
         raise ConfigError("the name of a configuration file is empty")
     path = directory / file.path

@@ -48,6 +48,7 @@ class ConfigurationWatch:
                 return
 
     def _is_new(self) -> bool:
+        """Return whether the contents have changed to a valid configuration. An invalid one is logged once."""
         contents = self._contents()
         if contents == self._known:
             return False

@@ -74,11 +74,14 @@ def dry_run(settings: Settings, *, reads_database: bool) -> DryRun:
 
 
 def _open_log(settings: Settings) -> None:
+    """Check the options of the log by opening it, without use of stdout. Raises ConfigError, StartupError."""
     Log(log_options(settings), io.StringIO()).handler.close()
 
 
 def _look_at_listeners(settings: Settings, warnings: list[str]) -> None:
-    """Check the listeners and their certificates. No port is bound, because the service may be running."""
+    """Check the listeners and their certificates. No port is bound, because the service may be running. Raises
+    StartupError.
+    """
     plans = listener_plans(settings)
     secure = [plan.address.port for plan in plans if plan.address.secure]
     warnings += configuration_warnings(settings, secure[0] if secure else None)
@@ -88,6 +91,10 @@ def _look_at_listeners(settings: Settings, warnings: list[str]) -> None:
 
 
 def _assemble(settings: Settings, rehearsal: DryRun, *, reads_database: bool) -> None:
+    """Build the options and the parts of the service, and read the database if `reads_database`. If an embedded server
+    does not exist yet, add a warning and do nothing else. Errors of parts are added to `rehearsal`, others raised:
+    ConfigError, StartupError.
+    """
     plan = connection_plan(settings)
     for name in (plan.main, *plan.others):
         target = connection_for(settings, name, "rowcall")

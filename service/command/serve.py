@@ -54,16 +54,21 @@ def _start_again(arguments: Arguments) -> int:
 
 
 def _watch(arguments: Arguments) -> ConfigurationWatch:
+    """Return the watch of the configuration files; it begins with their present contents."""
     return ConfigurationWatch(configuration_files(arguments), lambda: _check(load(arguments)))
 
 
 def _check(configuration: Configuration) -> None:
+    """Raise ConfigError for invalid values, and for unknown keys if `Config:ValidateConfigKeys` is Error."""
     require_readable(configuration.settings)
     if configuration.validation_mode == "Error" and configuration.unknown:
         raise ConfigError(f"unknown configuration key {configuration.unknown[0]}")
 
 
 def _start(arguments: Arguments) -> int:
+    """Load the configuration and serve; return the exit code. Raises ConfigError, StartupError; without any
+    configuration, the error says how to get one.
+    """
     watch = _watch(arguments)
     with _termination_as_exit():
         try:
@@ -124,6 +129,9 @@ def libraries(settings: Settings) -> Iterator[str]:
 
 
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
+    """Fork the template process, if workers use one, and serve; return the exit code. Raises ConfigError,
+    StartupError.
+    """
     require_readable(configuration.settings)
     # Fork before this process has threads, connections or log files, which the copy would share.
     for module in _SHARED:
@@ -138,6 +146,9 @@ def _serve(arguments: Arguments, configuration: Configuration, watch: Configurat
 def _serve_with(
     template: Template | None, arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch
 ) -> int:
+    """Configure the log, open the connections, and run the supervisor; return the exit code. template: None: workers
+    are not forked from one. Raises ConfigError, StartupError.
+    """
     demo = arguments.has("--demo")
     settings = configuration.settings
     log = configure_logging(settings)
@@ -205,6 +216,9 @@ def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
 
 @contextlib.contextmanager
 def _running(target: ConnectionInfo | EmbeddedServerPath, application: str, *, demo: bool) -> Iterator[ConnectionInfo]:
+    """Return a context with the connection to a target; an embedded server runs while it is open. demo: with the schema
+    of the demo, in a database that is not stored.
+    """
     if isinstance(target, ConnectionInfo):
         yield target
         return

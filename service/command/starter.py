@@ -58,6 +58,7 @@ def create(arguments: Arguments) -> int:
 
 
 def _copy(source: Traversable, target: Path, name: str) -> None:
+    """Copy a template with its folders. name: of the application, which is filled into README.md. Raises OSError."""
     target.mkdir(parents=True)
     for item in source.iterdir():
         if item.is_dir():

@@ -219,7 +219,7 @@ _BY_WORD = {word: switch for switch in SWITCHES for word in switch.words}
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A configuration file."""
+    """A configuration file. optional: it may be missing."""
 
     path: str
     optional: bool = False

@@ -62,6 +62,7 @@ class Report:
 
     @property
     def fatal(self) -> bool:
+        """Whether unknown keys prevent a start."""
         return self.mode == "Error"
 
     @property
@@ -70,11 +71,13 @@ class Report:
 
     @property
     def valid(self) -> bool:
+        """Whether nothing would prevent a start and, with `strict`, there are no warnings."""
         has_strict_warnings = self.strict and (self.unknown or self.start_warnings or self.left_out)
         return self.config_valid and self.connection == _OK and not self.start_errors and not has_strict_warnings
 
 
 def validate(arguments: Arguments) -> int:
+    """Print the report, with `--json` as JSON. Return 1 unless it is valid."""
     report = _report(arguments)
     if arguments.has("--json"):
         print_json(_as_json(report))

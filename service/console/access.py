@@ -72,7 +72,8 @@ class Gate:
 
     def require_session(self, request: MountRequest) -> str:
         """Return the name of the operator whose session the request has. Raises `Problem`: 401 without a session, 403
-        for pages of other origins and for changes without the header that only pages of this origin can send.
+        for pages of other origins and for changes without the header that only pages of this origin can send, 503 if
+        no worker can check the user of the session.
         """
         token = _bearer(request)
         if token and self._is_admin_token(token):
@@ -92,6 +93,7 @@ class Gate:
         return True
 
     def _by_cookie(self, request: MountRequest) -> Session:
+        """Return the session of the cookie. Raises `Problem`: 401 without one, 403 as `require_session` does."""
         session = self._sessions.find(self._cookie_of(request))
         if session is None:
             raise _unauthorized(
@@ -165,6 +167,7 @@ class Gate:
 
 
 def _require_header(request: MountRequest) -> None:
+    """Raise `Problem` 403 without the header that pages of other origins cannot send."""
     if HEADER not in request.headers:
         raise Problem(403, f"requests that change something need the header {HEADER}, or a bearer token")
 

@@ -11,8 +11,8 @@ from rowcall.core.config.tree import Node, Scalar, find
 
 
 def configuration(settings: Settings, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the keys that contain `search` in their path, meaning or value; with `changed=true` only those that are
-    configured.
+    """Return the keys that contain the text `search` of the query in their path, meaning or value; with `changed=true`
+    only those that are configured.
     """
     word = query.get("search", "").casefold()
     changed = query.get("changed") == "true"
@@ -21,6 +21,7 @@ def configuration(settings: Settings, query: Mapping[str, str]) -> dict[str, Any
 
 
 def _keys(entries: Iterable[Entry], above: str, settings: Settings) -> Iterator[dict[str, Any]]:
+    """Yield path, value, source and meaning of each key. above: path of the section, with a colon; empty: none."""
     for entry in entries:
         path = f"{above}{entry.name}"
         if entry.entries:

@@ -140,13 +140,18 @@ class Console:
         self._reloads.add(before, after, difference)
 
     def __call__(self, request: MountRequest) -> MountResponse:
-        """Return the response to a request. Raises `Problem`, with the security headers of the console."""
+        """Return the response to a request. Raises `Problem` for a request that is refused, with the security headers
+        of the console added.
+        """
         try:
             return self._respond(request)
         except Problem as problem:
             raise Problem(problem.status, problem.detail, headers=(*problem.headers, *_PROTECTION)) from None
 
     def _respond(self, request: MountRequest) -> MountResponse:
+        """Return the response to a request: of the session, an action, an event stream, data or a file. Raises
+        `Problem`.
+        """
         name = request.path.removeprefix(_PREFIX)
         if request.path == SESSION and request.method == "POST":
             body, headers = self._gate.sign_in(request)
@@ -232,7 +237,9 @@ class Console:
                 close()
 
     def _log_events(self, request: MountRequest) -> Iterator[bytes]:
-        """Yield an event for each second with new entries, else a comment, which notices a client that is gone."""
+        """Yield an event for each second with new entries, else a comment, which notices a client that is gone. Raises
+        `Problem` 400 for an invalid query, when the first event is read.
+        """
         report = log_entries(self._entries, request.query)
         while self._goes_on(request):
             yield _event(orjson.dumps(report)) if report["entries"] else b":\n\n"

@@ -146,6 +146,12 @@ class Database:
     def _read(
         self, queries: Mapping[str, str], *, statements: bool, parameters: tuple[object, ...] = ()
     ) -> dict[str, Any]:
+        """Return the rows of each query by its name, and in `unavailable` why queries could not be read.
+
+        statements: with those of the extension pg_stat_statements. parameters: of each query. Raises `Problem` 503 if
+        the database cannot be reached.
+        """
+
         async def read() -> dict[str, Any]:
             report: dict[str, Any] = {}
             unavailable: dict[str, str] = {}
@@ -163,6 +169,7 @@ class Database:
 
 
 async def _add_statements(report: dict[str, Any], unavailable: dict[str, str], connection: Connection) -> None:
+    """Add the statements that took most time to the report, or the reason to `unavailable`."""
     found = await _rows(connection, _EXTENSION)
     if not found:
         unavailable["statements"] = "the extension pg_stat_statements is not installed in this database"
@@ -179,6 +186,9 @@ async def _add(
     query: str | sql.Composed,
     parameters: tuple[object, ...] = (),
 ) -> None:
+    """Add the rows of a query to the report, or the reason to `unavailable`. Raises `psycopg.OperationalError` if the
+    connection is lost or the query too slow.
+    """
     try:
         report[name] = await _rows(connection, query, parameters)
     except psycopg.OperationalError:

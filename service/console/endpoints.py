@@ -71,7 +71,9 @@ def endpoints(snapshot: SchemaSnapshot, counts: Counts, query: Mapping[str, str]
 
 
 def endpoint(sources: Sources, counts: Counts, query: Mapping[str, str], definitions: Definitions) -> dict[str, Any]:
-    """Return the endpoint with this `method` and `path`. Raises `Problem` 404 if there is none."""
+    """Return the details of the endpoint with the `method` and `path` of the query. Raises `Problem` 404 if there is
+    none.
+    """
     snapshot, options = sources.snapshot(), sources.options
     found = named_endpoint(snapshot, query)
     item = found[0]
@@ -112,7 +114,9 @@ def _example(item: Endpoint, sources: Sources) -> str:
 
 
 def _antiforgery(item: Endpoint, options: AntiforgeryOptions | None) -> dict[str, Any] | None:
-    """Return the header and the path of antiforgery tokens, if requests may need one. path: None without a path."""
+    """Return the header of antiforgery tokens, and the path that issues them (None: there is none). None: requests of
+    this endpoint need no token.
+    """
     if options is None or not options.enforced or item.method in _SAFE:
         return None
     return {"header": options.header, "path": options.token_path}

@@ -105,6 +105,7 @@ class Load:
         }
 
     def _take(self) -> _Sample:
+        """Read the counters now. They are also stored for the traffic of the last hour, if that is due."""
         rows = read(self._sources.folder)
         self._traffic.since(rows)
         return _Sample(time.monotonic(), rows, _totals(rows))
@@ -198,7 +199,9 @@ def _pools(reported: Mapping[str, Any], options: WorkerOptions, workers: int) ->
 
 
 def _capacity(name: str | None, options: PoolOptions) -> int:
-    """Return how many executions a pool of a worker runs at a time."""
+    """Return how many executions a pool of a worker runs at a time. name: `exclusive` or `write`; any other is a
+    pipelined pool.
+    """
     if name == "exclusive":
         return options.dedicated_connections
     if name == "write":

@@ -35,6 +35,7 @@ class _Side(NamedTuple):
 
     @classmethod
     def of(cls, snapshot: SchemaSnapshot, names: set[str]) -> _Side:
+        """Return the endpoints of a snapshot with these names."""
         found = [item for items in endpoints_by_name(snapshot, names).values() for item in items]
         return cls(found, snapshot.types, snapshot.other_types)
 
@@ -55,6 +56,9 @@ class Reloads:
         self._reloads: deque[_Reload] = deque(maxlen=_RELOADS)
 
     def add(self, before: SchemaSnapshot, after: SchemaSnapshot, difference: Difference) -> None:
+        """Store a reload; if there are too many, the oldest one is dropped. difference: the names of the endpoints that
+        have changed.
+        """
         listed = (difference.added[:_NAMES], difference.changed[:_NAMES], difference.removed[:_NAMES])
         names = {name for part in listed for name in part}
         described = {
@@ -112,8 +116,11 @@ class Reloads:
 
 
 def log_entries(entries: RecentEntries, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the last entries of at least `level`, of the channel `channel`, that contain `search`, and that are newer
-    than `after`, oldest first. Raises `Problem` 400 for an unknown level or number.
+    """Return the last entries, oldest first, and the number of the newest one. Raises `Problem` 400 for an unknown
+    level or an invalid number.
+
+    query: `level` (the lowest), `channel`, `search` (a text that they contain), `after` (only entries with a larger
+    number), `limit`.
     """
     level = _level(query.get("level", "Verbose"))
     limit = whole(query, "limit", _ENTRIES, 2000)

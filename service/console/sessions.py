@@ -142,7 +142,9 @@ class Sessions:
             del known[expired]
 
     def _find(self, known: dict[bytes, Stored], secret: str) -> bytes | None:
-        """Return the digest of a secret that is known and has not expired, or None."""
+        """Return the digest of a secret that is known and has not expired, or None. Expired entries are removed. known:
+        links or sessions by digest. The caller holds the lock.
+        """
         self._remove_expired(known)
         searched = _digest(secret)
         found = [digest for digest in known if hmac.compare_digest(digest, searched)]

@@ -149,7 +149,7 @@ class Call:
 
     def statement(self, mask: int) -> Statement:
         """Return the statement for a mask; it is built at first use, as most endpoints are called with one or two
-        combinations of parameters.
+        combinations of parameters. Raises what `build` or `made` raises.
         """
         statement = self.statements.get(mask)
         if statement is None:

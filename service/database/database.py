@@ -115,6 +115,7 @@ class Database:
     # --- life ------------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
+        """Start the watchdog and open one connection. If that fails, the reason is stored in `unreached`."""
         self._watchdog.start()
         try:
             await self._exclusive.warm()
@@ -181,7 +182,7 @@ class Database:
         return self._watchdog.watches(execution)
 
     def load(self) -> Iterator[PoolLoad]:
-        """The load of each pool."""
+        """Yield the load of each pool."""
         yield PoolLoad("exclusive", len(self._exclusive.connections), self._exclusive.busy, self._exclusive.waiting)
         for pool in (self._shared, self._generic, self._writes):
             under_way = sum(connection.in_flight for connection in pool.connections)

@@ -64,7 +64,7 @@ class Databases:
         yield from self._others.values()
 
     def named_all(self) -> Iterator[tuple[str, Database]]:
-        """The open databases with the names of their connections; the main one is `main`."""
+        """Yield the open databases with the names of their connections; the main one is `main`."""
         yield "main", self.main
         for key, database in self._others.items():
             yield self._access[key].name, database

@@ -81,7 +81,7 @@ GIVEN_TIME = 30.0
 
 
 class Changes:
-    """The times at which the statements of endpoints first and last did not fit the schema, by label."""
+    """The times at which the statements of endpoints first and last did not fit the schema, by name of the endpoint."""
 
     def __init__(self) -> None:
         self._since: dict[str, tuple[float, float]] = {}
@@ -186,6 +186,7 @@ class Failures:
         self._repeat(call, mask, execution, 1)
 
     def _report_stale(self, execution: Execution) -> None:
+        """Request another reading of the catalogue if the statement no longer fits the schema."""
         if _is_stale(execution) or _is_lookup_failure(execution):
             self._report(str(execution.label))
 
@@ -375,6 +376,9 @@ def _why(execution: Execution) -> str:
 
 
 def _answer(call: Call, execution: Execution, message: str, tries: AttemptState) -> Problem:
+    """Return the problem for an error of the server, as the policy of the call maps it. A time limit that has passed,
+    and a transient error after retries, have problems of their own.
+    """
     error = execution.error
     assert error is not None  # noqa: S101 (called only for runs that ended in an error)
     if error.sqlstate == QUERY_CANCELED and _out_of_time(execution):
@@ -430,6 +434,9 @@ def _is_over(execution: Execution) -> bool:
 
 
 def _renew_statement(call: Call, mask: int, execution: Execution) -> bool:
+    """Replace the statement if it no longer fits the schema. Return whether it did not fit, so that the call may run
+    again.
+    """
     if not _is_stale(execution):
         return False
     current = call.statements.get(mask)

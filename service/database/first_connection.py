@@ -54,7 +54,7 @@ class OpeningRetries:
         raise AssertionError("the last attempt either succeeds or raises")
 
     async def test(self, name: str, connector: Connector) -> None:
-        """Open the connection once and close it. Raises `StartupError`."""
+        """Open a connection with the retries and close it. name: for messages. Raises `StartupError`."""
 
         async def open_and_close() -> None:
             async with await connector.open_plain():

@@ -42,6 +42,7 @@ class UserNames:
 
 
 async def read_user_names(connection: psycopg.AsyncConnection[Any]) -> UserNames:
+    """Read the names of user-defined objects that may run queries. Raises `psycopg.Error`."""
     row = await (await connection.execute(_USER_NAMES)).fetchone()
     assert row is not None  # noqa: S101 (a select without FROM has one row)
     return UserNames(frozenset(row[0]), frozenset(row[1]), frozenset(row[2]))

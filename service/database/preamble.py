@@ -103,6 +103,7 @@ class Preamble:
         return others
 
     def commands_ahead(self, context: RequestContext) -> Ahead:
+        """Return the commands in the form whose effects end with the transaction."""
         return tuple((command.statement, command.values(context)) for command in self.commands)
 
 

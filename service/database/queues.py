@@ -51,7 +51,7 @@ class QueueConnection:
                     await self._listening
 
     def check(self) -> None:
-        """Raises `psycopg.Error` if the connection for notifications is lost."""
+        """Raise `psycopg.Error` if the connection for notifications is lost."""
         if self._listening is not None and self._listening.done():
             self._listening.result()
             raise psycopg.OperationalError("the connection for notifications was lost")
@@ -70,13 +70,15 @@ async def _listen(listener: psycopg.AsyncConnection[Any], notify: Callable[[str]
 
 
 class Deliverer(Protocol):
-    """What a `DeliveryLoop` attempts."""
+    """The interface of what a `DeliveryLoop` attempts: a queue in the database, such as that of mail."""
 
     def room(self, running: int) -> tuple[int, float]:
-        """Return how many attempts may begin now, and the seconds after which there may be more."""
+        """Return how many attempts may begin now (0 or less: none), and the seconds after which there may be more.
+        running: number of attempts that have not ended.
+        """
 
     async def take(self, most: int) -> Sequence[Attempt]:
-        """Take what is due from the queue. Raises `psycopg.Error`."""
+        """Take what is due from the queue, at most `most` attempts. Raises `psycopg.Error`."""
 
     async def tidy(self) -> None:
         """Remove what has ended, and count the rest. Raises `psycopg.Error`."""
@@ -108,7 +110,7 @@ class DeliveryLoop:
             task.cancel()
 
     async def work(self) -> None:
-        """Attempt what is due until the connection is lost. Raises `psycopg.Error`."""
+        """Attempt what is due until `stop` is called. Raises `psycopg.Error` if a connection is lost."""
         tidied = -TIDY
         while not self._stopping:
             self._wake.clear()

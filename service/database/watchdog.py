@@ -161,6 +161,7 @@ class Watchdog:
         self._background.start(self._cancel_and_close(connection))
 
     async def _cancel_and_close(self, connection: Connection) -> None:
+        """Cancel the first execution of the connection, and close it at once. A failed cancel request is logged."""
         cancelling = self._loop.create_task(self._connector.cancel(connection, CANCEL_SECONDS))
         await asyncio.sleep(0)  # the cancel request has read what it needs from the connection
         connection.close("its first execution delayed the others")
@@ -206,6 +207,7 @@ class Watchdog:
             self._orphaned_sessions.give_up(pool, connection, "the server has stopped answering")
 
     async def _abandon_when_gone(self, execution: Execution, disconnected: Disconnected) -> None:
+        """Wait until the client has disconnected, and then cancel the execution if it still runs."""
         await disconnected()
         if not execution.finished and execution in self._requests:
             log.info("%s: the client is gone, the query is cancelled", execution.label)

@@ -87,8 +87,11 @@ async def read_facts(
     anonymous: str | None = None,
     exposed: Sequence[str] = (),
 ) -> DatabaseFacts:
-    """Read the facts. served: oids of the tables and views behind endpoints. anonymous, exposed: anonymous role and
-    schemas of PostgREST's interface."""
+    """Read the facts about the role of the service, its privileges and policies.
+
+    served: oids of the tables and views behind endpoints. anonymous, exposed: anonymous role and schemas of PostgREST's
+    interface; None: there is none. Raises `psycopg.Error`.
+    """
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute("set local search_path to pg_catalog")
         await cursor.execute(ROLE, {"reaching": list(REACHING)})
@@ -124,5 +127,8 @@ def _role(
 def _table(
     oid: int, name: str, is_view: bool, secured: bool, holds: bool, owned: bool, privileges: list[str], invoker: bool
 ) -> TableFacts:
-    """Return the facts about a relation. A view with SECURITY INVOKER counts as having policies."""
+    """Return the facts about a relation. A view with SECURITY INVOKER counts as having policies.
+
+    secured: row level security is enabled. holds: it applies to the role of the service.
+    """
     return TableFacts(oid, name, is_view, secured or invoker, holds or invoker, owned, frozenset(privileges))

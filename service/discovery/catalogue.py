@@ -87,7 +87,7 @@ async def discover_all(
     connection: AsyncConnection[Any], selection: ObjectSelection, search_path: str | None = None
 ) -> DiscoveredCatalogue:
     """Read the catalogue. The result depends on the privileges of the connected role. search_path: the schema that is
-    set as search path while reading; None: `DEFAULT_SEARCH_PATH`.
+    set as search path while reading; None: `DEFAULT_SEARCH_PATH`. Raises `psycopg.Error`.
     """
     tables_untrusted: dict[int, tuple[str, str]] = {}
     untrusted: dict[int, tuple[str, str]] = {}
@@ -126,8 +126,9 @@ async def discover_changes(
 ) -> DiscoveredCatalogue | None:
     """Return the result of `discover_all` after a change of functions and procedures in `groups` only.
 
-    groups: as `Fingerprint.changed_groups` returns them. known: the result of the previous reading. None is returned if
-    everything has to be read, because a routine was renamed and the text of others may contain its name.
+    search_path: as for `discover_all`. groups: as `Fingerprint.changed_groups` returns them. known: the result of the
+    previous reading. None is returned if everything has to be read, because a routine was renamed and the text of
+    others may contain its name. Raises `psycopg.Error`.
     """
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
@@ -230,7 +231,9 @@ def _with_use(served: _Filter | None, unserved: _Filter | None) -> tuple[_Filter
 async def load_types(
     connection: AsyncConnection[Any], roots: Sequence[int], trust: Trust = NO_TRUST
 ) -> Mapping[int, TypeInfo]:
-    """Read these types and all types of their elements, bases and attributes."""
+    """Read these types and all types of their elements, bases and attributes, by oid. trust: whose comments of types
+    are read. Raises `psycopg.Error`.
+    """
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await _set_search_path(cursor, DEFAULT_SEARCH_PATH)
         return await _load_types(cursor, roots, await read_owners(cursor), trust)
@@ -347,7 +350,9 @@ class _Argument:
 
 
 def _argument_types(row: TupleRow) -> Iterator[int]:
-    """Return the oids of all arguments: of `{25,23}` if there are OUT arguments, else of the input vector `25 23`."""
+    """Return the oids of the types of all arguments, parsed from `{25,23}` if there are OUT arguments, else from the
+    input vector `25 23`.
+    """
     inputs, everything = row[11], row[12]
     return map(int, everything.strip("{}").split(",") if everything else inputs.split())
 

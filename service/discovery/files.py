@@ -41,6 +41,7 @@ def find_files(pattern: str, skip: str) -> list[str]:
 
 
 def _walk(pattern: str) -> Iterator[str]:
+    """Yield the paths of all files in the folder of a pattern, and in its subfolders if the pattern is recursive."""
     for folder, folders, names in os.walk(base_folder(pattern)):
         # Folders with a leading dot belong to tools.
         folders[:] = [name for name in folders if is_recursive(pattern) and not name.startswith(".")]
@@ -65,11 +66,13 @@ def read_text(path: str, folder: str) -> FileText | None:
 
 
 def _leads_out(path: str, folder: str) -> bool:
+    """Return whether the path is a link to a file outside the folder. Raises OSError."""
     target = Path(path).resolve(strict=True)
     return not target.is_relative_to(Path(folder).resolve())
 
 
 def _read(path: str) -> FileText | None:
+    """Return the text of a file, or why it cannot be used; None if it is not a plain file. Raises OSError."""
     # A pipe without a writer would block for ever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as file:

@@ -68,8 +68,10 @@ class TableFilter(NameFilter):
 
 
 def _pattern(text: str | None) -> str | None:
+    """Return the pattern; None for a blank one, which is no condition."""
     return text if text and text.strip() else None
 
 
 def _listed(names: Iterable[str] | None) -> list[str] | None:
+    """Return the names that are not blank; None if there are none, which is no condition."""
     return [name for name in names or () if name.strip()] or None

@@ -94,7 +94,7 @@ class Fingerprint:
 
 
 async def catalogue_fingerprint(connection: AsyncConnection[Any]) -> Fingerprint:
-    """Compute the fingerprint. If two fingerprints are equal, discovery has the same result."""
+    """Compute the fingerprint. If two fingerprints are equal, discovery has the same result. Raises `psycopg.Error`."""
     texts = [str(connection.info.server_version)]
     for query in (_OTHERS, _ROLES):
         row = await (await connection.execute(query.encode())).fetchone()

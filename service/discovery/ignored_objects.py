@@ -78,10 +78,10 @@ async def ignored_routines(
     routines: tuple[RoutineFilter, bool] | None,
     oids: Sequence[int] | None = None,
 ) -> dict[int, Diagnostic]:
-    """Return diagnostics of ignored routines by oid.
+    """Return diagnostics of ignored routines by oid. Objects of untrusted owners are reported elsewhere.
 
-    routines: the filter, and whether routines are served at all; None: nothing is reported. oids: only these. Objects
-    of untrusted owners are reported elsewhere.
+    routines: the filter, and whether routines are served at all; None: nothing is reported. oids: only these routines;
+    None: all.
     """
     if routines is None:
         return {}
@@ -142,6 +142,7 @@ def _why_no_routine(row: TupleRow, names: RoutineFilter, *, served: bool) -> str
 
 
 def _why_no_table(row: TupleRow, *, served: bool) -> str | None:
+    """Return the message why a table or view is left out, as `_why_no_routine` does for a routine."""
     _, _, _, quoted, schema, role, uses, touches = row
     if not served:
         return "HTTP in its comment has no effect, as Service:CrudSource:Enabled is false"
@@ -152,6 +153,9 @@ def _why_no_table(row: TupleRow, *, served: bool) -> str | None:
 
 
 def _missing(*grants: tuple[bool, str]) -> str:
+    """Return the statements of privileges that the role lacks; empty if it has all. grants: whether the role has a
+    privilege, and the statement that grants it.
+    """
     return "; ".join(dict.fromkeys(_lacking(grants)))
 
 

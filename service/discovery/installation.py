@@ -33,7 +33,9 @@ def installation_of(version: int, role: str, refused: Iterable[str]) -> Installa
 
 
 async def read_installation(connection: AsyncConnection[Any]) -> Installation:
-    """Return the state of the schema `rowcall` in this database. Rows of the connection have to be tuples."""
+    """Return the state of the schema `rowcall` in this database. Rows of the connection have to be tuples. Raises
+    `psycopg.Error`.
+    """
     row = await (await connection.execute(f"select {INSTALLED}".encode())).fetchone()
     return NOT_INSTALLED if row is None else installation_of(*row)
 
@@ -41,7 +43,8 @@ async def read_installation(connection: AsyncConnection[Any]) -> Installation:
 async def wait_for_installation(
     connection: AsyncConnection[Any], needed: int, feature: str, functions: Iterable[str]
 ) -> None:
-    """Return when the database has this version of the schema, and the role may execute these functions of it.
+    """Return when the database has this version of the schema, and the role may execute these functions of it. Until
+    then, what is missing is logged as an error, once. Raises `psycopg.Error`.
 
     feature: the key of the configuration that needs them.
     """
@@ -54,7 +57,9 @@ async def wait_for_installation(
 
 
 def unmet(installation: Installation, needed: int, functions: Iterable[str]) -> str | None:
-    """Return what is missing in the database with its remedy; None: nothing."""
+    """Return what is missing in the database with its remedy; None: nothing. needed: least version of the schema
+    `rowcall`. functions: those of it that the role has to execute.
+    """
     if installation.version < needed:
         return f"version {needed} of the schema rowcall: run rowcall --install"
     right = installation.missing_right(functions)

@@ -124,7 +124,7 @@ _TRIGGER_TAIL = re.compile(r"\bEXECUTE\s+(FUNCTION|PROCEDURE)\b[^']*\Z", re.IGNO
 
 
 async def read_dependency_graph(connection: AsyncConnection[Any]) -> DependencyGraph:
-    """Read the dependency graph: all objects that a statement may use."""
+    """Read the dependency graph: all objects that a statement may use. Raises `psycopg.Error`."""
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         # So that names of types in mentions have the same meaning in every session. Without compilation of the queries,
         # which takes longer than they do.
@@ -172,7 +172,8 @@ async def read_changed_functions(
 ) -> DependencyGraphChange | None:
     """Return the dependency graph after a change of functions in these groups only (`service.discovery.fingerprint`).
 
-    None: everything has to be read, because a function was renamed and the text of others may contain its name.
+    None: everything has to be read, because a function was renamed and the text of others may contain its name. Raises
+    `psycopg.Error`.
     """
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute("select pg_catalog.set_config('search_path', 'pg_catalog', true)")
@@ -188,6 +189,7 @@ async def read_changed_functions(
 
 
 def _body(connection: AsyncConnection[Any]) -> str:
+    """Return the SQL for the source of a function. Version 14 of PostgreSQL and later ones also have parsed bodies."""
     return _BODY if connection.info.server_version >= 140000 else "p.prosrc"
 
 

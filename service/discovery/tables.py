@@ -40,6 +40,7 @@ class TableRows:
 
 
 async def read_tables(cursor: AsyncCursor[TupleRow], tables: TableFilter) -> TableRows:
+    """Read the rows of the tables and views that match the filter, and of their columns."""
     await cursor.execute(TABLES, tables.parameters())
     relations = await cursor.fetchall()
     if not relations:
@@ -51,6 +52,7 @@ async def read_tables(cursor: AsyncCursor[TupleRow], tables: TableFilter) -> Tab
 async def build_tables(
     cursor: AsyncCursor[TupleRow], rows: TableRows, types: Mapping[int, TypeInfo], owners: Owners
 ) -> tuple[Table, ...]:
+    """Return the tables of the rows; their operators are read. types: all types of the columns, by oid."""
     if not rows.tables:
         return ()
     operators = await _operators(cursor, types.values())
@@ -61,6 +63,7 @@ async def build_tables(
 
 
 async def _operators(cursor: AsyncCursor[TupleRow], types: Iterable[TypeInfo]) -> dict[int, str]:
+    """Return the SQL of the equality operators of base types, by oid of the type. Types without one are missing."""
     base_types = [info.oid for info in types if info.kind is TypeKind.BASE]
     await cursor.execute(OPERATORS, {"types": base_types})
     return {

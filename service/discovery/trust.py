@@ -69,10 +69,12 @@ class Owners:
         return self.name(owner) in trust.owners
 
     def name(self, owner: int) -> str:
+        """Return the name of the role with this oid, or a text with the oid if the role does not exist."""
         return self.names.get(owner, f"role {owner}")
 
 
 async def read_owners(cursor: AsyncCursor[TupleRow]) -> Owners:
+    """Read all roles of the server, and which of them are trusted without configuration. Raises `psycopg.Error`."""
     await cursor.execute(ROLES)
     rows = await cursor.fetchall()
     return Owners({row[0]: row[1] for row in rows}, frozenset(row[0] for row in rows if row[2]))

@@ -40,7 +40,9 @@ class File(ABC):
 
     @abstractmethod
     async def send(self, context: RequestContext, status: int, headers: Headers, first: int, end: int) -> None:
-        """Respond with the bytes from `first` to before `end`. headers: without the length."""
+        """Respond with the bytes from `first` to before `end`. If they cannot be read to the end, the response is cut
+        off. headers: without the length.
+        """
 
 
 @dataclass(slots=True)
@@ -122,7 +124,7 @@ class LargeObjectReader:
     time_limit: float
 
     async def find(self, oid: str, context: RequestContext) -> LargeObject | None:
-        """Return the large object, or None if there is none."""
+        """Return the large object, or None if there is none. Raises `Problem` for another error."""
         transaction = self.database.transaction(self.call, context)
         try:
             async with transaction:
@@ -192,11 +194,15 @@ class StoredObject(File):
 def _body(
     context: RequestContext, status: int, headers: Headers, length: int, time_limit: float
 ) -> PipeBody | StreamBody:
+    """Begin a response with a body of `length` bytes, which is written in chunks. time_limit: seconds that one chunk
+    may wait for the client.
+    """
     headers = [*headers, ("content-length", str(length))]
     return open_body(context.protocol, status, headers, time_limit, alone_on(context.scope))
 
 
 async def _close(body: PipeBody | StreamBody, context: RequestContext, *, complete: bool) -> None:
+    """End a response, and its entry in the request log. complete: False: the response is cut off."""
     if complete:
         await body.close()
     else:

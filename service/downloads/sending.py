@@ -80,7 +80,7 @@ class _Download:
 
     async def respond(self, context: RequestContext) -> None:
         """Respond with the file, a part of it, 304, or a redirect. Raises `Problem`: 404 if there is no file, 416 for a
-        range that it does not have, 500 if it cannot be sent.
+        range that it does not have, 500 if it cannot be sent, 502 if the object store fails.
         """
         rows = rows_of(context)
         try:
@@ -111,6 +111,7 @@ class _Download:
     # --- the file ----------------------------------------------------------------------------------------------------
 
     async def _find(self, row: DownloadRow, context: RequestContext) -> File | None:
+        """Return the file that the row names, or None if it does not exist. Raises `Problem` if it cannot be read."""
         if row.source is FileSource.CONTENT:
             return await self._content(row)
         if row.source is FileSource.FILE:
@@ -120,6 +121,7 @@ class _Download:
         return await self._object(row)
 
     async def _content(self, row: DownloadRow) -> File:
+        """Return the content of the row as a file. Raises `Problem` 500 if it is too large."""
         data = bytes.fromhex(row.value[2:]) if row.binary else row.value.encode()
         if len(data) > self._options.largest:
             limit = self._options.largest
@@ -150,12 +152,16 @@ class _Download:
         return StoredObject(size, headers.get("etag", ""), None, kind, row.value, bucket, self._time_limit)
 
     def _unavailable(self, error: Exception) -> Problem:
+        """Log why the object store cannot be read, and return the 502 for it."""
         log.error("%s: the object store cannot be read: %s", self._endpoint.name, error)
         problem = Problem(502, "the object store does not give the file")
         problem.logged = True
         return problem
 
     def _bucket(self, row: DownloadRow) -> Bucket:
+        """Return the bucket of the row, else the configured one. Raises `Problem`: 400 for an invalid name, 500 without
+        an object store.
+        """
         from rowcall.service.http_client.bucket import Bucket
 
         stores = (item for item in self._services.options.uploads.handlers.values() if isinstance(item, ObjectStore))
@@ -165,6 +171,9 @@ class _Download:
         return Bucket(client, store, row.bucket or store.bucket, named=True)
 
     def _redirect(self, context: RequestContext, row: DownloadRow, seconds: int) -> None:
+        """Redirect to the object in the store. seconds: for which the signed link is valid. Raises `Problem` as
+        `_bucket` does.
+        """
         kind = row.content_type or content_type(row.name or row.value)
         query = {
             "response-content-disposition": self._disposition(row.name or row.value, kind),
@@ -177,10 +186,16 @@ class _Download:
     # --- the response ------------------------------------------------------------------------------------------------
 
     def _disposition(self, name: str, kind: str) -> str:
+        """Return the header Content-Disposition: `inline` only if configured, and for content types that run no
+        scripts, unless the options allow others.
+        """
         shown = self._inline and (self._options.active or is_passive(kind))
         return content_disposition("inline" if shown else "attachment", name)
 
     async def _send(self, context: RequestContext, row: DownloadRow, file: File) -> None:
+        """Respond with the file, or as its validators and the requested range say. Raises `Problem` 416 for a range
+        that the file does not have, 502 if the object store fails.
+        """
         request, protocol = context.scope.headers, context.protocol
         name = row.name or (safe_name(row.value) if row.source in (FileSource.FILE, FileSource.OBJECT) else "")
         kind = file.content_type or (content_type(name) if name else UNKNOWN)
@@ -226,6 +241,7 @@ class _Download:
     async def _send_part(
         self, context: RequestContext, file: File, status: int, headers: Headers, first: int, end: int
     ) -> None:
+        """Respond with the bytes from `first` to before `end`. Raises `Problem` 502 if the object store fails."""
         if not isinstance(file, StoredObject):
             await file.send(context, status, headers, first, end)
             return
@@ -237,6 +253,7 @@ class _Download:
             raise self._unavailable(error) from None
 
     def _sent_by_proxy(self, file: FileOfFolder, header: SendFile) -> tuple[str, str]:
+        """Return the header that makes the proxy in front of the service send the file."""
         if header is SendFile.APACHE:
             return header.value, file.path
         location = self._options.location.rstrip("/")

@@ -71,7 +71,11 @@ def has_cluster(path: Path) -> bool:
 
 
 class EmbeddedServer:
-    """A context manager that starts and stops the server. Only one rowcall at a time may use a folder."""
+    """A context manager that starts and stops the server. Only one rowcall at a time may use a folder. Raises
+    `StartupError` if the server cannot be started.
+
+    throw_away: the data of a new cluster may be lost in a crash, so it is not synchronized to the disk.
+    """
 
     def __init__(self, path: Path, *, throw_away: bool = False) -> None:
         self._path = path.absolute()
@@ -110,6 +114,7 @@ class EmbeddedServer:
                 self._lock.close()
 
     def _prepare_folder(self) -> None:
+        """Create the folders, and give them to the account of PostgreSQL. Raises `StartupError`."""
         self._path.mkdir(parents=True, exist_ok=True)
         self._prepare_socket_folder()
         if self._throw_away and not self.data.exists():
@@ -130,7 +135,9 @@ class EmbeddedServer:
             raise StartupError(f"the socket folder {self._socket} belongs to another user")
 
     def _create_cluster(self) -> None:
-        """Run initdb beside the final place, then rename, so that an interrupted start leaves no incomplete cluster."""
+        """Run initdb beside the final place, then rename, so that an interrupted start leaves no incomplete cluster.
+        Raises `StartupError`.
+        """
         fresh = self._path / "data.new"
         shutil.rmtree(fresh, ignore_errors=True)
         self._run(
@@ -143,7 +150,8 @@ class EmbeddedServer:
 
     def _start(self) -> None:
         """Start the server, or use one that a killed rowcall has left running (this process holds the lock of the
-        folder)."""
+        folder). Raises `StartupError`.
+        """
         if self._is_running():
             return
         settings = {**_SETTINGS, "unix_socket_directories": str(self._socket)}
@@ -164,6 +172,7 @@ class EmbeddedServer:
         return (self._path / "throw-away").exists()
 
     def _run(self, program: str, arguments: Sequence[str], log: Path | None = None) -> None:
+        """Run a PostgreSQL program. Raises `StartupError` with its output, and the end of `log`, if it fails."""
         code, output = self._call(program, arguments)
         if code == 0:
             return

@@ -46,7 +46,9 @@ Opener = Callable[[bytes], bytes]
 def with_decrypted_columns(
     writer: BodyWriter | None, endpoint: Endpoint, shape: ResultShape, services: Services
 ) -> BodyWriter | None:
-    """Return a writer that decrypts columns, or `writer` itself if the comment decrypts none."""
+    """Return a writer that decrypts columns, or `writer` itself (also None) if the comment decrypts none or the service
+    has no encryption.
+    """
     encryption = endpoint.options.encryption
     if writer is None or encryption is None or not services.options.encrypts:
         return writer
@@ -162,6 +164,8 @@ def _of_type(oid: int, codecs: Codecs, open_text: Open) -> Open | None:
 
 
 def _array(element: Open, delimiter: str) -> Open:
+    """Return the function for arrays, given that for elements. A text that is no array stays unchanged."""
+
     def within(items: list[array_literal.Nested]) -> list[array_literal.Nested]:
         return [within(item) if isinstance(item, list) else None if item is None else element(item) for item in items]
 
@@ -177,6 +181,10 @@ def _array(element: Open, delimiter: str) -> Open:
 
 
 def _composite(parts: list[Open | None]) -> Open:
+    """Return the function for composites, given one for each attribute (None: it stays unchanged). A text that is no
+    such composite stays unchanged.
+    """
+
     def open_attributes(text: str) -> str:
         try:
             values = record_literal.attributes(text)

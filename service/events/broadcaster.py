@@ -122,7 +122,9 @@ class Broadcaster:
         return group
 
     def _unite(self) -> None:
-        """Merge groups with the same key, which were created while events were waiting."""
+        """Merge groups whose viewers have the same key, which were created while events were waiting. Does nothing
+        while events are being sent.
+        """
         if self._sending is not None or len(self._groups) == len(self._growing):
             return
         for group in list(self._groups):
@@ -224,6 +226,7 @@ class Broadcaster:
     # --- events ----------------------------------------------------------------------------------------------------
 
     def _deliver(self, batches: Sequence[Batch]) -> None:
+        """Store events in the replay buffer, and schedule them for the streams whose subscribers may see them."""
         for batch in batches:
             ids = self._history.add(batch)
             for event, event_id in zip(batch.events, ids, strict=True):
@@ -250,6 +253,7 @@ class Broadcaster:
         return self._groups
 
     def _send(self) -> None:
+        """Send all waiting events, and count them."""
         groups, self._waiting = self._waiting, {}
         self.count_delivered(sum(len(group.pending) * len(group.streams) for group in groups))
         self._send_on([(group, stream) for group in groups for stream in group.streams], _texts(groups), 0)

@@ -26,6 +26,7 @@ Hear = Callable[[str, str], None]
 
 
 def channels_of(options: Iterable[Options]) -> frozenset[str]:
+    """Return the channels of PostgreSQL that endpoints with these options stream."""
     all_events = (item.events for item in options)
     return frozenset(events.channel for events in all_events if events is not None and events.channel is not None)
 
@@ -70,6 +71,7 @@ class ChannelListener:
             self._task = None
 
     async def _run(self) -> None:
+        """Listen on the watched channels, forever; after a failure, connect again with growing delays."""
         attempt = 0
         while True:
             while not self._watched:

@@ -31,7 +31,8 @@ Send = Callable[[bytes], None]
 class HostTransport(Protocol):
     """Cross-host transport of events."""
 
-    def send(self, batch: Batch) -> None: ...
+    def send(self, batch: Batch) -> None:
+        """Queue events to be sent by `write`. If too many wait, the oldest ones are dropped."""
 
     async def sent(self) -> None:
         """Wait until no event waits to be sent."""
@@ -81,7 +82,9 @@ class EventHub:
         self._workers.pop(worker, None)
 
     def take(self, published: bytes) -> None:
-        """Receive the events that a worker has published."""
+        """Number the events that a worker has published, and pass them to all workers with streams and to other hosts.
+        published: from `pack_events`.
+        """
         events = unpack_events(published)
         batch = Batch(self._origin, self._next, events)
         self._next += len(events)

@@ -103,7 +103,7 @@ class _AtOnce:
         self._publisher.publish(event)
 
     def end(self, committed: bool) -> None:
-        pass
+        """Do nothing: the notices are published already."""
 
 
 class _AfterCommit(_AtOnce):

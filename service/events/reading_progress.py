@@ -98,6 +98,8 @@ class Connections:
     def _look_on(self, names: list[str], unread: dict[str, int]) -> None:
         """Scan a slice of the descriptors, then the next one: with thousands of streams, all of them take tens of
         milliseconds, and other requests run in between.
+
+        names: descriptors that are left to scan. unread: descriptors found so far, by address of the client.
         """
         unread.update(self._connections_among(names[:_SLICE]))
         if len(names) > _SLICE:
@@ -182,7 +184,9 @@ class Progress:
         return self._unread is not None and self._unread.size > MOST_UNREAD
 
     def look(self, sent: int, pieces: int) -> None:
-        """Update the progress. sent: bytes sent since the last call. pieces: their number of chunks."""
+        """Update the progress. sent: bytes sent since the last call. pieces: number of chunks in which they were
+        sent.
+        """
         acknowledged = self._connections.acknowledged(self._client)
         if acknowledged is None:
             self.outstanding = 0

@@ -77,7 +77,9 @@ class Stream:
         *,
         shares: bool = False,
     ) -> None:
-        """shares: whether its connection may have other streams, as in HTTP/2."""
+        """Begin the response. terms: as for `Subscription`. shares: whether its connection may have other streams, as
+        in HTTP/2.
+        """
         self.path = path
         self.terms = terms
         self.viewer = viewer
@@ -119,7 +121,7 @@ class Stream:
         return 0 if self._backlog is None else len(self._backlog)
 
     def send(self, texts: Sequence[bytes], joined: bytes) -> None:
-        """Send events. joined: the concatenation of `texts`."""
+        """Send events; if the reader is slow, they wait. joined: the concatenation of `texts`."""
         if self._transport is None:
             return
         if self._backlog is not None:
@@ -212,7 +214,7 @@ class Stream:
     # --- the end ---------------------------------------------------------------------------------------------------
 
     def end(self, last: bytes = b"") -> None:
-        """End the response. last: sent before the end."""
+        """End the response, if it is open. last: sent before the end, unless events wait."""
         if self._transport is None:
             return
         if last and self._backlog is None:

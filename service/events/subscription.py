@@ -32,7 +32,9 @@ class Subscription:
         services: Services,
         broadcaster: Broadcaster,
     ) -> None:
-        """terms: what has to be unchanged for a stream to continue after a reload of the schema."""
+        """terms: what has to be unchanged for a stream to continue after a reload of the schema. tenant: how the tenant
+        of a caller is determined; None: callers have none.
+        """
         self._path = path
         self._terms = terms
         self._events = events
@@ -45,6 +47,9 @@ class Subscription:
         self._broadcaster = broadcaster
 
     def open(self, context: RequestContext) -> Awaitable[None] | None:
+        """Open a stream for the caller. The returned awaitable is done when the stream has begun; the stream stays open
+        behind it. A HEAD request gets only the headers, and None is returned.
+        """
         scope = context.scope
         if scope.method == "HEAD":
             context.protocol.response_empty(200, self._headers_for(scope))
@@ -54,6 +59,7 @@ class Subscription:
         return opened
 
     def _open(self, context: RequestContext, opened: asyncio.Future[None]) -> None:
+        """Begin the stream, and set the result of `opened`, unless its request has ended meanwhile."""
         if opened.done():
             return
         try:
@@ -64,6 +70,7 @@ class Subscription:
             opened.set_result(None)
 
     def _begin(self, context: RequestContext) -> None:
+        """Create the stream, and send its beginning, with the events after the header Last-Event-ID."""
         scope = context.scope
         broadcaster = self._broadcaster
         stream = Stream(

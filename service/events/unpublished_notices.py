@@ -11,10 +11,11 @@ from rowcall.service.database.pools.pool import NoticeHandler
 
 
 class UnpublishedNotices:
-    """Notice handler that reports endpoints which raise notices of the level of events without publishing events, and
-    then passes every notice on to `behind`.
+    """Notice handler that passes every notice on to `behind`, and reports endpoints which raise notices of the level of
+    events without publishing events.
 
-    severity: the level of events. report: called with the path of the endpoint and the severity.
+    severity: the level of events. behind: None: there is no other handler. report: attribute; called with the path of
+    the endpoint and the severity.
     """
 
     def __init__(self, severity: str, behind: NoticeHandler | None) -> None:

@@ -134,7 +134,9 @@ def _url(context: RequestContext, instead: str | None) -> str:
 
 
 def _values(context: RequestContext, endpoint: Endpoint, resolved: set[str], secret: frozenset[int]) -> list[str]:
-    """Return one line for each bound parameter: `-- $1 integer = 5`."""
+    """Return one line for each bound parameter: `-- $1 integer = 5`. resolved: names of parameters whose values SQL
+    computes. secret: indexes of parameters whose values are not shown.
+    """
     present = [(index, item) for index, item in enumerate(endpoint.parameters) if context.mask >> index & 1]
     return [
         f"-- ${number} {parameter.cast} = {HIDDEN if index in secret else _shown(parameter, value, resolved)}"

@@ -39,10 +39,14 @@ from rowcall.service.webhooks.publishing import publish_result
 
 
 def is_procedure(routine: Routine) -> bool:
+    """Return whether the routine is a procedure, or a file whose only statement may not run in a transaction block."""
     return routine.kind is RoutineKind.PROCEDURE or stands_alone(routine)
 
 
 def may_commit(routine: Routine) -> bool:
+    """Return whether a procedure may commit, or the routine is a file whose only statement may not run in a transaction
+    block.
+    """
     return routine.may_commit or stands_alone(routine)
 
 

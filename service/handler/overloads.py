@@ -79,6 +79,7 @@ def _with_transport_of(primary: Endpoint, endpoint: Endpoint) -> Endpoint:
 
 
 def _keys_of_query(context: RequestContext) -> list[str]:
+    """Return the parameter names in the query string; none if it cannot be read."""
     try:
         return [key for key, _ in query_text.pairs(context.scope.query_string)]
     except query_text.QueryTextError:
@@ -86,6 +87,7 @@ def _keys_of_query(context: RequestContext) -> list[str]:
 
 
 def _keys_of_body(context: RequestContext) -> list[str]:
+    """Return the parameter names in the body, a form or JSON; none if it cannot be read."""
     body = context.body or b""
     try:
         pairs = form_pairs(context.scope, body)

@@ -24,7 +24,9 @@ PRIMARY = "primary"
 
 
 def reads_of(call: Call, begin: Begin, endpoint: Endpoint, services: Services) -> Reads | None:
-    """Return the replica reads of a call, or None if it always runs on the connection of its endpoint."""
+    """Return the replica reads of a call, or None if it always runs on the connection of its endpoint. begin: starts
+    the call on that connection.
+    """
     replicas = services.replicas
     if replicas is None or services.main is not None or call.procedure or endpoint.options.upload is not None:
         return None
@@ -41,6 +43,9 @@ def reads_of(call: Call, begin: Begin, endpoint: Endpoint, services: Services) -
 
 
 def _position_of(options: ReplicaOptions) -> Position:
+    """Return the function that reads the WAL position which the client has sent in header and cookie: the later one; 0
+    without any; None if the primary must be read.
+    """
     cookie, header = options.cookie, options.header
 
     def position(context: RequestContext) -> int | None:
@@ -84,6 +89,7 @@ def record_position(endpoint: Endpoint, services: Services, *, writes: bool) -> 
 
 
 def _fields(options: ReplicaOptions, text: str, *, secure: bool) -> list[tuple[str, str]]:
+    """Return the response headers that send a position. secure: the client uses https, so the cookie is for https."""
     fields = [] if options.header is None else [(options.header, text)]
     if options.cookie is not None:
         attributes = f"; max-age={max(1, round(options.lifetime))}; path=/; httponly; samesite=lax"

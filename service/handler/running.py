@@ -96,7 +96,9 @@ def _status_reporter(endpoint: Endpoint, services: Services) -> Callable[[Reques
 
 
 def run(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
-    """Return the steps that run the routine and evaluate the result."""
+    """Return the steps that run the routine and evaluate the result; for a job, those that enqueue it; none if steps of
+    a capability run it.
+    """
     if _responds_itself(endpoint):
         return ()
     if endpoint.options.job is not None and not services.job_runs:
@@ -152,6 +154,7 @@ def _responds_itself(endpoint: Endpoint) -> bool:
 
 
 def is_sign(endpoint: Endpoint) -> bool:
+    """Return whether the endpoint signs in or out."""
     return endpoint.options.login or endpoint.options.logout
 
 
@@ -216,6 +219,7 @@ def _run(
 
 
 def _is_measured(options: WorkerOptions) -> bool:
+    """Return whether the time of rendering is measured, for traces or metrics."""
     return options.tracing is not None or (options.metrics is not None and options.metrics.rendering)
 
 

@@ -73,7 +73,7 @@ def choose_export(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def choose_connection(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that continues on the connection of the tenant, if each has its own."""
+    """Return the step that continues on the connection of the tenant; None: tenants have no own connections."""
     tenant = endpoint.options.tenant
     if tenant is None or not tenant.connection:
         return None
@@ -186,6 +186,7 @@ _IN_JOB: Sequence[Factory] = (
 
 
 def _compiled(endpoint: Endpoint, services: Services, done: Sequence[Factory]) -> tuple[Step, ...]:
+    """Return the steps of an endpoint in the order of `STEPS`. done: factories to leave out."""
     if endpoint.options.job is not None and not services.job_runs:
         done = (*done, *_IN_JOB)
     steps: list[Step] = []

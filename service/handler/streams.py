@@ -58,6 +58,7 @@ def _is_closed(events: Events, services: Services) -> bool:
 
 
 def _terms(endpoint: Endpoint, services: Services) -> object:
+    """Return what has to be unchanged for open streams to continue after a reload of the schema."""
     events = endpoint.options.events or Events()
     result = (events.channel, events.filters, endpoint.options.connection, endpoint.options.tenant)
     return (*result, endpoint.access) if _is_closed(events, services) else result
@@ -66,6 +67,7 @@ def _terms(endpoint: Endpoint, services: Services) -> object:
 def _steps(
     endpoint: Endpoint, path: str, terms: object, services: Services, broadcaster: Broadcaster
 ) -> Iterator[Step]:
+    """Yield the steps of a stream, in order; the last one opens it."""
     events = endpoint.options.events or Events()
     traced = trace_streams(endpoint, path, services)
     if traced is not None:

@@ -48,7 +48,9 @@ class StoreError(Exception):
 
 
 class Bucket:
-    """One bucket of an object store, with the HTTP client of a worker."""
+    """One bucket of an object store, with the HTTP client of a worker. Methods that send requests raise `StoreError`,
+    and `Problem` 400 if the guard refuses the address.
+    """
 
     def __init__(self, client: Client, options: ObjectStore, name: str, *, named: bool) -> None:
         """named: whether the operator has configured the name. Raises `Problem` for an invalid bucket name."""
@@ -65,9 +67,11 @@ class Bucket:
     # --- objects -----------------------------------------------------------------------------------------------------
 
     async def put(self, key: str, content_type: str, data: bytes) -> None:
+        """Store an object; an existing one is replaced. Raises `StoreError`."""
         await self._ask("PUT", key, data=data, content_type=content_type)
 
     async def delete(self, key: str) -> None:
+        """Delete an object, if it exists. Raises `StoreError`."""
         await self._ask("DELETE", key)
 
     async def begin(self, key: str, content_type: str) -> str:
@@ -76,7 +80,9 @@ class Bucket:
         return _member(body, "UploadId")
 
     async def put_part(self, key: str, upload: str, number: int, data: bytes) -> str:
-        """Send a part and return its entity tag. Raises `StoreError`."""
+        """Send a part of a multipart upload and return its entity tag. upload: id of `begin`. number: from 1. Raises
+        `StoreError`.
+        """
         headers, _ = await self._ask("PUT", key, {"partNumber": str(number), "uploadId": upload}, data)
         return headers.get("etag", "")
 
@@ -143,8 +149,8 @@ class Bucket:
         return answer
 
     def link(self, key: str, seconds: int, query: Mapping[str, str]) -> str:
-        """Return an address with which any client may GET the object for a time. query: such as
-        `response-content-disposition`.
+        """Return an address with which any client may GET the object. seconds: for which it is valid. query: further
+        parameters, such as `response-content-disposition`.
         """
         path = f"{self._prefix}/{key}"
         host = read_address(f"{self._base}/").origin.authority
@@ -182,6 +188,9 @@ class Bucket:
     async def _ask_once(
         self, method: str, key: str, query: Mapping[str, str], data: bytes, digest: str, content_type: str | None
     ) -> tuple[Mapping[str, str], bytes]:
+        """Send a request once; return headers, with lower-case names, and body. Raises `StoreError`, with status 0
+        without a response within the time limit. digest: SHA-256 of `data` in hexadecimal digits.
+        """
         headers = [] if content_type is None else [("content-type", content_type)]
         try:
             async with asyncio.timeout(self._options.timeout):

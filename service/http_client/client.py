@@ -126,6 +126,10 @@ class Client:
         return await self._send(begun.request, named=True, first=self._first(begun, arriving))
 
     async def _first(self, begun: Begun, arriving: ResponseWaiter) -> HttpResponse:
+        """Return the response to a request that `begin` has sent; the request is repeated once if `_repeats` allows
+        it.
+        """
+
         async def receive() -> HttpResponse:
             try:
                 return await arriving.wait(begun.connection.abort)
@@ -178,7 +182,9 @@ class Client:
     async def _watched(
         self, request: OutgoingRequest, began: float, answering: Coroutine[Any, Any, HttpResponse]
     ) -> HttpResponse:
-        """Await a response until its header section has arrived, and record the outcome."""
+        """Await a response until its header section has arrived, and record the outcome. began: what the meter returned
+        at the begin.
+        """
         try:
             answer = await answering
         except BaseException as error:
@@ -331,6 +337,7 @@ def _same(first: Origin, second: Origin) -> bool:
 def _changed(
     request: OutgoingRequest, *, headers: Headers | None = None, address: Address | None = None
 ) -> OutgoingRequest:
+    """Return a copy of the request. headers, address: None: those of the request."""
     return OutgoingRequest(
         request.method,
         address or request.address,

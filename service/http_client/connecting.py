@@ -70,6 +70,7 @@ class ConnectionOpener:
         raise NotReachedError(f"no connection to {origin.authority}: {_reason(last)}")
 
     async def _resolve(self, origin: Origin) -> list[str]:
+        """Return the IP addresses of the host. Raises `NotReachedError` if its name is not known."""
         if literal_ip(origin.host) is not None:
             return [origin.host]
         loop = asyncio.get_running_loop()
@@ -80,6 +81,7 @@ class ConnectionOpener:
         return list(dict.fromkeys(str(entry[4][0]) for entry in result))
 
     async def _connect(self, origin: Origin, address: str, on_free: Callable[[Connection], None]) -> Connection:
+        """Connect to one IP address, with TLS for https; the server selects HTTP/2 or HTTP/1.1. Raises OSError."""
         loop = asyncio.get_running_loop()
         secure = origin.scheme == "https"
         transport, connection = await loop.create_connection(
@@ -98,6 +100,7 @@ class ConnectionOpener:
 
 
 def _reason(error: Exception | None) -> str:
+    """Return why a host could not be reached, for the message of an error. None: it has no address."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the certificate is not valid: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

@@ -55,7 +55,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
         return self.usable
 
     def retire(self) -> None:
-        """Take no further request."""
+        """Take no further request, and close when the one in progress has ended."""
         self._keeps = False
         if self._state == IDLE:
             self._close()
@@ -93,6 +93,9 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
             self._sender = self._loop.create_task(self._send(body, chunked=request.length is None))
 
     async def _send(self, body: AsyncIterator[bytes], *, chunked: bool) -> None:
+        """Send a request body as fast as the server reads it. If the iterator raises, the request fails with its
+        error. chunked: with the transfer coding, as the length is not known.
+        """
         try:
             if self._continue is not None:
                 await asyncio.wait({self._continue}, timeout=CONTINUE_WITHIN)
@@ -112,6 +115,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
             self._freed()
 
     async def _drained(self) -> None:
+        """Wait until the transport has room for further data."""
         if self._blocked:
             self._room = self._loop.create_future()
             await self._room
@@ -260,6 +264,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
     # --- ends ------------------------------------------------------------------------------------------------------
 
     def _fail(self, error: Exception) -> None:
+        """Close the connection, and end the request in progress with this error."""
         answer, self._answer = self._answer, None
         self._parser = None
         self._left = 0
@@ -271,6 +276,7 @@ class Http1Connection(BasicHttp1Connection, asyncio.Protocol):
             receiver.failed(error)
 
     def _close(self) -> None:
+        """Close the connection at once, if it is open, and report that to `on_free`."""
         if self._state == CLOSED:
             return
         self._state = CLOSED

@@ -122,6 +122,7 @@ class Http2Connection(asyncio.Protocol):
         return stream.answer
 
     async def _send(self, stream: _Stream, body: bytes | AsyncIterator[bytes]) -> None:
+        """Send a request body. If the iterator raises, the request fails with its error."""
         try:
             if stream.continued is not None:
                 with contextlib.suppress(TimeoutError):
@@ -202,6 +203,7 @@ class Http2Connection(asyncio.Protocol):
         self._flush()
 
     def _react(self, event: Any) -> None:
+        """Handle an event of h2: pass it to its stream, or change the state of the connection."""
         stream = self._streams.get(getattr(event, "stream_id", None) or 0)
         if isinstance(event, h2.events.ConnectionTerminated):
             self._go_away(event.last_stream_id or 0)
@@ -325,11 +327,13 @@ class Http2Connection(asyncio.Protocol):
             self._on_free(self)
 
     def _flush(self) -> None:
+        """Write what h2 has to send to the transport."""
         if self._transport is not None and (data := self._state.data_to_send()):
             self._transport.write(data)
 
 
 def _fields(request: OutgoingRequest) -> Headers:
+    """Return the pseudo-headers and headers of a request, without headers about the connection (RFC 9113, 8.2.2)."""
     host = next((value for name, value in request.headers if name.lower() == "host"), None)
     pseudo = [
         (":method", request.method),

@@ -91,6 +91,7 @@ class OutgoingRequest:
         return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace")
 
     def framing(self) -> Headers:
+        """Return the headers about the length of the body and, if it is requested, `Expect: 100-continue`."""
         body = self.body
         if body is None:
             return [("Content-Length", "0")] if self.method in ("POST", "PUT", "PATCH") else []
@@ -189,11 +190,10 @@ class HttpResponse(ReceivedBody):
             self.buffered += size
 
     async def read(self, limit: int | None) -> bytes:
-        """Return the whole body.
+        """Return the whole body. If that fails, the response is closed.
 
-        Raises:
-            OutboundError: it does not arrive.
-            TooLargeError: it is larger than `limit` bytes.
+        Raises `OutboundError` if the body does not arrive, `TooLargeError` if it is larger than `limit` bytes (None: no
+        limit).
         """
         if self.complete:
             data = self.take()

@@ -100,11 +100,15 @@ class Pool:
         return None
 
     def _is_old(self, connection: Connection) -> bool:
+        """Return whether a connection was unused, or is open, for longer than the options allow."""
         now = self._loop.time()
         unused = connection.spare and now - connection.idle_since > self._options.idle
         return unused or now - connection.born > self._options.lifetime
 
     async def _open_connection(self, origin: Origin, guard: Guard | None, host: _Host) -> Connection:
+        """Open a connection to the host; waiting requests may share it if it is HTTP/2. guard: as for `acquire`. Raises
+        as `acquire` does.
+        """
         host.open += 1
         registered: list[Connection] = []
         try:
@@ -178,6 +182,9 @@ class Pool:
                 return
 
     async def _wait(self, origin: Origin, host: _Host) -> Connection | None:
+        """Wait for a connection of another request. None: a new one may be opened. Raises `NotReachedError` if too many
+        requests wait.
+        """
         if len(host.waiting) >= self._options.queue:
             raise NotReachedError(f"too many requests wait for a connection to {origin.authority}")
         waiter: asyncio.Future[Connection | None] = self._loop.create_future()
@@ -207,6 +214,7 @@ class Pool:
             self._sweep = self._loop.call_later(self._options.idle / 2, self._close_old)
 
     def close(self) -> None:
+        """Close the connections that are not in use by a request of HTTP/1.1; no connection is reused any more."""
         self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()

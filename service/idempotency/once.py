@@ -61,7 +61,8 @@ def take_once(
     *,
     set_by_sql: bool,
 ) -> Step:
-    """Return the step in front of `plain`, the steps that run a request without a key.
+    """Return the step in front of `plain`, the steps that run a request without a key. It runs requests with a key
+    itself, once for each key, and skips `plain` for them.
 
     count: called with the state of each request with a key. set_by_sql: SQL sets the status of the response, so the
     number of rows is that of the first statement.
@@ -185,6 +186,7 @@ class _Once:
 
 
 def _state(execution: Execution) -> _State:
+    """Return the recorded request in the result of `begin_request`."""
     word, body, rows, is_null = (execution.body or b"").split(_SEPARATOR)
     if word != b"finished":
         return _State(word.decode(), None)

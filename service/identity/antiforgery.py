@@ -45,7 +45,8 @@ class Antiforgery:
         self._protector = Protector(keys, "antiforgery")
 
     def issue(self, scope: Any, user: User | None) -> IssuedToken:
-        """Return a new token and the headers to send with it. Raises `NoKeyError`.
+        """Return a new token and the headers to send with it. user: the caller, to whom the token is bound; None:
+        anonymous. Raises `NoKeyError`.
 
         An existing cookie is reused, so that all open pages of the browser stay valid.
         """

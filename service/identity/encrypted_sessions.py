@@ -39,14 +39,16 @@ class EncryptedSessions:
     def issue(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None = None) -> str:
         """Return the encrypted text of a new session.
 
-        lifetime: in seconds. mark: text of the `core.auth.token_families.Mark` of a refresh token that can be used
-        once. Raises `NoKeyError`.
+        now: in seconds since 1970. lifetime: in seconds. mark: text of the `core.auth.token_families.Mark` of a refresh
+        token that can be used once. Raises `NoKeyError`.
         """
         content = {"c": claims, "i": now, "e": now + lifetime}
         return self._protector.seal(orjson.dumps(content if mark is None else {**content, "m": mark}))
 
     def read(self, text: str, now: float) -> EncryptedSession:
-        """Decrypt the text of a session. Raises `SealError`, also if it has expired or is not valid yet."""
+        """Decrypt the text of a session. now: in seconds since 1970. Raises `SealError`, also if it has expired or is
+        not valid yet, and `UnknownKeyError`.
+        """
         content = orjson.loads(self._protector.open(text))
         claims = tuple((kind, value) for kind, value in content["c"])
         session = EncryptedSession(claims, content["i"], content["e"], content.get("m"))

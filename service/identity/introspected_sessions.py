@@ -89,6 +89,9 @@ class IntrospectedSessions(Sessions):
         )
 
     def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
+        """Set `context.user` from an API key if the request has one, else as `Sessions` does; then check whether the
+        session has ended. None: this needs no waiting.
+        """
         api_keys = self._keys_asked
         if api_keys is not None and (key := context.scope.headers.get(api_keys.header)) is not None:
             return self._by_key(context, key, api_keys)
@@ -104,7 +107,8 @@ class IntrospectedSessions(Sessions):
 
     def _by_key(self, context: RequestContext, key: str, options: ApiKeys) -> Awaitable[None] | None:
         """Authenticate by an API key. A request with a key is that of its owner or anonymous; other credentials are
-        ignored."""
+        ignored. Returns an awaitable if the database has to be asked, else None.
+        """
         context.user = None
         if not 0 < len(key) <= LONGEST_KEY:
             return None
@@ -118,6 +122,8 @@ class IntrospectedSessions(Sessions):
         return None
 
     async def _look_up(self, context: RequestContext, sent: _KeyArguments) -> None:
+        """Set `context.user` to the owner of an API key, whom the database finds; None if it has no owner."""
+
         async def find_user() -> User | None:
             claims = await self.look_up(context, sent.digest)
             if claims is None:
@@ -129,6 +135,7 @@ class IntrospectedSessions(Sessions):
         context.user = await self._users.ask(sent.text, find_user)
 
     async def _key_holds(self, sent: _KeyArguments) -> bool:
+        """Return whether an API key is still valid; a recent result is used again."""
         cached = self._keys_holding.known(sent.text)
         if cached is not None:
             return cached[0] is not None
@@ -150,6 +157,9 @@ class IntrospectedSessions(Sessions):
             await more
 
     def _checked(self, context: RequestContext, options: SessionCheck) -> Awaitable[None] | None:
+        """Clear `context.user` if the session has ended. None: this needs no waiting. Users without the claim that
+        contains the session id are not checked.
+        """
         user: User | None = context.user
         number = None if user is None else user.first(options.claim)
         if user is None or number is None:

@@ -58,7 +58,9 @@ class KeySet:
         self._fetching = asyncio.Lock()
 
     async def candidates(self, token: str) -> list[tuple[Any, tuple[str, ...]]]:
-        """Return the keys that may have signed a token, with the algorithms that each allows."""
+        """Return the keys that may have signed a token, with the algorithms that each allows. Empty if no key fits, the
+        token is malformed, or the keys are too old and cannot be fetched.
+        """
         try:
             header = jwt.get_unverified_header(token)
         except jwt.PyJWTError:

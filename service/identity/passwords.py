@@ -61,7 +61,7 @@ class Hasher:
         return password_hash.verify_password(password, stored, work)
 
     async def pretend(self, password: str | None) -> None:
-        """Spend the time of `verify`, for a user who does not exist."""
+        """Spend the time of `verify`, for a user who does not exist. Raises `Problem` 503 if too many logins wait."""
         await self._run(lambda: self._verify(password, self._decoy))
 
     async def hash(self, password: str) -> str:
@@ -82,6 +82,7 @@ class Hasher:
             self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def _run(self, work: Callable[[], T]) -> T:
+        """Return the result of `work`, which runs in a hashing thread. Raises `Problem` 503 if too many logins wait."""
         if self._waiting >= QUEUE + THREADS:
             raise unavailable("too many passwords are being checked")
         if self._executor is None:

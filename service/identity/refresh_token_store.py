@@ -39,7 +39,9 @@ class RefreshTokenStore(Protocol):
     """The interface of the stores of uses of refresh tokens."""
 
     async def use(self, mark: Mark, keep_until: float) -> bool:
-        """Record a use; return whether it is the first. Raises `psycopg.Error` or `OSError`."""
+        """Record a use; return whether it is the first. keep_until: when the record may be removed, in seconds since
+        1970. Raises `psycopg.Error` or `OSError`.
+        """
 
 
 class InMemory:
@@ -120,7 +122,8 @@ def refresh_token_store_for(settings: Settings, connector: Connector) -> Refresh
 
 async def judged(uses: RefreshTokenStore, mark: Mark, keep_until: float) -> bool | None:
     """Record a use; return whether it is the first, or None if this is unknown because of an error. The token is then
-    refused."""
+    refused. keep_until: seconds since 1970.
+    """
     try:
         return await uses.use(mark, keep_until)
     except (psycopg.Error, OSError, ValueError) as error:

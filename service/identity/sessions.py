@@ -100,7 +100,9 @@ class Sessions:
     # --- the step --------------------------------------------------------------------------------------------------
 
     def authenticate(self, context: RequestContext) -> Awaitable[None] | None:
-        """Set `context.user` from the credentials of the request, and renew a session cookie that is due."""
+        """Set `context.user` from the credentials of the request, and renew a session cookie that is due. Invalid
+        credentials count as none. Returns an awaitable if keys have to be read first, else None.
+        """
         context.user = None
         headers = context.scope.headers
         if self._takes_tokens:
@@ -153,6 +155,7 @@ class Sessions:
     def _by_token(
         self, context: RequestContext, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
     ) -> Awaitable[None] | None:
+        """Authenticate by a bearer token. Returns an awaitable if keys have to be read first, else None."""
         token = header[len(BEARER) :]
         if len(token) > LONGEST_SESSION:
             return None
@@ -189,6 +192,9 @@ class Sessions:
             return
 
     def _verify(self, scheme: Scheme, token: str) -> Session:
+        """Return the session of a bearer token. Raises `BadTokenError` or `SealError`; `UnknownKeyError` if its key is
+        not known.
+        """
         if isinstance(scheme, JwtScheme):
             return self._session(scheme, self.signed[scheme.name].verify(token))
         session = self.access[scheme.name].read(token, time.time())
@@ -218,6 +224,9 @@ class Sessions:
     # --- cookies ---------------------------------------------------------------------------------------------------
 
     def _by_cookie(self, context: RequestContext, header: str) -> Awaitable[None] | None:
+        """Authenticate by the session cookie of the first scheme that has one. header: all cookies of the request.
+        Returns an awaitable if keys have to be read first, else None.
+        """
         if not header:
             return None
         for scheme in self._options.schemes.cookies:
@@ -229,7 +238,9 @@ class Sessions:
         return None
 
     def _by_ticket(self, context: RequestContext, scheme: CookieScheme, value: str) -> Awaitable[None] | None:
-        """Authenticate by the value of a session cookie, and renew the cookie if it is due."""
+        """Authenticate by the value of a session cookie, and renew the cookie if it is due. Returns an awaitable if
+        keys have to be read first, else None.
+        """
         session = self._known.get(value)
         now = time.time()
         if session is None or session.scheme is not scheme or not session.begins <= now < session.expires:
@@ -253,6 +264,7 @@ class Sessions:
         context.user = session.user
 
     def _read_cookie(self, scheme: CookieScheme, value: str, now: float) -> Session:
+        """Return the session in a cookie. Raises `SealError`; `UnknownKeyError` if its key is not known."""
         session = self.cookies[scheme.name].read(value, now)
         capped = latest_end(session.claims) <= session.expires  # a new cookie would not be valid for longer
         renew_at = NEVER if capped else (session.issued + session.expires) / 2

@@ -87,7 +87,7 @@ class SignInGuard:
     async def begin(self, context: RequestContext, account: str | None, name: str) -> SignInAttempt:
         """Count an attempt to sign in and return it. It counts as a failure unless `succeed` or `withdraw` is called,
         or the request ends in an error of the service. Raises `Problem` 429 if the account or the address has too many
-        failures.
+        failures, and `NoKeyError`.
 
         account: as the request names it, normalized; None: only the address is counted. name: of the endpoint.
         """
@@ -116,7 +116,8 @@ class SignInGuard:
 
     async def _counters(self, context: RequestContext, account: str | None, network: str | None) -> list[_Counter]:
         """Return what is counted for a request, the address before the account: an attempt that the address refuses
-        must not add to the failures of the account."""
+        must not add to the failures of the account. account, network: None: not counted. Raises `NoKeyError`.
+        """
         by_address = []
         if network is not None:
             about = f"sign-ins from {network}"
@@ -133,6 +134,7 @@ class SignInGuard:
         return [*by_address, _Counter(self.key("account", account), limit, f"sign-ins of {shown} by unknown callers")]
 
     def _refusal(self, name: str, counter: _Counter, wait: float) -> Problem:
+        """Count and log a refused attempt, and return the 429 for it. wait: seconds until the next one is permitted."""
         self.count("refused")
         log.info("%s: refused for %d s: %s", name, math.ceil(wait), counter.about)
         return Problem(429, REFUSED, headers=(("retry-after", str(max(1, math.ceil(wait)))),))

@@ -37,7 +37,9 @@ class SignedTokens:
     """The tokens of one scheme."""
 
     def __init__(self, scheme: JwtScheme, *, shares_key: bool = False) -> None:
-        """shares_key: another scheme signs with the same key, so that tokens have to name their scheme."""
+        """shares_key: another scheme signs with the same key, so that tokens have to name their scheme. Raises
+        `StartupError` for an unusable signing key.
+        """
         self.scheme = scheme
         self._shares_key = shares_key
         self._keys = list(_verification_keys(scheme))
@@ -45,11 +47,15 @@ class SignedTokens:
         self._algorithm, self._key = _signing_key(scheme)
 
     def sign(self, claims: tuple[Claim, ...], now: float, lifetime: float) -> str:
-        """Return an access token. A claim that occurs once is a text, a repeated one an array (sign-in-30)."""
+        """Return an access token. A claim that occurs once is a text, a repeated one an array (sign-in-30). now: in
+        seconds since 1970. lifetime: in seconds.
+        """
         return self._signed(_by_kind(claims), now, lifetime, _actor_header(claims))
 
     def sign_refresh(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None) -> str:
-        """Return a refresh token. mark: identifies the token; it is in the header, where no claim can have its name."""
+        """Return a refresh token. now, lifetime: as for `sign`. mark: identifies the token; it is in the header, where
+        no claim can have its name; None: the token has none.
+        """
         header = _actor_header(claims)
         if mark is not None:
             header[_MARK] = mark
@@ -101,6 +107,7 @@ class SignedTokens:
         return claims, mark_of(header.get(_MARK), token.rpartition(".")[0])
 
     def _verified(self, payload: dict[str, Any], claims: tuple[Claim, ...]) -> VerifiedToken:
+        """Return the verified token with its validity. Raises `BadTokenError` for a refresh token."""
         if payload.get(TOKEN_TYPE) == _REFRESH:
             raise BadTokenError("a refresh token gives no access")
         scheme = self.scheme
@@ -188,6 +195,7 @@ def _others(payload: dict[str, Any]) -> tuple[Claim, ...]:
 
 
 def _text(value: Any) -> str:
+    """Return the value of a claim as text: JSON, unless it is a text already. Raises `BadTokenError`."""
     if isinstance(value, str):
         return _storable(value)
     try:
@@ -216,6 +224,7 @@ def _storable(text: str) -> str:
 
 
 def _signing_key(scheme: JwtScheme) -> tuple[str, Any]:
+    """Return algorithm and key with which the scheme signs. Raises `StartupError` for an unusable kind of key."""
     if scheme.signing_key is None:
         return "HS256", (scheme.secret or "").encode()
     key: Any = serialization.load_pem_private_key(scheme.signing_key, None)
@@ -226,6 +235,9 @@ def _signing_key(scheme: JwtScheme) -> tuple[str, Any]:
 
 
 def _verification_keys(scheme: JwtScheme) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the keys that verify tokens of the scheme, each with its algorithms; the scheme's own key comes first.
+    Raises `StartupError` for an unusable signing key.
+    """
     algorithm, key = _signing_key(scheme)
     yield (algorithm,), key if algorithm == "HS256" else key.public_key()
     if scheme.verification_key is not None:

@@ -94,6 +94,9 @@ def _was_cancelled(context: RequestContext) -> bool:
 
 
 async def _outcome(job: Job, capture: CapturedResponse) -> Attempt:
+    """Wait for the response of an attempt, and return its end. A cancelled attempt that ends without a response has
+    status 499.
+    """
     cancelled = asyncio.get_running_loop().create_task(job.cancelled.wait())
     abandoned = asyncio.get_running_loop().create_task(job.abandoned.wait())
     try:

@@ -21,7 +21,9 @@ _ADD = (
 
 
 def enqueue(endpoint: Endpoint, services: Services) -> Step:
-    """Return the step that enqueues a job for a request whose arguments are bound and validated, and answers 202."""
+    """Return the step that enqueues a job for a request whose arguments are bound and validated, and answers 202. It
+    raises `Problem` if the database refuses or fails.
+    """
     options, job = services.options.jobs, endpoint.options.job
     assert options is not None  # noqa: S101 (compiled where jobs are on)
     assert job is not None  # noqa: S101 (of endpoints with this option only)

@@ -53,7 +53,9 @@ class Job:
 
     @property
     def number(self) -> int:
-        """Number of this attempt, from 1, among those that count."""
+        """Number of this attempt, from 1. Attempts that the service has broken off do not count, up to
+        `MOST_INTERRUPTIONS`.
+        """
         return self.attempt - min(self.interruptions, MOST_INTERRUPTIONS)
 
     @property

@@ -82,7 +82,7 @@ def _filters(query: str) -> _Filters:
 
 
 def job_routes(options: JobOptions, services: Services) -> Iterator[FixedRoute]:
-    """Yield the routes. Callers see their own jobs; others do not learn that a job exists."""
+    """Yield the routes of jobs. Callers see their own jobs; others do not learn that a job exists."""
     jobs = _Jobs(options, services)
     path = f"{options.path.rstrip('/')}/{{id}}"
     authenticate = services.auth.sessions.authenticate
@@ -140,6 +140,8 @@ class _Jobs:
     async def _follow(self, context: RequestContext, members: dict[str, Any]) -> None:
         """Send an event for each change until the job has ended. The id of an event is the state of the job: browsers
         connect again after the end with the last id, and get 204, after which they stop.
+
+        members: of the job at the beginning, as `show` responds with them.
         """
         if context.scope.headers.get("last-event-id") in _ENDED and members["state"] in _ENDED:
             context.protocol.response_empty(204, [("cache-control", "no-store")])
@@ -186,6 +188,7 @@ class _Jobs:
         context.protocol.response_bytes(status, [("content-type", "application/json")], body)
 
     async def _read(self, context: RequestContext) -> dict[str, Any]:
+        """Return the members of the job with the id in the path. Raises `Problem` 404 if the caller has no such job."""
         path: str = context.scope.path
         number = path.rpartition("/")[2].lower()
         missing = Problem(404, "there is no such job")
@@ -213,7 +216,9 @@ def _arrives(sent: object) -> bool:
 
 
 def _result(content_type: str, text: bytes) -> Any:
-    """Return the result of a routine: JSON, or a text; None if it has no result."""
+    """Return the result of a routine: JSON, or a text; None if it has no result. text: its bytes in hexadecimal digits,
+    or `-`.
+    """
     if text == b"-":
         return None
     value = bytes.fromhex(text.decode())

@@ -145,6 +145,7 @@ class JobRunner:
                 await self._not_taking.wait()
 
     def _notified(self, payload: str) -> None:
+        """Handle a notification: cancel a job that runs here, or look for jobs that are due."""
         word, _, number = payload.partition(" ")
         if word == "cancel" and number in self._running:
             self._running[number].cancelled.set()
@@ -154,6 +155,7 @@ class JobRunner:
         self._wake.set()
 
     async def _work(self) -> None:
+        """Take and run jobs, enqueue those of schedules, and tidy, forever. Raises `psycopg.Error`."""
         loop = asyncio.get_running_loop()
         tidied = 0.0
         while True:
@@ -203,6 +205,7 @@ class JobRunner:
         return len(rows)
 
     async def _taken_jobs(self, most: int) -> list[tuple[Any, ...]]:
+        """Take at most so many jobs of the configured queues in the database, and return their rows."""
         if self._stopping:
             return []
         queues = list(self._options.queues) or None
@@ -247,6 +250,7 @@ class JobRunner:
         return LONGEST_WAIT if seconds is None else max(FULL_QUEUE if self._options.limits else 0.01, float(seconds))
 
     async def _tidy(self) -> None:
+        """Let jobs of lost workers run again, remove old ones, and update the gauges if they are counted."""
         ((recovered,),) = await self._queue.query("select rowcall.recover_jobs(%s::float8)", GRACE)
         if recovered:
             log.warning("%d jobs wait again, as their workers were lost", recovered)
@@ -317,6 +321,9 @@ class JobRunner:
             log.warning("job %s of %s was interrupted and runs again: %s", job.id, job.endpoint, reason)
 
     def _pause(self, attempt: int, backoff: float) -> float:
+        """Return the seconds until the next attempt: they double with each one, and are random. attempt: number of the
+        failed one, from 1.
+        """
         longest = min(self._options.longest_pause, backoff * 2.0 ** min(attempt - 1, 30))
         return longest * random.uniform(0.75, 1.25)  # noqa: S311 (spreads load, guards nothing)
 

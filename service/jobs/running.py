@@ -39,7 +39,7 @@ async def _run_for_job(
     database: Database, call: Call, lock: Call, finish: Call, content_type: bytes, context: RequestContext
 ) -> None:
     """Run the call. If the service interrupts it, record the reason in the job; if its caller has cancelled it, set
-    `abandoned`.
+    `abandoned` of the job. The error is raised in either case. lock, finish: as for `_run_once`.
     """
     job: Job = context.scope.job
     try:
@@ -55,8 +55,10 @@ async def _run_for_job(
 async def _run_once(
     database: Database, call: Call, lock: Call, finish: Call, content_type: bytes, context: RequestContext
 ) -> None:
-    """Run the call and mark the job as finished in one transaction. `lock`, in front of the call, fails if the job is
-    no longer that of this worker.
+    """Run the call and mark the job as finished in one transaction. Raises `Problem` and `ClientDisconnectedError`.
+
+    lock: in front of the call, fails if the job is no longer that of this worker. finish: marks the job, and stores the
+    result.
     """
     job: Job = context.scope.job
     names = [job.id.encode(), str(job.attempt).encode()]

@@ -41,7 +41,9 @@ class Schedules:
 
     async def enqueue_due(self, query: Query) -> None:
         """Enqueue the jobs that are due. Of several missed times of a schedule only the last counts, and one more than
-        `TOLERANCE` ago only if the schedule asks for missed jobs. query: runs a statement and returns its rows.
+        `TOLERANCE` ago only if the schedule asks for missed jobs.
+
+        query: runs a statement and returns its rows; its errors are passed on.
         """
         if not self._endpoints:
             return
@@ -79,6 +81,7 @@ class Schedules:
 
 
 async def _enqueue(query: Query, endpoint: Endpoint, due: datetime) -> None:
+    """Enqueue the job of a schedule for the time `due`, unless another worker has done so."""
     schedule, job = _schedule(endpoint), endpoint.options.job or Job()
     await query(
         "select rowcall.enqueue_due(%s, %s, %s, %s, %s)",

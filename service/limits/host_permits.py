@@ -210,7 +210,7 @@ class HostPermits:
         return self._with_room(partial(self._enter, policy, caller), otherwise=True)
 
     def _with_room(self, change: Callable[[], Changed], *, otherwise: Otherwise) -> Changed | Otherwise:
-        """Apply a change; if the environment is full, make room and retry, and then return `otherwise`.
+        """Apply a change; if the environment is full, make room and retry; if it is still full, return `otherwise`.
 
         No request fails because the environment is full: a permit that cannot be recorded is not counted.
         """

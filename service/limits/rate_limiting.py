@@ -51,21 +51,22 @@ def limit_route(endpoints: Sequence[Endpoint], services: Services) -> Step | Non
 
 
 def _policy_of(endpoint: Endpoint, services: Services) -> Policy | None:
+    """Return the policy of the endpoint, else the default one; None: there is neither, or nothing is limited."""
     return services.options.limits.policy(endpoint.options.rate_limiter) if services.limited else None
 
 
 def limit_named(services: Services, name: str | None) -> Step | None:
     """Return the step for a path without an endpoint, to which the default policy does not apply. None: the path names
-    no policy.
-
-    An unknown policy is reported at the start, when the options are read.
+    no policy, or an unknown one, which is reported when the options are read.
     """
     policy = services.options.limits.policy(name) if name else None
     return None if policy is None else limit(policy, services)
 
 
 def limit(policy: Policy, services: Services) -> Step:
-    """Return the step of a policy."""
+    """Return the step of a policy. It waits for a permit, as long as the policy allows. It raises `Problem` with the
+    status of the policy if the request gets none, and `ClientDisconnectedError` if the client disconnects meanwhile.
+    """
     permits = _permits(services)
     caller = _caller(policy, services)
     if policy.kind is Kind.CONCURRENCY:
@@ -120,6 +121,7 @@ def _caller(policy: Policy, services: Services) -> Caller:
 
 
 def _text(source: Source, services: Services) -> Callable[[RequestContext], str | None]:
+    """Return the function that reads a source of a request; None: the request has no such header, claim or address."""
     name = source.text
     if source.kind is SourceKind.STATIC:
         return lambda _context: name
@@ -185,7 +187,7 @@ def _shared_window(policy: Policy, permits: RedisPermits, caller: Caller) -> Ste
 
 
 async def _stays(seconds: float, context: RequestContext) -> bool:
-    """Wait until the permit may be used. Return whether the client is still connected."""
+    """Wait for these seconds until the permit may be used. Return whether the client is still connected."""
     gone = asyncio.ensure_future(context.protocol.client_disconnect())
     try:
         done, _ = await asyncio.wait({gone}, timeout=seconds)

@@ -32,8 +32,8 @@ class Log:
     """The sinks of this process."""
 
     def __init__(self, options: LogOptions, stream: TextIO | None = None) -> None:
-        """Raises `StartupError` for a sink that cannot work. stream: receives the lines of the console; None: standard
-        output.
+        """Open the sinks. Raises `StartupError` for one that cannot work. stream: receives the lines of the console;
+        None: standard output.
         """
         self.options = options
         self._console: SinkThread | None = None
@@ -47,7 +47,9 @@ class Log:
         self.handler = SinkHandler(sinks, options.client_name)
 
     def _sinks(self, options: LogOptions, stream: TextIO | None) -> Iterable[tuple[str, Sink]]:
-        """Yield name and sink for each sink that the options switch on. stream: as for `Log`."""
+        """Yield name and sink for each sink that the options switch on. stream: as for `Log`. Raises `StartupError` for
+        one that cannot work.
+        """
         if options.console is not None:
             plain = Template(options.template, colour=(stream or sys.stdout).isatty())
             yield "Console", ConsoleSink(stream, json_line if options.console.format == "Json" else plain)
@@ -76,7 +78,7 @@ class Log:
         return self._recent
 
     def take(self, batch: Iterable[Entry | RequestRecord]) -> None:
-        """Accept a batch of a worker."""
+        """Pass entries and requests of a worker to the sinks."""
         self.handler.submit([item if isinstance(item, Entry) else request_entry(item) for item in batch])
 
     @property
@@ -102,6 +104,7 @@ class Log:
 
 
 def _file_sink(file: FileLog, template: str) -> RotatingFile:
+    """Return the sink for files. Raises `StartupError` if the first file cannot be written."""
     form: Callable[[Entry], str] = json_line if file.format == "Json" else Template(template)
     path = Path(file.path).absolute()
     try:
@@ -147,7 +150,7 @@ def is_watched() -> bool:
 
 def configure_worker_logging(settings: Settings, send: Send, backlog: Callable[[], int]) -> Forwarder:
     """Set up the channels of a worker, and return the handler that sends all entries to the supervisor. To be called in
-    the running event loop. send, backlog: as for `Forwarder`.
+    the running event loop. send, backlog: as for `Forwarder`. Raises as `log_options`.
     """
     options = log_options(settings)
     forwarder = Forwarder(send, backlog, options.client_name)

@@ -69,7 +69,9 @@ class LogOptions:
 
 
 def log_options(settings: Settings) -> LogOptions:
-    """Return the options of the section `Log`. Raises `ConfigError` for an invalid value."""
+    """Return the options of the section `Log`. Raises `ConfigError` for an invalid value, and `StartupError` for an
+    unusable address of OpenTelemetry.
+    """
     keys = settings.read(Log)
     return LogOptions(
         levels={**PLATFORM, **CHANNELS, **_configured_levels(keys)},
@@ -83,7 +85,7 @@ def log_options(settings: Settings) -> LogOptions:
 
 
 def logs_requests(settings: Settings) -> bool:
-    """Return whether an entry for each request would reach a sink."""
+    """Return whether an entry for each request would reach a sink. Raises as `log_options`."""
     return log_options(settings).effective(CHANNEL) <= logging.INFO
 
 
@@ -118,7 +120,9 @@ _ADDRESS = re.compile(r"[^/\s]+:\d+")
 
 
 def _telemetry(settings: Settings) -> TelemetryLog | None:
-    """Return the options of OpenTelemetry with the attributes of this application. Raises `StartupError`."""
+    """Return the options of OpenTelemetry with the attributes of this application; None: it is not enabled. Raises
+    `StartupError` for an unusable address.
+    """
     options = settings.read_enabled(TelemetryLog)
     if options is None:
         return None

@@ -47,7 +47,9 @@ class PostgresSink:
         self._parameters_set.set()
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Store entries; returns when they are stored. Raises `psycopg.Error` for rows that the command refuses."""
+        """Store entries; returns when they are stored. Waits for an unavailable database until `give_up` is called.
+        Raises `psycopg.Error` for rows that the command refuses.
+        """
         self._parameters_set.wait()
         rows = [self._row(entry) for entry in entries]
         for attempt in range(1_000_000):

@@ -26,7 +26,7 @@ class RotatingFile:
     name = "file"
 
     def __init__(self, path: Path, form: Format, limit: int | None, keep: int | None, *, roll: bool) -> None:
-        """Open the first file. Raises `OSError`."""
+        """Open the first file. path: without day and number. form: returns the line of an entry. Raises `OSError`."""
         self._path = path
         self._form = form
         self._limit = limit
@@ -83,6 +83,7 @@ class RotatingFile:
         return not self._full(0)
 
     def _append(self, lines: list[bytes]) -> None:
+        """Write the lines to the open file. Raises `OSError`."""
         data = memoryview(b"".join(lines))
         while data:
             written = os.write(self._descriptor, data)
@@ -91,7 +92,7 @@ class RotatingFile:
 
     def _open(self, day: str, number: int | None = None) -> None:
         """Open the last file of the day, or the one with `number`; if it is full or another process writes it, the next
-        one. Then remove the oldest files.
+        one. Then remove the oldest files. Raises `OSError`.
         """
         self.close()
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,6 +103,9 @@ class RotatingFile:
         self._remove_oldest()
 
     def _open_numbered(self, day: str, number: int) -> bool:
+        """Open a file of the day. Return False if another process writes it, or it is full and files roll. Raises
+        `OSError`.
+        """
         suffix = f"_{number:03}" if number else ""
         name = self._path.with_name(f"{self._path.stem}{day}{suffix}{self._path.suffix}")
         descriptor = os.open(name, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)

@@ -36,13 +36,15 @@ class Sink(Protocol):
         """Make the present and every later `write` end without further waiting, because the process ends. Called by
         another thread."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close what the sink has opened. Called after the last `write`, by the same thread."""
 
 
 class SinkThread:
     """A sink with its queue and thread."""
 
     def __init__(self, sink: Sink, floor: int, on_trouble: Callable[[str], None]) -> None:
+        """floor: the lowest level that the sink gets. on_trouble: reports failures and lost entries."""
         self._sink = sink
         self._floor = floor
         self._on_trouble = on_trouble
@@ -82,6 +84,7 @@ class SinkThread:
             self.flush()
 
     def close(self) -> None:
+        """Write the waiting entries, as far as that is quick, and end the thread."""
         self.give_up()
         self.flush(0.2)
         with self._changed:
@@ -90,6 +93,7 @@ class SinkThread:
         self._thread.join(1.0)
 
     def _run(self) -> None:
+        """Pass batches to the sink until `close`, in the thread of the sink."""
         while (batch := self._take()) is not None:
             try:
                 self._sink.write(batch)
@@ -104,6 +108,7 @@ class SinkThread:
         self._sink.close()
 
     def _take(self) -> list[Entry] | None:
+        """Wait for entries, and return the next batch; None: the sink is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             if not self._waiting:
@@ -121,6 +126,7 @@ class SinkThread:
             self._on_trouble(f"the log sink {self._sink.name} does not take entries: {reason}")
 
     def _report_lost(self) -> None:
+        """Report how many entries were lost since the last report, if any."""
         with self._changed:
             lost, self._lost = self._lost, 0
         if lost:

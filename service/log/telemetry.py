@@ -66,6 +66,7 @@ class TelemetrySink:
 
 
 def _exporter(options: TelemetryLog) -> Any:
+    """Return the exporter of OpenTelemetry for the configured protocol, HTTP or gRPC."""
     headers = dict(options.headers)
     if options.protocol == "HttpProtobuf":
         from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter as HttpExporter
@@ -82,7 +83,9 @@ def _exporter(options: TelemetryLog) -> Any:
 
 
 def _exception_attributes(text: str | None) -> dict[str, str]:
-    """Return the attributes of an exception by OpenTelemetry's semantic conventions."""
+    """Return the attributes of an exception by OpenTelemetry's semantic conventions. text: its traceback; none without
+    one.
+    """
     if not text:
         return {}
     last = _EXCEPTION.match(text.rstrip().rsplit("\n", 1)[-1])

@@ -41,7 +41,9 @@ def has_message(text: str) -> bool:
 
 
 class Template:
-    """Formats entries as text that ends with a line break."""
+    """Formats entries as text that ends with a line break. text: the template. colour: names of levels are coloured,
+    for a terminal.
+    """
 
     def __init__(self, text: str, *, colour: bool = False) -> None:
         self._parts = _parse(text, colour)
@@ -74,6 +76,7 @@ def _padded(part: Part, width: int) -> Part:
 
 
 def _part(name: str, form: str, colour: bool) -> Part | str:
+    """Return the part for a placeholder: a function, or a text that is the same for all entries. form: its format."""
     match name:
         case "Timestamp":
             return Timestamp(form or "yyyy-MM-dd HH:mm:ss.fff zzz")
@@ -105,6 +108,9 @@ def _level(form: str, colour: bool) -> Part:
 
 
 def _short(name: str, form: str) -> str:
+    """Return the name of a level in a format such as `u3`: `u` capitals, `w` small letters, `t` title case, and the
+    number of letters.
+    """
     case, width = form[:1], form[1:]
     if case not in ("u", "w", "t") or not width.isdigit():
         return name.upper() if case == "u" else name.lower() if case == "w" else name

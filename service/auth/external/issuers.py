@@ -136,7 +136,8 @@ class Issuers:
 
 
 def _check(url: str, name: str, address: str | None) -> None:
-    """Raises `ProviderError` for an address that is no http(s) URL.
+    """Raise `ProviderError` for an address that is no http(s) URL; None is allowed. url, name: discovery document and
+    member that contain it.
 
     A script of this service sends browsers to these addresses; `javascript:` would run in its pages.
     """
@@ -183,10 +184,8 @@ async def signed_claims(
 ) -> dict[str, Any]:
     """Verify that the issuer has signed a token for this client and that it has not expired; return its claims.
 
-    fault_in: returns another fault for the claims and the signature algorithm, or None.
-
-    Raises:
-        ProviderError: the token is not valid.
+    required: names of claims that it must have. fault_in: returns another fault for the claims and the signature
+    algorithm, or None. Raises `ProviderError` if the token is not valid.
     """
     fault = "no key of the issuer verifies it"
     for key, algorithms in await keys.candidates(token):

@@ -49,7 +49,7 @@ class LoginState(NamedTuple):
     verifier: str | None
     nonce: str | None
     user: str | None
-    """Digest of the user who was signed in when the sign-in began."""
+    """Digest of the user who was signed in when the sign-in began; None: nobody was."""
 
 
 class LoginStates:
@@ -66,6 +66,8 @@ class LoginStates:
     ) -> tuple[LoginState, list[str]]:
         """Return a new login state and its Set-Cookie headers, which also remove the first login states of the browser
         if it has `MOST` or more. Raises `NoKeyError`.
+
+        user: who is signed in already, or None; the login state is bound to this user.
         """
         login_state = LoginState(
             provider.key,

@@ -18,7 +18,9 @@ _ABOUT_THE_TOKEN = frozenset({"nonce", "at_hash", "c_hash", "azp", "acr", "amr",
 
 
 class Profile(NamedTuple):
-    """A user as the provider describes them. refresh: the refresh token. subject: the user's id at the provider."""
+    """A user as the provider describes them; None: the provider has sent no such value. refresh: the refresh token.
+    subject: the user's id at the provider.
+    """
 
     email: str
     name: str | None
@@ -52,6 +54,7 @@ class Profiles:
 
         Raises:
             ProviderError: there is no profile.
+            Problem: 503 if too many requests to providers are in progress.
         """
         addresses = await self.addresses()
         issuer = self._provider.issuer
@@ -71,6 +74,7 @@ class Profiles:
         Raises:
             RefusedByProviderError: the token is no longer valid.
             ProviderError: there is no profile.
+            Problem: 503 if too many requests to providers are in progress.
         """
         addresses = await self.addresses()
         fields = {"grant_type": "refresh_token", "refresh_token": token, **self._client_fields(addresses)}
@@ -110,6 +114,7 @@ class Profiles:
         return (provider.client_id, provider.client_secret) if addresses.basic and provider.client_secret else None
 
     async def _tokens(self, addresses: Addresses, fields: Mapping[str, str]) -> dict[str, Any]:
+        """Return the response of the token endpoint to a form; it has an access token. Raises `ProviderError`."""
         tokens = await self._provider_client.form(addresses.token, fields, self._basic(addresses))
         if not isinstance(tokens, dict) or not isinstance(tokens.get("access_token"), str):
             raise ProviderError(f"{addresses.token} returned no access_token")

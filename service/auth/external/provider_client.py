@@ -71,6 +71,7 @@ class ProviderClient:
         Raises:
             RefusedByProviderError: the provider does not accept the code or the token of the form.
             ProviderError: there is no response, or one with another error.
+            Problem: 503 if `MOST` requests of this worker are in progress.
         """
         headers = [*_ALWAYS, ("Content-Type", "application/x-www-form-urlencoded")]
         if basic is not None:
@@ -90,6 +91,7 @@ class ProviderClient:
 
         Raises:
             ProviderError: there is no response, or its status is not 2xx.
+            Problem: 503 if `MOST` requests of this worker are in progress.
         """
         headers = _ALWAYS if token is None else [*_ALWAYS, ("Authorization", f"Bearer {token}")]
         status, body = await self._ask("GET", url, headers, None)

@@ -47,7 +47,9 @@ class SharedRefreshes:
         self._background = Background()
 
     async def once(self, token: str, ask: Callable[[], Awaitable[Profile]]) -> Profile:
-        """Return the profile of `ask`, or the recent result for this refresh token. Raises what `ask` raises."""
+        """Return the profile for a refresh token of the provider: the recent result, that of another refresh in
+        progress, or that of `ask`, which refreshes it at the provider. Raises what `ask` raises.
+        """
         key = hashlib.sha256(f"{self._provider}\0{token}".encode()).digest()
         while not self._is_mine(key):
             if (stored := self._known(key)) is not None:
@@ -76,7 +78,9 @@ class SharedRefreshes:
             answer.set_result(profile)
 
     def _is_mine(self, key: bytes) -> bool:
-        """Acquire the right to refresh. Return False if another refresh is in progress or its result is stored."""
+        """Acquire the right to refresh. Return False if another refresh is in progress or its result is stored. If
+        there is no room to record the refresh, it is not shared, and the result is True.
+        """
         now = time.time()
         try:
             with self._environment.write() as transaction:

@@ -62,7 +62,7 @@ def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse)
 
 
 def _exactly(path: str) -> Step:
-    """Return a step that raises 404 unless the path matches in case.
+    """Return a step that raises `Problem` 404 unless the path matches in case.
 
     Routing ignores case, but a provider redirects to exactly one URL (external-sign-in-2).
     """
@@ -161,7 +161,12 @@ class _SignIn:
     # --- the code --------------------------------------------------------------------------------------------------
 
     async def finish(self, context: RequestContext) -> None:
-        """Redeem the code for a profile and sign the user in."""
+        """Redeem the code for a profile, sign the user in, and remove the login state's cookie. If the provider fails
+        or refuses, respond 500.
+
+        Raises `Problem`: 400 for a login state that is not valid, 403 for a page of another site, and the errors of
+        `SignInResult.reach`.
+        """
         scope = context.scope
         ended: list[str] = []
         try:
@@ -189,6 +194,9 @@ class _SignIn:
     async def _profile(self, scope: Any, code: str, login_state: LoginState | None, issuer: object) -> Profile:
         """Return the profile for the code. Raises `ProviderError` if there is no profile, and `Problem` if the login
         state was used before, or if this cannot be determined.
+
+        login_state: of the state in the request; None: it has none and needs none. issuer: the `iss` in the request, or
+        None.
         """
         if login_state is None:
             redirect_uri = self._outcome.origin(scope) + self._provider.sent_path

@@ -70,11 +70,9 @@ class SignInResult:
         status than 200, it is only sent with its body, and no user is signed in.
 
         user: the user who is signed in already, or None. cookies: further Set-Cookie headers. analytics: data of the
-        client as JSON, or None.
-
-        Raises:
-            ProviderError: the command failed.
-            Problem: the command finds no user or refuses the sign-in.
+        client as JSON, or None. Raises `ProviderError` if the command failed; `Problem`: 401 if it finds no user or
+        refuses the sign-in, 500 if its row cannot be used, 503 without a database, and the errors of
+        `CredentialIssuer.sign_in`.
         """
         row, cells = await self._row(context, profile, user, analytics)
         if row.status != 200:
@@ -128,7 +126,8 @@ class SignInResult:
 
     def fail(self, context: RequestContext, error: ProviderError, cookies: list[str]) -> None:
         """Respond 500 without a reason, which is only logged: an anonymous caller may have caused it
-        (external-sign-in-7)."""
+        (external-sign-in-7). cookies: further Set-Cookie headers.
+        """
         log.error("Error talking to %s: %s", self._provider.key, one_line(str(error)))
         headers = [("content-type", "text/plain"), *UNCACHED, *(("set-cookie", cookie) for cookie in cookies)]
         context.protocol.response_bytes(500, headers, f"Error talking to {self._provider.key}".encode())

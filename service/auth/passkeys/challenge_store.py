@@ -62,7 +62,7 @@ class ChallengeStore(Protocol):
 
 
 class HostChallengeStore:
-    """Challenges of one host. Its environments are opened on first use.
+    """Challenges of one host. Its environments are opened on first use. seconds: lifetime of a challenge.
 
     Challenges of anonymous callers have an environment of their own, so that these cannot fill that of signed-in users.
     """
@@ -112,6 +112,7 @@ class HostChallengeStore:
 
 
 def digest(content: bytes) -> str:
+    """Return the SHA-256 digest in hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()
 
 

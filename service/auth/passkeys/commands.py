@@ -31,7 +31,9 @@ BYTEA, TEXT = 17, 25
 
 
 class PasskeyCommand:
-    """A configured command. types: OIDs of the parameters whose type PostgreSQL must not infer, by parameter number."""
+    """A configured command. key: its configuration key below `Auth:PasskeyAuth`. types: OIDs of the parameters whose
+    type PostgreSQL must not infer, by parameter number.
+    """
 
     def __init__(self, key: str, sql: str, services: Services, types: dict[int, int] | None = None) -> None:
         text, self.takes = numbered(sql)

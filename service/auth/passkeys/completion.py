@@ -108,11 +108,15 @@ class CompletionEndpoints:
     # --- new keys ------------------------------------------------------------------------------------------------
 
     async def add(self, context: RequestContext) -> None:
-        """Store a key for the signed-in user, as `_keep` does."""
+        """Verify the attestation of a further key of the signed-in user, store the key, and respond with its id. Raises
+        `Problem` as `_keep` does.
+        """
         await self._keep(context, ADD)
 
     async def register(self, context: RequestContext) -> None:
-        """Store a key for a new user, as `_keep` does."""
+        """Verify the attestation of the first key of a new user, store the key, and respond with its id. Raises
+        `Problem` as `_keep` does.
+        """
         await self._keep(context, REGISTER)
 
     async def _keep(self, context: RequestContext, flow: str) -> None:

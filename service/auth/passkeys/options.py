@@ -136,7 +136,11 @@ class OptionsEndpoints:
         return content
 
     def _user_context(self, command: PasskeyCommand, text: str | None, handle: str | None) -> str:
-        """Return the user context to issue, as JSON. Whole numbers keep all their digits."""
+        """Return the user context to issue, as JSON: that of the command, with the user handle as its member
+        `userHandle`. Whole numbers keep all their digits.
+
+        text: JSON of the command's row; None: it has none. Raises `Problem` 500 if it is not JSON.
+        """
         self._raw(command, text)
         content = json.loads(text) if text else None
         user_context = {**(content if isinstance(content, dict) else {}), "userHandle": handle}
@@ -144,7 +148,7 @@ class OptionsEndpoints:
 
     async def _answer_new(self, context: RequestContext, row: Row, flow: str, subject: str) -> None:
         """Store the challenge and send the options for a new key. Raises `Problem` 503 if there is no room for the
-        challenge.
+        challenge, 500 if the row cannot be used. subject: digest of the signed-in user; empty for a new user.
         """
         options, columns = self._options, self._options.columns
         command = self._add if flow == ADD else self._register

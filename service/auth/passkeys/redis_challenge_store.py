@@ -32,7 +32,7 @@ class RedisChallengeStore:
         )
 
     async def remember(self, challenge_id: str, issue: IssuedChallenge) -> bool:
-        """Store a challenge; return whether there was room for it."""
+        """Store a challenge in Redis and on this host; return whether there was room for it in either."""
         stored = await self._host.remember(challenge_id, issue)
         members = orjson.dumps([issue.flow, issue.subject, issue.user_context, issue.credentials])
         try:
@@ -94,7 +94,7 @@ class RedisChallengeStore:
 
 
 def _issue_of(stored: bytes) -> IssuedChallenge | None:
-    """Return the issue, or None if the stored bytes are corrupt."""
+    """Return what a challenge was issued for, or None if the stored bytes are corrupt."""
     try:
         name, subject, user_context, credentials = orjson.loads(stored)
         return IssuedChallenge(name, subject, user_context, tuple(credentials))

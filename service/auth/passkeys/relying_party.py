@@ -20,6 +20,7 @@ class RelyingParty:
         self._client = client_reader(forwarding)
 
     def id(self, context: RequestContext) -> str:
+        """Return the domain of the passkeys: the configured one, else the host of the request."""
         return self._options.relying_party or without_port(self._host(context))
 
     def expected(self, context: RequestContext, challenge: bytes) -> ExpectedResponse:

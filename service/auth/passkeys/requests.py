@@ -33,7 +33,7 @@ def parsed(body: bytes) -> Mapping[str, Any]:
 
 
 def required(content: Mapping[str, Any], *names: str) -> None:
-    """Raises `Problem` if one of the members is missing, null or empty."""
+    """Raise `Problem` 400 if one of the members is missing, null or empty."""
     if any(content.get(name) in (None, "") for name in names):
         raise invalid("Missing required fields")
 

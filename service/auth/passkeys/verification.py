@@ -122,6 +122,9 @@ def verify_assertion(
 
 
 def _check_client_data(text: bytes, kind: str, expected: ExpectedResponse) -> None:
+    """Raise `RefusedError` unless type, challenge and origin are the expected ones. kind: `webauthn.create` or
+    `webauthn.get`.
+    """
     try:
         client = parse_client_data_json(text)
     except Exception:
@@ -140,6 +143,7 @@ def _check_client_data(text: bytes, kind: str, expected: ExpectedResponse) -> No
 
 
 def _check_data(data: AuthenticatorData, expected: ExpectedResponse) -> None:
+    """Raise `RefusedError` unless relying party and flags of the authenticator data are acceptable."""
     expected_hash = hashlib.sha256(expected.relying_party.encode()).digest()
     if not hmac.compare_digest(data.rp_id_hash, expected_hash):
         raise RefusedError("RP ID hash mismatch")

@@ -28,10 +28,11 @@ class SecondFactorDemand:
         self._user_id = services.options.auth.identity.user_id
 
     async def require(self, context: RequestContext, name: str, row: LoginRow, body: tuple[str, bytes] | None) -> None:
-        """Raise `Problem` 401 with a token and the possible methods, if the user has a second factor and the device is
-        not remembered; 500 if the row has no user id.
+        """Refuse a sign-in until the second factor is proved, unless the user has none or the device is remembered.
+        Raises `Problem`: 401 with a token and the possible methods; 500 if the row has no user id.
 
-        name: of the endpoint. body: content type and content of the response to the login.
+        name: of the endpoint. body: content type and content of the response to the login, which the second request
+        gets.
         """
         subject = next((value for kind, value in row.claims if kind == self._user_id and value), None)
         if subject is None:

@@ -79,7 +79,7 @@ class FactorStore:
         self._remove = own(_REMOVE, 1)
 
     async def state(self, context: RequestContext, subject: str, device: bytes | None) -> FactorState:
-        """Return the second factors of a user. device: hash of the value of the device cookie."""
+        """Return the second factors of a user. device: hash of the value of the device cookie; None: there is none."""
         values = [subject.encode(), None if device is None else bytea_text(device)]
         confirmed, codes, remembered = (await self._run(context, self._state, values)).split(b"\0")
         return FactorState(confirmed == b"t", int(codes), remembered == b"t")

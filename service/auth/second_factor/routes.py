@@ -58,7 +58,8 @@ def second_factor_routes(options: SecondFactorOptions, services: Services) -> It
 
 class _Endpoints:
     """The steps of the endpoints of the second factor. All raise `Problem`: 400 for an invalid body, 401 for anonymous
-    callers, 403 for callers who act as another user. Steps that check a code also raise the errors of `FactorStore`.
+    callers and, for changes, sign-ins that are too old, 403 for callers who act as another user or have no id. Steps
+    that check a code also raise the errors of `FactorStore`.
     """
 
     def __init__(self, options: SecondFactorOptions, services: Services) -> None:
@@ -74,7 +75,7 @@ class _Endpoints:
         self._issuer = CredentialIssuer(auth, services.auth.sessions)
 
     async def show(self, context: RequestContext) -> None:
-        """Respond with the second factors of the user."""
+        """Respond with the second factors and the remembered devices of the user."""
         subject = self._subject(context)
         state = await self._store.state(context, subject, self._device.present(context.scope))
         devices = await self._store.devices(context, subject)
@@ -87,7 +88,9 @@ class _Endpoints:
         _respond(context, members)
 
     async def enrol(self, context: RequestContext) -> None:
-        """Begin with an authenticator app: respond with its secret, as text, address and QR code."""
+        """Begin with an authenticator app: respond with its secret, as text, address and QR code. Raises `Problem` 409
+        if one is confirmed already.
+        """
         subject = self._subject(context, changes=True)
         secret = await self._store.enrol(context, subject)
         user: User = context.user
@@ -104,7 +107,9 @@ class _Endpoints:
         _respond(context, {"recoveryCodes": codes})
 
     async def replace_codes(self, context: RequestContext) -> None:
-        """Respond with new recovery codes. The former ones are not valid any more."""
+        """Verify a code of the authenticator app, and respond with new recovery codes. The former ones are not valid
+        any more.
+        """
         subject = self._subject(context, changes=True)
         code = (await self._content(context)).get("code")
         codes = await self._counted(subject, lambda: self._store.new_codes(context, subject, code, confirmed=True))
@@ -206,7 +211,9 @@ class _Endpoints:
 
     @staticmethod
     async def _counted(subject: str, verify: Any) -> Any:
-        """Run `verify` and return its result. If it raises `Problem`, log a wrong code of this subject."""
+        """Run `verify` and return its result. If it raises `Problem` 401 or 429, log a wrong code of this subject, and
+        raise it.
+        """
         try:
             return await verify()
         except Problem as problem:
@@ -216,7 +223,7 @@ class _Endpoints:
 
 
 class _Proof(NamedTuple):
-    """What proves the second factor: the code of an authenticator app, or a recovery code."""
+    """What proves the second factor: a recovery code or, if that is None, the code of an authenticator app."""
 
     code: object
     recovery_code: str | None

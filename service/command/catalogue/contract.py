@@ -75,6 +75,7 @@ def _functions(endpoints: Sequence[Endpoint], settings: Settings) -> Functions:
 
 
 def _read(path: Path) -> Contract:
+    """Return the contract in a file. Raises `StartupError`."""
     try:
         return contract_from(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
@@ -84,6 +85,7 @@ def _read(path: Path) -> Contract:
 
 
 def _write(now: Contract, path: Path) -> int:
+    """Write the contract if it has changed, print that, and return the exit code 0. Raises `StartupError`."""
     text = contract_text(now)
     try:
         unchanged = path.exists() and path.read_text(encoding="utf-8") == text
@@ -96,6 +98,7 @@ def _write(now: Contract, path: Path) -> int:
 
 
 def _check(before: Contract, now: Contract, path: Path) -> int:
+    """Print the changes, and return the exit code for the most severe one (`EXIT_CODES`)."""
     differences = changes(before, now)
     for change in differences:
         print(change)

@@ -83,7 +83,9 @@ def migrate(arguments: Arguments) -> int:
 
 
 def read_migrations(folder: Path) -> list[Migration]:
-    """Return the migrations of a folder by number. Raises `StartupError` for files that cannot be ordered."""
+    """Return the migrations of a folder by number. Raises `StartupError` for a missing folder, and for files that
+    cannot be ordered or read, or would end the transaction in which they run.
+    """
     if not folder.is_dir():
         raise StartupError(f"Migrations:Folder: there is no folder {folder}")
     migrations: dict[int, Migration] = {}
@@ -113,6 +115,9 @@ def _transaction_control(sql: str) -> str | None:
 
 
 async def _migrate(connector: Connector, migrations: Sequence[Migration], *, check: bool) -> int:
+    """Run the migrations that have not run, and let services read the database again; with `check`, only list them.
+    Return the exit code. Raises `StartupError`.
+    """
     try:
         async with await connector.open_plain() as connection:
             await connection.set_autocommit(True)
@@ -145,7 +150,9 @@ async def _applied(connection: psycopg.AsyncConnection[Any]) -> dict[int, tuple[
 
 
 def _pending(migrations: Sequence[Migration], applied: dict[int, tuple[str, str]]) -> list[Migration]:
-    """Return the migrations to run. Raises `StartupError` if the files do not continue what has run."""
+    """Return the migrations to run. Raises `StartupError` if the files do not continue what has run. applied: as
+    `_applied` returns it.
+    """
     numbers = {migration.number for migration in migrations}
     for number, (name, _) in sorted(applied.items()):
         if number not in numbers:

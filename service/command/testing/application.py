@@ -114,7 +114,7 @@ class TestApplication(Application):
         await super().close()
 
     def prepare(self, snapshot: SchemaSnapshot) -> None:
-        """Compile the endpoints of a snapshot; it replaces the previous one."""
+        """Compile the endpoints of a snapshot; it replaces the previous one. Raises `RouteError`."""
         names = snapshot.connections(self._options.others)
         others = {
             key: (self.database, codecs_for(snapshot.other_types.get(key, {}), self._options), None)
@@ -183,7 +183,7 @@ class TestApplication(Application):
         return reply
 
     async def _call_interface(self, block: HttpBlock, path: str, query: str, stubs: Sequence[Stub]) -> Reply:
-        """Call PostgREST's interface, if the path is below its own."""
+        """Call PostgREST's interface; return 404 with `found` False if the path is not below its own."""
         interface = self._interface
         steps = None if interface is None else interface.steps(block.method, path)
         if interface is None or steps is None:
@@ -206,6 +206,7 @@ class TestApplication(Application):
         return () if self._stubbed is None else tuple(self._stubbed.unexpected)
 
     def _set_stubs(self, stubs: Sequence[Stub]) -> None:
+        """Set the responses of other services for the next call, and drop the record of requests without one."""
         if self._stubbed is not None:
             self._stubbed.stubs = stubs
             self._stubbed.unexpected.clear()
@@ -218,7 +219,9 @@ class TestApplication(Application):
         headers: Sequence[str],
         stubs: Sequence[Stub],
     ) -> Reply:
-        """Run the steps of a request and return its response. headers: spellings of their names."""
+        """Run the steps of a request and return its response. headers: names of response headers, in the spelling that
+        they get; other names are returned as the steps write them. stubs: responses of other services.
+        """
         stubbed = self._stubbed
         self._set_stubs(stubs)
         ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -24,7 +24,7 @@ class StatedCallers(Authentication):
 
 
 class TestInterface:
-    """The interface of one schema snapshot."""
+    """PostgREST's interface of one schema snapshot, for tests."""
 
     __test__ = False
 
@@ -37,7 +37,9 @@ class TestInterface:
 
 
 def claims_of(stated: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """Return the claims of a token. A claim that is stated several times is an array; objects and arrays are JSON."""
+    """Return the claims that a test states, in the form of the claims of a token. One that is stated several times is
+    an array; objects and arrays are JSON.
+    """
     result: dict[str, Any] = {}
     repeated: set[str] = set()
     for name, text in stated:

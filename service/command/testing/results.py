@@ -42,6 +42,7 @@ class Results:
 
     @property
     def _covers(self) -> bool:
+        """Whether the coverage is printed: as configured; by default if no option excludes tests."""
         options = self._options
         return (
             not options.narrowed
@@ -50,6 +51,7 @@ class Results:
         )
 
     def _against_threshold(self, coverage: Coverage, code: ExitCode) -> ExitCode:
+        """Return the exit code, which is a failure if the coverage is below the threshold; then this is printed."""
         threshold = self._options.threshold
         if threshold is None or coverage.percent >= threshold:
             return code

@@ -137,7 +137,8 @@ class Run:
 
     async def until_interrupted(self) -> int:
         """Run the tests, or with watching until a signal arrives, and return the exit code. A signal ends the run
-        early. The teardown always runs once. A second signal ends the process.
+        early. The teardown always runs once, unless the option `keep` is set. A second signal ends the process. Raises
+        StartupError if the database cannot be read.
         """
         loop = asyncio.get_running_loop()
         work = asyncio.ensure_future(self._work())
@@ -161,6 +162,7 @@ class Run:
                 await self._preparation.try_all(self._options.teardown)
 
     async def _work(self) -> int:
+        """Run the setup and the tests; return the exit code. Raises StartupError if the database cannot be read."""
         if self._watching and not is_folder(base_folder(self._options.pattern)):
             return _stop(f"the folder of TestRunner:FilePattern {self._options.pattern!r} does not exist")
         try:
@@ -174,6 +176,9 @@ class Run:
             store.remove()
 
     async def _discover_and_run(self, options: WorkerOptions) -> int:
+        """Read the database, find the test files and run them; with watching, run them again after changes. Return the
+        exit code of the first run. Raises StartupError.
+        """
         reader = self._reader(options)
         snapshot = await reader.first()
         files = self._files()
@@ -288,6 +293,7 @@ class Run:
 
     def _copied(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
         """Return the databases that have to be copied, with their connectors: those of files isolated by `template`.
+        Raises StartupError.
 
         An unknown connection is skipped here, and reported when the file runs.
         """
@@ -319,7 +325,7 @@ class Run:
         return applications
 
     async def _debug_table(self) -> DebugTable | None:
-        """Start the debug table, or return None if none is configured. Raises `psycopg.Error`."""
+        """Start the debug table, or return None if none is configured. Raises StartupError, and `psycopg.Error`."""
         table = self._options.table
         if table.debug is None:
             return None

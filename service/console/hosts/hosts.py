@@ -57,6 +57,9 @@ class _Known:
     rates: tuple[float, float] | None = None
 
     def update(self, status: HostStatus, at: float) -> None:
+        """Store a newer status and compute the rates since the one before. If it follows too soon, store only when it
+        has arrived. at: when it arrived.
+        """
         seconds = status.clock - self.status.clock
         if seconds >= _LEAST:
             changes = (status.requests - self.status.requests, status.errors - self.status.errors)
@@ -68,7 +71,8 @@ class _Known:
 class Hosts:
     """Reports about all services that share a database or Redis, and answers the consoles of the others.
 
-    Except for `report`, methods are called in the event loop of the supervisor. Nothing is asked while no page is open.
+    Except for `report` and `latest`, methods are called in the event loop of the supervisor. Nothing is asked while no
+    page is open.
     """
 
     def __init__(self, options: ConsoleOptions, sources: Sources) -> None:
@@ -204,6 +208,7 @@ class Hosts:
                 await self._wait_for_retry()
 
     async def _only_own(self) -> None:
+        """Note the own status regularly, without other services, until the report is not requested any more."""
         while True:
             seconds = self._pause()
             if seconds is None:
@@ -218,7 +223,9 @@ class Hosts:
         await asyncio.sleep(_AGAIN)
 
     def _pause(self) -> float | None:
-        """Return the seconds after the next question, None if no answer is needed any more."""
+        """Return the seconds until the next question; None if no answer is needed any more. Services that have not
+        answered for long are dropped, and the own status is noted.
+        """
         now = time.monotonic()
         if now - self._used >= _UNUSED:
             return None
@@ -240,6 +247,7 @@ class Hosts:
             self._note(status)
 
     def _note(self, status: HostStatus) -> None:
+        """Store the status of a service. That of a further service is dropped if there are too many."""
         known = self._known.get(status.id)
         if known is not None:
             known.update(status, time.monotonic())
@@ -253,6 +261,8 @@ class Hosts:
 
 
 def _order(item: tuple[str, _Known], own: str) -> tuple[bool, str, str, str]:
-    """The own service first, then by name."""
+    """Return the sort key of a service: the own one first, then by host, application and id. own: id of the own
+    service.
+    """
     name, known = item
     return (name != own, known.status.host, known.status.application, name)

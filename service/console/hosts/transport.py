@@ -51,7 +51,7 @@ class HostTransport(Protocol):
 
 
 class DatabaseTransport:
-    """Notifications. It has a connection only while it asks or answers."""
+    """Carries questions and answers as notifications. It has a connection only while it asks or answers."""
 
     def __init__(self, connector: Connector) -> None:
         self._connector = connector
@@ -78,8 +78,8 @@ class DatabaseTransport:
 
 
 class RedisTransport:
-    """Publish and subscribe, over connections that are open as long as the service. Construct it in the running event
-    loop.
+    """Carries questions and answers by publish and subscribe, over connections that are open as long as the service.
+    Construct it in the running event loop.
     """
 
     def __init__(self, address: str) -> None:

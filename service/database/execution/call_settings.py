@@ -73,8 +73,10 @@ class CallSettings:
 
 
 def ahead_of_sequences(call: Call) -> Ahead:
+    """Return the statement that discards cached values of sequences, if the routine reads them; else nothing."""
     return ((DISCARD_SEQUENCES, []),) if call.session.reads_sequences else ()
 
 
 def timeout_setting(seconds: float) -> Values:
+    """Return name and value of the setting for the time limit of a statement. 0: no limit."""
     return [b"statement_timeout", statement_timeout(seconds).encode()]

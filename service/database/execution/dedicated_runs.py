@@ -64,7 +64,8 @@ class DedicatedRuns:
         """Also gets the request context or protocol to which a notice belongs."""
 
     def begin(self, call: Call, context: RequestContext) -> Running:
-        """Start a run on a dedicated connection; `settle` follows.
+        """Start a run on a dedicated connection; `settle` follows. Raises `Problem` if the pool refuses it, as for a
+        full queue.
 
         Usually the driver runs it by callbacks and an `Execution` is returned: a task, its futures and a timer cost
         more than a small call does. A call with more to await (a procedure, a notice listener) is run by the awaitable
@@ -121,6 +122,7 @@ class DedicatedRuns:
     def _run_with(
         self, call: Call, context: RequestContext, execution: Execution, connection: Connection, statement: Statement
     ) -> None:
+        """Run the execution with this statement on the connection or, if that has closed, on the next one."""
         if statement is not execution.statement:
             execution.use(statement)
         self._watchdog.watch(execution, context.protocol.client_disconnect)
@@ -134,7 +136,8 @@ class DedicatedRuns:
         """Evaluate the finished execution. None: it succeeded or streams; otherwise it runs again, until the returned
         awaitable is done.
 
-        Raises: Problem: it failed and may not run again.
+        Raises `Problem` if it failed and may not run again, and `ClientDisconnectedError` if the client disconnected
+        while it ran.
         """
         if not execution.streaming:
             self._watchdog.forget(execution)
@@ -194,10 +197,10 @@ class DedicatedRuns:
         """Run the call on dedicated connections until a run succeeds or streams, and store the execution in the request
         context.
 
-        tries: failed runs so far. pause: seconds before the first run; None: none.
+        tries: failed runs so far. pause: seconds before the first run; None and 0 mean at once.
 
-        Raises:
-            Problem: a run failed and may not be repeated.
+        Raises `Problem` if a run failed and may not be repeated, and `ClientDisconnectedError` if the client
+        disconnects meanwhile.
         """
         tries = tries or AttemptState()
         while True:

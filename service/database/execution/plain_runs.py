@@ -106,6 +106,7 @@ class PlainRuns:
             shared.open_missing()
 
     def _take_turn(self, execution: Execution, disconnected: Disconnected) -> None:
+        """Run the execution on an idle connection, or on the next one that becomes free."""
         connection = self._pool.take_turn(
             partial(self._run_next, execution, disconnected), execution.refuse, self._seconds
         )
@@ -113,6 +114,7 @@ class PlainRuns:
             self._run_next(execution, disconnected, connection)
 
     def _run_next(self, execution: Execution, disconnected: Disconnected, connection: Connection) -> None:
+        """Run the execution on this connection or, if that has closed, on the next one."""
         if execution.finished:
             self._pool.release(connection)
             return
@@ -190,7 +192,9 @@ class PlainTransaction:
         self._pool.let_go(connection, resets=[])
 
     async def run(self, statement: Statement, values: Values, ahead: Ahead) -> Execution:
-        """Run a statement behind `ahead` in one segment, and return the finished execution, successful or not."""
+        """Run a statement behind `ahead` in one segment, and return the finished execution, successful or not. If the
+        task is cancelled, the execution is cancelled.
+        """
         execution = Execution(statement, values, ahead or None)
         self._open = True
         if self._connection is not None:
@@ -223,6 +227,7 @@ class PlainTransaction:
         return execution
 
     async def _finished(self, execution: Execution) -> None:
+        """Submit the execution and wait for its end. If the connection is lost, the execution ends as failed."""
         connection = self._connection
         waiter = asyncio.get_running_loop().create_future()
         execution.waiter = waiter

@@ -61,6 +61,7 @@ class PoolSelection:
     def place(self, call: Call, mask: int) -> tuple[PipelinedPool, Statement] | None:
         """Return the pipelined pool for the call and the statement to run there, and have guarded statements prepared
         where they are missing. None: no connection has the statement yet, so the call runs on a dedicated connection.
+        Raises the error of a statement that cannot be built for `mask`.
         """
         if call.volatile:
             pool = self._writes
@@ -94,7 +95,9 @@ class PoolSelection:
             self.assign(call)
 
     def learn_alone(self, call: Call, mask: int, execution: Execution, busy: int) -> None:
-        """Record a run in the dedicated pool, which may promote the call. busy: connections of that pool in use now."""
+        """Record a run in the dedicated pool, which may move the call to the pipelined pool. busy: connections of the
+        dedicated pool in use now.
+        """
         call.small = True
         if not self._may_share(call, execution.statement):
             return
@@ -151,6 +154,9 @@ class PoolSelection:
             self._background.start(self._install_guards_on_all(call, mask, pool))
 
     async def _install_guards_on_all(self, call: Call, mask: int, pool: PipelinedPool) -> None:
+        """Install the guarded statement on one connection after another, until one fails. If the call proves not to be
+        harmless, it leaves the pipelined pool.
+        """
         try:
             pool.open_missing()
             for connection in list(pool.connections):
@@ -171,6 +177,7 @@ class PoolSelection:
             self._background.start(self._check_generic(call, mask))
 
     async def _check_generic(self, call: Call, mask: int) -> None:
+        """Let the statement run with a generic plan if its plan is eligible. Errors are only logged."""
         statement = call.statement(mask)
         try:
             async with self._connector.maintenance_connection() as connection:

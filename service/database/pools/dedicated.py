@@ -128,7 +128,7 @@ class DedicatedPool:
     async def acquire(self, limit: float = 0.0) -> Connection:
         """Return a connection for one request. limit: the remaining time of the request in seconds; 0: no limit.
 
-        Raises `Problem` 503 if the queue is full or the wait too long.
+        Raises `Problem` 503 if the queue is full, the wait too long, the database away, or the service stopping.
         """
         connection = self.try_acquire()
         if connection is not None:
@@ -151,10 +151,10 @@ class DedicatedPool:
     def take_turn(
         self, ready: Callable[[Connection], None], refused: Callable[[Exception], None], limit: float = 0.0
     ) -> Connection | None:
-        """`acquire` without a task: return a connection, or None; then `ready` or `refused` is called from the event
-        loop.
+        """Like `acquire`, but without a task: return an idle connection or None. If None, `ready` or `refused` is
+        called later from the event loop, with a connection or the error. limit: as for `acquire`.
 
-        Raises `Problem` 503 if the queue is full.
+        Raises `Problem` 503 if the queue is full, the database away, or the service stopping.
         """
         connection = self.try_acquire()
         if connection is None:
@@ -304,6 +304,7 @@ class DedicatedPool:
         connection.flush()
 
     def _after_reset(self, connection: Connection, execution: Execution) -> None:
+        """Release the connection behind its resets; close it if one failed."""
         if connection.state == ConnectionState.CLOSED:
             return
         if execution.error is not None:
@@ -318,6 +319,7 @@ class DedicatedPool:
             self.release(connection)
 
     def _lost(self, connection: Connection) -> None:
+        """Remove a closed connection, and open another one if requests wait."""
         self._all.discard(connection)
         log_closed("exclusive", connection)
         if connection in self._idle:
@@ -350,6 +352,7 @@ class DedicatedPool:
                 self._unused[connection] = (connection.served, since)
 
     def _refuse_standing(self, now: float) -> None:
+        """Refuse requests that have waited longer than their limit, or than the limit of a queue that never empties."""
         for _, waiter in list(self._waiting):
             # Futures have a timer instead.
             if type(waiter) is _Turn and now > waiter.until:

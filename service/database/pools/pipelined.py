@@ -150,6 +150,7 @@ class PipelinedPool:
             self.open_missing()
 
     async def _open(self) -> None:
+        """Try to connect until it succeeds or the pool is closed."""
         attempt = 0
         while not self._closed:
             try:
@@ -240,6 +241,7 @@ class PipelinedPool:
                 return
 
     def _lost(self, connection: Connection) -> None:
+        """Remove a closed connection, open another one, and submit waiting executions to the others."""
         self.connections.remove(connection)
         log_closed(self.name, connection)
         if not self._closed:
@@ -257,6 +259,7 @@ class PipelinedPool:
         self._place_waiting()
 
     def _refuse_late(self, now: float) -> None:
+        """Refuse executions that have waited longer than the limit of the queue, or than their own."""
         if not self._waiting:
             return
         if not self.connections:

@@ -141,6 +141,7 @@ class PoolAssignment:
         return self._watch() if self.fast else self._look()
 
     def _watch(self) -> bool:
+        """Evaluate a routine in a pipelined pool. Return whether it was demoted."""
         # Evaluated at once and not at the end of the window: every further slow call delays others.
         if self._very_slow * ONE_IN > WINDOW or self._slow * 2 > WINDOW or self.expected_wait > self.threshold:
             self.demote()
@@ -154,6 +155,7 @@ class PoolAssignment:
         return False
 
     def _look(self) -> bool:
+        """Evaluate a routine in the dedicated pool at the end of a window. Return whether it was promoted."""
         if self._calls < (FIRST_LOOK if self._needed == 1 else WINDOW):
             return False
         good = self._slow * 2 < self._calls and self._shortest <= self.threshold
@@ -167,8 +169,9 @@ class PoolAssignment:
         return True
 
     def demote(self) -> None:
-        """Return the routine to the dedicated pool. Each demotion doubles the number of good windows needed for a
-        promotion, up to 64, and each `FORGIVEN` good windows in a pipelined pool halve it again.
+        """Return the routine to the dedicated pool. Each demotion doubles the number of good windows (evaluations that
+        find few slow calls) needed for a promotion, up to 64; each `FORGIVEN` windows in a pipelined pool halve it
+        again.
         """
         self.fast = False
         self._needed = min(64, self._needed * 2)

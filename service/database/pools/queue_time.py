@@ -26,7 +26,9 @@ class QueueTimeBound:
         self.standing = False
 
     def join(self, now: float, waiting: int) -> None:
-        """Record that a request is about to wait, behind `waiting` others."""
+        """Record that a request is about to wait, behind `waiting` others. now: by the clock of the event loop, in
+        seconds.
+        """
         if waiting == 0:
             self._empty_at = now
             self.standing = False

@@ -11,7 +11,7 @@ from rowcall.service.database.options import DatabaseOptions
 
 @dataclass(frozen=True, slots=True)
 class ReplicaServer:
-    """One host. name: for the log."""
+    """One replica server. name: for the log."""
 
     name: str
     target: ConnectionTarget

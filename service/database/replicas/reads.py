@@ -73,6 +73,7 @@ class Reads:
         return self._begin(self._primary, self._call, context)
 
     async def _wait(self, context: RequestContext, position: int) -> None:
+        """Run the call on a replica once it has reached the position; on the primary if none does so in time."""
         replica = await self._replicas.wait_for(self._lag, position)
         if replica is None:
             await self._primary.run_alone(self._call, context)
@@ -83,6 +84,7 @@ class Reads:
             await self._elsewhere(context, problem)
 
     def _begin_on(self, replica: Replica, context: RequestContext) -> Running:
+        """Start the call on the replica; if the replica causes a failure, run it on the primary."""
         try:
             waiting = self._begin(replica.database, self._call_on(replica), context)
         except Problem as problem:
@@ -93,6 +95,9 @@ class Reads:
         return None if waiting is None else self._guarded(context, waiting)
 
     def settle(self, context: RequestContext) -> Running:
+        """Evaluate the finished execution, as `Database.settle` does. If the replica has caused a failure, the returned
+        awaitable runs the call on the primary. Raises `Problem`.
+        """
         replica = self._shared.pop(context, None)
         if replica is None:
             return self._primary.settle(self._call, context)
@@ -103,6 +108,7 @@ class Reads:
         return None if waiting is None or isinstance(waiting, Execution) else self._guarded(context, waiting)
 
     async def _guarded(self, context: RequestContext, waiting: Awaitable[None]) -> None:
+        """Wait for a run on a replica; if the replica causes a failure, run the call on the primary."""
         try:
             await waiting
         except Problem as problem:

@@ -44,8 +44,8 @@ class Replica:
         return self._loop.time() - self._behind_since if self._behind_since else 0.0
 
     async def look(self, primary: Primary) -> None:
-        """Check reachability, recovery mode and position of the replica, and log changes. If it is unusable, its pools
-        refuse executions until a check succeeds.
+        """Check reachability, recovery mode and position of the replica, and log changes. At the first success, its
+        pools are started. If it is unusable, its pools refuse executions until a check succeeds.
         """
         try:
             recovering, position = await self._asking.ask(STATE)

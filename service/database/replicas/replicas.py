@@ -29,6 +29,7 @@ class Replicas:
         return (replica.database for replica in self._replicas)
 
     def start(self) -> None:
+        """Begin to check the primary and each replica in the background."""
         self._background.keep("the watch over the primary", self._watch_primary)
         for replica in self._replicas:
             self._background.keep(f"the watch over replica {replica.name}", lambda item=replica: self._watch(item))  # type: ignore[misc]
@@ -63,7 +64,7 @@ class Replicas:
         return able[self._turn % len(able)]
 
     def able(self, lag: float | None) -> list[Replica]:
-        """Return the replicas whose lag is at most `lag`; None: any lag."""
+        """Return the available replicas whose lag is at most `lag` seconds; None: any lag."""
         return [item for item in self._replicas if item.up and (lag is None or item.lag() <= lag)]
 
     async def wait_for(self, lag: float | None, position: int) -> Replica | None:

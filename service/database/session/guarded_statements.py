@@ -79,8 +79,8 @@ class GuardedStatements:
         self, call: Call, mask: int, pool: int, connection: Connection, execution: Execution, dependencies: Dependencies
     ) -> bool:
         """Evaluate the preparation of a guarded statement. Return whether the statement may run on the connection. If a
-        definition has changed, `on_changed` is called, and the call is reset from now on. pool: as for
-        `install_guards`.
+        definition has changed, `on_changed` is called, and the session is reset after each run of the call from now on.
+        pool: as for `install_guards`.
         """
         statement = execution.guarded_to_prepare
         if execution.error is not None:
@@ -107,6 +107,9 @@ class GuardedStatements:
 
     @staticmethod
     def _statement(call: Call, mask: int, day_first: bool) -> Statement | None:
+        """Return the guarded statement of a call; None: it cannot be guarded. day_first: the connection reads dates
+        with the day in front of the month.
+        """
         plain = call.statement(mask)
         if type(plain) is Script:
             return None

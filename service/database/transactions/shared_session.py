@@ -71,9 +71,9 @@ class SharedSession:
         return execution
 
     async def recover(self, call: Call, context: RequestContext, execution: Execution) -> None:
-        """Repeat a failed call as often as the rules allow.
+        """Repeat a failed call as often as `Failures.pause` allows.
 
-        Raises: Problem: the repetitions failed too, or the connection of the session is lost.
+        Raises: Problem: it may not be repeated, the repetitions failed too, or the connection of the session is lost.
         """
         tries = AttemptState()
         while not execution.succeeded:

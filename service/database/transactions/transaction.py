@@ -211,6 +211,9 @@ class Transaction:
         await self._run_call(())
 
     async def _run_call(self, ahead: Ahead, statement: Statement | None = None) -> None:
+        """Run the routine behind `ahead`, and then its `publish` command. statement: instead of that of the call.
+        Raises as `call` does.
+        """
         call, context = self._call, self._context
         execution = Execution(statement or call.statement(context.mask), context.arguments, ahead or None)
         execution.label = call.label
@@ -231,10 +234,11 @@ class Transaction:
             await self._finished(publish, self._place(Execution(publish.statement(0), values(context))))
 
     async def commit(self, last: tuple[Call, Values] | None = None) -> None:
-        """Commit, after a last command in the same segment. If the task is cancelled meanwhile, the server's answer is
-        awaited all the same: the commit cannot be revoked.
+        """Commit. If the task is cancelled meanwhile, the server's answer is awaited all the same: the commit cannot be
+        revoked.
 
-        Raises `Problem`, also for deferred constraints.
+        last: a command that runs before it in the same segment, with its values; None: there is none. Raises `Problem`,
+        also for deferred constraints.
         """
         if not self._open:
             return
@@ -288,6 +292,9 @@ class Transaction:
         return execution
 
     def _problem(self, call: Call, execution: Execution, *, quiet: bool = False) -> Problem:
+        """Return the problem for a failed execution of the transaction, and log it. quiet: a failed command is not
+        logged.
+        """
         # It cannot run again in this transaction; but a statement that no longer fits is built again for the next
         # request.
         own = call is self._call

@@ -91,7 +91,7 @@ EXAMPLES = (
 
 
 def install(connection: ConnectionInfo) -> None:
-    """Create the demo schema. A schema of another version of rowcall is replaced."""
+    """Create the demo schema. A schema of another version of rowcall is replaced. Raises `psycopg.Error`."""
     sql = importlib.resources.files(__name__).joinpath("schema.sql").read_text(encoding="utf-8")
     mark = f"rowcall demo {hashlib.sha256(sql.encode()).hexdigest()[:16]}"
     with psycopg.connect(connection.conninfo(), autocommit=True) as database:
