@@ -129,7 +129,7 @@ def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:
 
 def gauges(worker_samples: Iterable[Sequence[Gauge]]) -> Iterable[Family]:
     """Yield the gauges of all workers. worker_samples: the gauges of each worker. Equal gauges of several workers are
-    summed.
+    summed; of those that describe the database, the largest one counts.
     """
     sums: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for worker_gauges in worker_samples:
@@ -157,6 +157,7 @@ class Processes:
         self._before: dict[str, float] = {}
 
     def families(self, processes: Iterable[Process]) -> Iterable[Family]:
+        """Return the metrics of these processes. A process that has exited is left out."""
         cpu = Family("rowcall_process_cpu_seconds", "counter", "Processor time, of a worker and those before it.")
         memory = Family(
             "rowcall_process_resident_memory_bytes", "gauge", "Resident memory, including memory that processes share."
@@ -186,5 +187,6 @@ class Processes:
 
 
 def _boot_time() -> float:
+    """Return when the machine was started, in seconds since the epoch."""
     lines = Path("/proc/stat").read_text().splitlines()
     return float(next(line.split()[1] for line in lines if line.startswith("btime ")))

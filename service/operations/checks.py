@@ -44,7 +44,9 @@ class Check:
         self._asking: asyncio.Task[None] | None = None
 
     async def look(self) -> Finding:
-        """Run the check and return its status and duration. A change of the status is logged."""
+        """Run the check and return its status and duration. A change of the status is logged. Raises errors of the
+        query other than `failures`, OSError and TimeoutError.
+        """
         probe = self._probe
         began = time.monotonic()
         try:

@@ -121,7 +121,9 @@ class Plans:
         self._running = 0
 
     def wants(self, name: str) -> bool:
-        """Return whether the plan of an endpoint is due; if so, record it as logged."""
+        """Return whether the plan of an endpoint is due; if so, record it as logged. False also while `_MOST_WAITING`
+        plans are being requested.
+        """
         now = time.monotonic()
         if self._running >= _MOST_WAITING or now - self._last_reports.get(name, -self._every) < self._every:
             return False

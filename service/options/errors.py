@@ -27,7 +27,9 @@ _RETRY = "CommandRetryOptions"
 
 
 def error_policies(settings: Settings) -> ErrorPolicies:
-    """Return the error policies. A configured list replaces the built-in list completely."""
+    """Return the error policies. A configured list replaces the built-in list completely. Raises `StartupError` for an
+    invalid status.
+    """
     options = settings.read(ErrorHandlingOptions)
     keys = options.timeout
     timeout = ErrorMapping(keys.status, keys.title, keys.details, keys.type)
@@ -71,7 +73,7 @@ def _mappings(settings: Settings, number: str) -> Iterator[tuple[str, ErrorMappi
 
 def retry_strategies(settings: Settings) -> RetryStrategies:
     """Return the built-in strategy and the configured ones; a configured `default` replaces the built-in one. There are
-    none if retries are switched off.
+    none if retries are switched off. Raises `StartupError` for an invalid delay.
     """
     options = settings.read_enabled(CommandRetryOptions)
     if options is None:

@@ -38,6 +38,7 @@ def _kind(parameter: EndpointParameter) -> JsonKind:
 
 
 def automatic_values(automatic: tuple[Automatic, ...], context: RequestContext) -> list[AutomaticValue]:
+    """Return each of these parameters with its value for a bound request."""
     return [(item, argument_text(context, item.index)) for item in automatic]
 
 

@@ -103,6 +103,7 @@ class InFlightRequest(PendingHttpResponse):
             self._owner.client.ended(self, status)
 
     def failed(self, error: Exception) -> None:
+        """Continue in a task after an error of the connection: it repeats the request if that is allowed."""
         if not self.done():
             self.continue_in_task()
         if self._arriving is not None:

@@ -208,6 +208,7 @@ def answer_headers(answer: HttpResponse, options: ProxyOptions, own: Headers, *,
 
 
 FAILURES = (TimeoutError, OutboundError, RefusedError, BadUrlError, Problem)
+"""Errors of a request to another service, which `failure` converts."""
 
 
 class Failure:

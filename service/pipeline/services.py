@@ -104,7 +104,9 @@ class Services:
         return connection is None or connection.casefold() in (*self.options.main_names, *self.others)
 
     def there(self, connection: str | None) -> Services:
-        """Return the services for endpoints on this connection: with its database and codecs."""
+        """Return the services for endpoints on this connection: with its database and codecs; unchanged for the main
+        one.
+        """
         other = self.others.get((connection or "").casefold())
         return (
             self

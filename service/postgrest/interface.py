@@ -91,8 +91,9 @@ class PostgRestInterface:
         return (*self._ahead.get((method, segments[:1] == ["rpc"]), ()), *steps) if self._ahead else steps
 
     def prepare(self, context: RequestContext, segments: list[str], timing: Timing | None) -> ApiRequest | None:
-        """Return the request; None: it has been answered. Raises `ApiError`. timing: measures the parts of the request;
-        None: nothing is measured.
+        """Return the request, and set the user of the context if something needs it; None: it was a CORS preflight,
+        which has been answered. Raises `ApiError`. timing: measures the parts of the request; None: nothing is
+        measured.
         """
         scope = context.scope
         response = self.responder.preflight(scope)
@@ -159,6 +160,7 @@ class _Steps:
             self._fail(context, problem)
 
     def _prepare(self, context: RequestContext) -> Waiting:
+        """Authenticate and read the request; return what has to be awaited until its body is there."""
         try:
             request = self._request = self._interface.prepare(context, self._segments, self._timing)
             if request is None:
@@ -184,6 +186,7 @@ class _Steps:
             self._fail(context, error)
 
     def _plan(self, context: RequestContext) -> Waiting:
+        """Plan the work and start it, or answer from the cache or without work."""
         request = self._request
         if context.answered or request is None:
             return None
@@ -257,6 +260,7 @@ class _Steps:
         return execution
 
     async def _run_transaction(self, context: RequestContext, request: ApiRequest, work: Work) -> None:
+        """Run work in an explicit transaction, and answer."""
         try:
             result = await self._interface.transactions.run(request, work)
             waiting: Any = self._send(context, work, result)
@@ -308,8 +312,9 @@ class _Steps:
 
 
 def _repeats(execution: Execution, work: Work) -> int:
-    """Return how often work may be repeated whose connection was lost before it took effect; otherwise 0, also if it
-    has got no connection in time."""
+    """Return how often work may be repeated whose connection was lost, if it did not take effect or only reads;
+    otherwise 0, also if it has got no connection in time.
+    """
     if isinstance(execution.failure, Problem):
         return 0
     if execution.loss in (Loss.NOT_STARTED, Loss.ROLLED_BACK):
@@ -334,4 +339,5 @@ class Timing:
 
     @property
     def header(self) -> tuple[str, str]:
+        """Name and value of the header with the parts so far."""
         return "Server-Timing", ", ".join(self._parts)

@@ -29,7 +29,8 @@ _HEAD = len(_VERSION) + 16
 
 
 class Keys:
-    """The key ring of a process. `ring` is replaced as a whole when the supervisor has read a new one.
+    """The key ring of a process. `ring` is replaced as a whole when the supervisor has read a new one, which wakes the
+    requests in `read_again`.
 
     on_unknown: requests a reading from the supervisor.
     """

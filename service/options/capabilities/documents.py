@@ -77,6 +77,9 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
 
 
 def http_file_options(settings: Settings, database: str, urls: Sequence[str]) -> HttpFileOptions | None:
+    """Return the options of `.http` files with example requests, or None if none are written or served. database: its
+    name. urls: addresses of the listeners.
+    """
     options = settings.read_enabled(
         HttpFileOptions,
         host=next(iter(urls), "http://localhost:8080").rstrip("/"),
@@ -109,6 +112,7 @@ def _of_auth(auth: AuthOptions) -> Iterator[tuple[str, tuple[tuple[str, str], ..
 
 
 def _schemes(settings: Settings) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Return the configured security schemes: name, and members of the OpenAPI object."""
     schemes = []
     for number in settings.names_of(SecuritySchemeKeys):
         entry = settings.read(SecuritySchemeKeys, number)

@@ -62,7 +62,9 @@ async def read_functions(
     types: Types,
     exposed: Sequence[str],
 ) -> Read:
-    """Return callable functions by name, computed relationships and media handlers."""
+    """Return callable functions by name, computed relationships and media handlers. values: parameters of the query.
+    exposed: schemas.
+    """
     functions: dict[Name, list[Function]] = defaultdict(list)
     computed: list[Relationship] = []
     handlers: list[MediaHandler] = []

@@ -70,6 +70,7 @@ class CallPlanner:
         return self._work(request, known, known.template.filled((), payload.text))
 
     def _plan_read(self, request: ApiRequest, raw: bytes) -> Work:
+        """Return the work of a call by GET or HEAD, whose arguments are in the query string."""
         shape = shape_of(raw, arguments=True)
         call = None if shape is None else self._call_of_shape(request, shape[0], len(shape[1]))
         if shape is None or call is None:
@@ -115,6 +116,7 @@ class CallPlanner:
         return call
 
     def _planned(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Call:
+        """Plan a call with the values of this query. Raises `ApiError`."""
         schema, options = self._schema, self._options
         names = [name for name, _ in query.arguments] if payload is None else payload.keys
         function = choose_function(schema, (request.schema, request.name), names, payload)

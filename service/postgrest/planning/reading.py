@@ -81,6 +81,7 @@ class ReadPlanner:
         return read
 
     def _planned(self, request: ApiRequest, raw: bytes) -> _Read:
+        """Plan a read with the values of this query. Raises `ApiError`."""
         schema, options = self._schema, self._options
         query = with_top_range(parse_query(raw), request)
         relation = find_relation(schema, (request.schema, request.name))

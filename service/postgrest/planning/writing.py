@@ -103,6 +103,7 @@ class WritePlanner:
         return write
 
     def _planned(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Write:
+        """Plan a write with the values of this query and payload (None: DELETE). Raises `ApiError`."""
         schema, options = self._schema, self._options
         method, preferences = request.method, request.preferences
         relation = find_relation(schema, (request.schema, request.name))
