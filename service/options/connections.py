@@ -115,7 +115,9 @@ def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _known(names: Iterable[str], requested: str, key: str) -> str:
-    """Return the requested name as `names` spells it. Raises `StartupError` that names `key` if it is not among them."""
+    """Return the requested name as `names` spells it. Raises `StartupError` that names `key` if it is not among
+    them.
+    """
     for name in names:
         if name.casefold() == requested.casefold():
             return name

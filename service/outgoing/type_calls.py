@@ -174,7 +174,9 @@ class _Call:
         )
 
     def _attempt_inside(self, context: RequestContext, target: str, value_of: ValueOf) -> _Attempt:
-        """Prepare an internal subrequest. target: path and query. Raises `RefusedError` if outgoing requests are off."""
+        """Prepare an internal subrequest. target: path and query. Raises `RefusedError` if outgoing requests are
+        off.
+        """
         headers = self._filled_headers(value_of)
         body = None if self._body is None else self._body.fill(value_of).encode()
         send_subrequest = self._services.send_subrequest

@@ -99,6 +99,7 @@ PathValues = Callable[[RequestContext], dict[str, str]]
 
 
 def _path_values(endpoint: Endpoint) -> PathValues:
+    """Return the function that returns the texts of the path by API name of their parameter."""
     segments = {
         parameter.segment: parameter.api_name
         for parameter in endpoint.parameters

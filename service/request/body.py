@@ -57,6 +57,7 @@ def may_be_closed_behind_body(scope: Any) -> bool:
 
 
 def too_large(limit: int) -> Problem:
+    """Return the problem of a body beyond the limit in bytes (413), behind which the connection is closed."""
     # The rest of the body is still being sent, so the connection cannot serve another request.
     return Problem(413, f"the body is larger than {limit} bytes", headers=(("connection", "close"),))
 
@@ -76,16 +77,19 @@ def cut_off() -> Problem:
 
 
 def broken_chunks() -> Problem:
+    """Return the problem of chunks that are invalid or end too early (400)."""
     detail = "the body is cut off or its chunks are broken (trailer fields have to be announced by the header Trailer)"
     return Problem(400, detail, headers=(("connection", "close"),))
 
 
 def silent(time_limit: float) -> Problem:
+    """Return the problem of a client that has sent nothing for `time_limit` seconds (408)."""
     detail = f"nothing of the body has arrived for {time_limit:g} s"
     return Problem(408, detail, headers=(("connection", "close"),))
 
 
 def too_slow() -> Problem:
+    """Return the problem of a body that arrives more slowly than the limits allow (408)."""
     return Problem(408, "the body arrives too slowly", headers=(("connection", "close"),))
 
 
@@ -196,6 +200,7 @@ class Bodies:
         return BodyArrival(context, future, self._reading, arriving, _no_body, size)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin the periodic checks of bodies, unless they run."""
         if not self._looking:
             self._looking = True
             loop.call_later(LOOK_EVERY, self._look)
@@ -351,6 +356,9 @@ async def body_pieces(scope: Any, protocol: Any, limit: int, time_limit: float) 
 
 
 async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]:
+    """Yield the chunks of a body, whose request is in `arriving` while its client is waited for. Raises `Problem`: 413
+    beyond `limit` bytes, 400 for a body that is cut off.
+    """
     size = silence = 0
     bearable = _empty_pieces_at_the_end(scope)
     arriving.add(scope)

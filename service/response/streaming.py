@@ -34,6 +34,8 @@ log = logging.getLogger("rowcall")
 PIPE_BYTES = 262_144
 """Size of the pipe if the system lets it be set, as Linux does. Elsewhere the system's default applies."""
 FIRST_LOOK = 0.02
+"""Seconds after the first data until it is checked whether granian has opened the pipe; later checks are less frequent.
+"""
 LOOK_AGAIN = 5.0
 """Seconds without data to send, after which the client connection is checked."""
 OPENED_WITHIN = 5.0
@@ -287,9 +289,11 @@ def shut_down_connection(client: str) -> None:
 class Encoder(Protocol):
     """Converts rendered parts into the bytes that are sent to the client."""
 
-    async def part(self, data: bytes) -> bytes: ...
+    async def part(self, data: bytes) -> bytes:
+        """Return the next bytes to send for these rendered rows; they may be empty."""
 
-    async def end(self) -> bytes: ...
+    async def end(self) -> bytes:
+        """Return the last bytes to send."""
 
 
 class _Plain:
@@ -311,7 +315,8 @@ class Coder(Protocol):
     def part(self, data: bytes) -> bytes:
         """Return all bytes that make `data` readable at the receiver."""
 
-    def end(self) -> bytes: ...
+    def end(self) -> bytes:
+        """Return the last bytes of the compressed body."""
 
 
 def coder_of(protocol: Any, headers: list[tuple[str, str]]) -> Coder | None:
@@ -360,7 +365,10 @@ async def stream_result(
     time_limit: float,
     encoder: Encoder = PLAIN,
 ) -> bool:
-    """Send the result of a STREAMING execution. False: the client has not received everything."""
+    """Send the result of a STREAMING execution. Return False if the rest of its rows is not needed any more: the client
+    has disconnected, or the result could not be encoded, which is logged. If the execution itself fails, the response
+    is cut off, and True is returned.
+    """
     connection = execution.connection
     assert connection is not None  # noqa: S101 (only executions on dedicated connections stream)
     coder = coder_of(protocol, headers)

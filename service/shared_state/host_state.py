@@ -16,6 +16,7 @@ from rowcall.service.shared_state.message_bus import WORKER_GONE, MessageBus
 
 SharedObject = TypeVar("SharedObject")
 INVALIDATE_TAGS = "forget-tags"
+"""Topic of the message bus for tags whose cached responses are invalid."""
 
 
 class HostState:

@@ -64,6 +64,7 @@ class Difference:
 
     @classmethod
     def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> Difference:
+        """Compare the endpoints of two snapshots by name."""
         names = {endpoint.name for moved in moved_endpoints(old, new) for endpoint in moved}
         before = endpoints_by_name(old, names)
         after = endpoints_by_name(new, names)
@@ -153,6 +154,7 @@ class SnapshotChange:
 
     @property
     def new_count(self) -> int:
+        """Number of endpoints that are sent, as the former snapshot does not have them."""
         return sum(len(part) for part in self.parts if isinstance(part, list))
 
     def applied(self, old: SchemaSnapshot) -> SchemaSnapshot:

@@ -121,9 +121,11 @@ def report_left_out(snapshot: SchemaSnapshot) -> None:
 
 
 _SHOWN = 10
+"""Maximum number of names in a message."""
 
 
 def _report_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> None:
+    """Warn if endpoints encrypt values although encryption is off, or its keys end with the process."""
     encryptions = ((item.name, item.options.encryption) for item in snapshot.endpoints)
     encrypting = [
         name for name, encryption in encryptions if encryption and (encryption.all_parameters or encryption.parameters)

@@ -78,8 +78,10 @@ class Supervisor:
         *,
         as_postgrest: bool = False,
     ) -> None:
-        """on_listening, template: as for `service.supervisor.run.run`. as_postgrest: SIGUSR1 and SIGUSR2 read schema
-        and configuration again.
+        """Open the listening sockets, and create the folder of the shared state. Raises `StartupError` and
+        `ConfigError`.
+        on_listening, template: as for `service.supervisor.run.run`. as_postgrest: SIGUSR1 and SIGUSR2 read schema and
+        configuration again.
         """
         self._settings = settings
         self._as_postgrest = as_postgrest
@@ -344,6 +346,7 @@ class Supervisor:
         self._operators.count_worker_exit()
 
     async def _start_key_rotation(self) -> None:
+        """Read the key ring, and rotate it from now on. Raises `StartupError` if it cannot be read."""
         try:
             await self._key_rotation.start()
         except (psycopg.Error, OSError) as error:

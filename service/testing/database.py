@@ -163,6 +163,8 @@ def nested(script: Script, mark: tuple[str, ...]) -> Script:
 
 
 def _nested_parts(script: Script, mark: tuple[str, ...]) -> Iterator[Part]:
+    """Yield the parts of the script with savepoints in place of its transactions. mark: as for `nested`."""
+
     def plain(sql: str, like: Part | None = None) -> Part:
         """Return a part that runs `sql`. like: the part that it replaces; None: it is a further part."""
         renderer = None if like is None else like.statement.renderer

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 BOOLEAN = 16
 """Oid of the type boolean."""
 ASSERT_FAILURE = "P0004"
+"""SQLSTATE of a failed ASSERT in PL/pgSQL."""
 _LEVELS = {"DEBUG": logging.DEBUG, "LOG": logging.DEBUG, "INFO": logging.INFO, "NOTICE": logging.INFO}
 
 
@@ -83,6 +84,7 @@ class FileRunner:
         self._snapshots = Snapshots(file.path, update=means.update)
 
     async def run(self) -> FileResult:
+        """Run the file and its teardown, and return the result. Failures and errors are in the result."""
         began = time.monotonic()
         try:
             await self._run_within(self._means.options.timeout)
@@ -96,6 +98,7 @@ class FileRunner:
         return result
 
     async def _run_within(self, limit: float) -> None:
+        """Run setup and steps, and report errors. limit: seconds; 0: no limit."""
         try:
             async with asyncio.timeout(limit or None):
                 await self._run()

@@ -132,6 +132,7 @@ class UploadStep:
     # --- files -------------------------------------------------------------------------------------------------------
 
     async def _take_files(self, context: RequestContext, turn: Turn, files: Files | None) -> list[Entry]:
+        """Pass the files to the handlers, and return the entries of all. Sets `turn.dry_run`."""
         handlers = self._handlers(context, turn)
         turn.dry_run = any(handler.common.dry_run for handler in handlers)
         source = self._sent(context, turn) if files is None else files()
@@ -140,6 +141,7 @@ class UploadStep:
         return await self._take_by_all(handlers, source, turn)
 
     async def _sent(self, context: RequestContext, turn: Turn) -> AsyncIterator[File]:
+        """Yield the files of the form in the request; none for a form that cannot contain files."""
         form = _form(context)
         pieces = self._pieces(context, turn)
         if form is None:
@@ -150,6 +152,7 @@ class UploadStep:
             yield file
 
     async def _pieces(self, context: RequestContext, turn: Turn) -> AsyncIterator[bytes]:
+        """Yield the body of the request, verified against its digest, and report progress."""
         pieces = body_pieces(context.scope, context.protocol, self._limit, self._time_limit)
         pieces = digested(context.scope, pieces)
         if turn.progress is not None:

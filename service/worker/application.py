@@ -189,6 +189,7 @@ class Application:
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
+        """Connect to the main database and Redis, and start the background work."""
         self._caches.open()
         if self._options.notices is not None or self._options.events.warn_unbound:
             carried = self._options.tracing is not None or self._options.correlation_header is not None
@@ -212,8 +213,8 @@ class Application:
         return () if self._prepared is None else self._prepared.routes
 
     def activate_snapshot(self, number: int) -> None:
-        """Serve the prepared schema snapshot from the next request on; requests in progress finish with the
-        former one.
+        """Serve the prepared schema snapshot from the next request on, if it has this number; requests in progress
+        finish with the former one.
         """
         if self._prepared is not None and self._prepared.snapshot.number == number:
             if self._table.snapshot.number:
@@ -289,6 +290,7 @@ class Application:
                     self.events.end_streams(lambda stream, user=user: stream.viewer.user is user)  # type: ignore[misc]
 
     async def close(self) -> None:
+        """End background work, clients and connections, after writing the remaining records of the audit trail."""
         if self._watching is not None:
             self._watching.cancel()
         await self._work.stop()

@@ -70,6 +70,7 @@ class Http2Connections:
         return self._port
 
     def _handle_with_client(self, scope: Any, protocol: Any) -> None:
+        """Handle a request with the addresses of its client; refuse one of an unknown connection with 403."""
         addresses = self._clients.get(scope.client)
         if addresses is None:
             protocol.response_empty(403, [])

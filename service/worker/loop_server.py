@@ -30,6 +30,7 @@ log = logging.getLogger("rowcall")
 CHECKS = 8
 """Checks of all connections within the time that one may be idle."""
 LONGEST_CHECK = 1.0
+"""Maximum seconds between two checks of the connections."""
 READ_BYTES = 262_144
 """Of a file, for each part that is sent."""
 
@@ -110,6 +111,7 @@ class LoopServer:
             self._accepting = None
 
     def _connection(self) -> Any:
+        """Return the protocol of a new connection, which waits for admission if there are too many."""
         connection = Connection(self._server)
         self._empty.clear()
         if self._count() > self._most:
@@ -214,6 +216,7 @@ class LoopServer:
             await self._copy(file, start, length, writer)
 
     async def _copy(self, file: Any, start: int, length: int, writer: StreamWriter) -> None:
+        """Send a part of a file, at the pace of the client, and end the response."""
         place = start
         while place < start + length and writer.open:
             size = min(READ_BYTES, start + length - place)

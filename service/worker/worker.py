@@ -341,6 +341,9 @@ def _server_for(
 
 
 async def _main(channel_fd: int) -> None:
+    """Run the worker of this process. channel_fd: its end of the socket pair. Raises SystemExit 1 after an unexpected
+    error.
+    """
     channel = await Channel.over(socket.socket(fileno=channel_fd))
     try:
         start = await channel.receive()

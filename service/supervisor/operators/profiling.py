@@ -21,7 +21,9 @@ from rowcall.core.operations.metrics import ProfilingOptions
 log = logging.getLogger("rowcall")
 
 SECONDS = 10.0
+"""Duration of a profile if none is requested."""
 LONGEST = 120.0
+"""Longest duration of a profile that can be requested, in seconds."""
 _GRACE = 20.0
 """Additional seconds that making a profile may take."""
 
@@ -88,6 +90,9 @@ class Profiler:
             log.warning("SIGUSR1: %s", problem.detail)
 
     def _folder(self) -> Path:
+        """Return the folder of profiles, which is created if it is missing; without a configured one, a new private
+        one. Raises `OSError`.
+        """
         if self._options.folder is None:
             # Readable for the owner only, as it contains names of routines.
             return Path(tempfile.mkdtemp(prefix="rowcall-profile-"))

@@ -93,6 +93,7 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
 
 
 def _result_of(answer: _Answer) -> Gauges | str | _Answer:
+    """Return what the question asked for: the gauges, the profile, or the whole reply."""
     if isinstance(answer, GaugesReply):
         return answer.gauges
     return answer.text if isinstance(answer, ProfileReply) else answer
@@ -116,6 +117,9 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, number: int, listeners: tuple[Listener, ...], template: Template | None) -> WorkerProcess:
+        """Start a worker process that inherits the descriptors of its listeners. template: the process to copy, or
+        None.
+        """
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as until_started:
             until_started.callback(ours.close)

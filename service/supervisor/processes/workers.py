@@ -177,6 +177,9 @@ class Workers:
             worker.channel.close()
 
     async def _ended(self, workers: Sequence[WorkerProcess], seconds: float, hurry: asyncio.Event) -> None:
+        """Wait until the workers have ended, at most `seconds`, after which they are killed; kill them at once when
+        `hurry` is set.
+        """
         ending = asyncio.gather(*(worker.end(seconds) for worker in workers))
         hurrying = asyncio.ensure_future(hurry.wait())
         either: set[asyncio.Future[Any]] = {ending, hurrying}

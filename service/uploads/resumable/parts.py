@@ -38,6 +38,7 @@ LET_GO = "uploads-let-go"
 LOCK_TIMEOUT = 5.0
 """Seconds to wait for the release of an upload."""
 ASK_AGAIN = 0.05
+"""Seconds between two requests for the release of an upload."""
 LONGEST_SWEEP = 3600.0
 """Maximum seconds between two removals of expired uploads."""
 _BYTES, _ABOUT = ".bytes", ".json"
@@ -79,10 +80,12 @@ class Part:
 
     @property
     def size(self) -> int:
+        """Bytes in the file."""
         return os.fstat(self.file.fileno()).st_size
 
     @property
     def offset(self) -> int:
+        """Bytes that count as arrived (`About.offset`)."""
         return self.about.offset(self.size)
 
     def save(self, **changes: Any) -> None:
@@ -96,7 +99,7 @@ class Part:
         self._unfinished.resize(self.id, length)
 
     def cut(self, offset: int) -> None:
-        """Truncate the file at the offset."""
+        """Truncate the file at the offset, if it is longer; the next chunk is written at its end."""
         if self.size > offset:
             self.file.truncate(offset)
         self.file.seek(0, os.SEEK_END)
@@ -227,7 +230,9 @@ class Parts:
             (self._folder / f"{id}{suffix}").unlink(missing_ok=True)
 
     async def take(self, id: str) -> Part | None:
-        """Lock an upload. Return None if there is none. Raises `Problem` 423 if it is not released in time."""
+        """Lock an upload; ask the request that holds it for its release. Return None if there is none. Raises `Problem`
+        423 if it is not released in time.
+        """
         until = time.monotonic() + LOCK_TIMEOUT
         while True:
             part = await aside(partial(_locked, self._folder, id, self._unfinished))
@@ -311,6 +316,7 @@ class Parts:
 
 
 def default_folder() -> str:
+    """Return the folder of resumable uploads if none is configured."""
     return os.path.join(tempfile.gettempdir(), f"rowcall-uploads-{os.getuid()}")
 
 
@@ -351,6 +357,7 @@ def _locked(folder: Path, id: str, unfinished: UnfinishedUploads) -> Part | bool
 
 
 def _read_about(folder: Path, id: str) -> About | None:
+    """Return the state of an upload; None if there is none, or it cannot be read."""
     if not is_id(id):
         return None
     try:

@@ -20,7 +20,9 @@ ROWS = 256
 FEW = 64
 """Rows that run one by one before it is determined whether many can run at once."""
 FIRST_BATCH = 128
+"""Rows of the first batch."""
 LARGEST_BATCH = 2048
+"""Maximum number of rows of a batch."""
 MOST_BYTES = 1_048_576
 """Bytes of cells that wait to be sent, at most: rows may be long."""
 SHORT, LONG = 0.05, 0.25
@@ -131,11 +133,13 @@ class Rows:
             await self._settle_all(call)
 
     async def _settle_all(self, call: Call) -> None:
+        """Wait for all executions in flight. call: the one that they run."""
         sent, self._sent = self._sent, []
         for execution in sent:
             await self._settle(execution, call)
 
     async def _settle(self, execution: Execution, call: Call) -> None:
+        """Wait for an execution, and store its result. Raises `Problem` if it failed."""
         await self._transaction.finished(call, execution)
         self._last = execution
         self._previous, self.result = first_value(execution)
@@ -190,6 +194,7 @@ class Rows:
         await self._settle_all(self._call if self._batch is None else self._batch.call)
 
     async def finish(self) -> None:
+        """Run the waiting rows, and wait for all. Raises `Problem` if one failed."""
         if self._cells:
             await self._send_batch(len(self._cells))
         await self._drain()

@@ -172,6 +172,7 @@ class Sheet:
         cells[column] = value
 
     def _cell(self) -> Cell:
+        """Return the value of the cell that has ended; None if it is empty or an error."""
         kind = self._type
         if kind == "inlineStr":
             return _unescaped("".join(self._inline))

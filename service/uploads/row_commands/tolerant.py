@@ -39,6 +39,7 @@ INVALID_TEXT = "22P02"
 GROUP = 256
 """Rows of a group if each is an execution of its own."""
 LARGE_GROUP = 2048
+"""Rows of a group if one statement takes many."""
 FEW = 64
 """Rows after which it is determined whether one statement can take many."""
 
@@ -150,7 +151,9 @@ class ImportRows:
         return self._seen - (self._source.mapping is not None and self._seen > 0)
 
     async def add(self, rows: list[bytes | None], about: bytes | list[bytes]) -> None:
-        """Add consecutive rows. about: file metadata, of all rows or of each."""
+        """Add consecutive rows. about: file metadata, of all rows or of each. Raises `Problem` for a header without the
+        named columns, for an error that ends the import, and if there are too many errors.
+        """
         mapping = self._source.mapping
         for place, cells in enumerate(rows):
             self._seen += 1
@@ -169,6 +172,7 @@ class ImportRows:
             raise Problem(400, f"{file} has no column {', '.join(missing)} in its first row")
 
     async def finish(self) -> None:
+        """Run the waiting rows. Raises `Problem` as `add` does."""
         await self._run_waiting()
 
     async def _run_waiting(self) -> None:
