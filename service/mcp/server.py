@@ -99,7 +99,9 @@ def mcp_routes(
 
 
 def announce_tools(endpoints: Sequence[Endpoint], options: McpOptions, catalogue: PostgRestCatalogue | None) -> None:
-    """Log the tools, and warnings about endpoints and tables that cannot be tools."""
+    """Log the tools, and warnings about endpoints and tables that cannot be tools. catalogue: of PostgREST's interface,
+    whose tables can be tools; None: it is not served.
+    """
     tools, warnings = offered(endpoints)
     tables, others = table_tools(catalogue, options.tables, options.table_actions, tools)
     for warning in (*warnings, *(f"Service:McpOptions:PostgRestTables: {text}" for text in others)):

@@ -82,7 +82,7 @@ def _place(scope: Any) -> tuple[str, str]:
 
 
 def _aged(answer: Answer, seconds: float) -> Answer:
-    """Return the response with the header `Age`."""
+    """Return the response with the header `Age`. seconds: its age."""
     return Answer(answer.status, [*answer.headers, ("age", str(int(seconds)))], answer.body)
 
 

@@ -102,7 +102,7 @@ class _Watch:
 
 
 def _where(request: Execution | None) -> str:
-    """Return the part of the message about the database."""
+    """Return the part of the message about the database. request: its execution; None: it had none."""
     if request is None or not request.began:
         return ", none of it in the database"
     return f", {request.seconds:.3f} s of it in the database, {request.rows} rows"

@@ -93,7 +93,9 @@ def retry_strategies(settings: Settings) -> RetryStrategies:
 
 
 def _strategy(name: str, settings: Settings) -> RetryStrategy:
-    """Return a configured strategy. A missing list has the built-in value; an empty list stays empty."""
+    """Return a configured strategy. A missing list has the built-in value; an empty list stays empty. Raises
+    `StartupError` for a delay of a day or more.
+    """
     keys = settings.read(RetryStrategyKeys, name)
     for delay in keys.delays or ():
         if delay >= 86_400:

@@ -98,7 +98,7 @@ class InFlightRequest(PendingHttpResponse):
                 self.continue_in_task()
 
     def _count(self, status: int) -> None:
-        """Report the end of the request to the client, which counts it."""
+        """Report the end of the request to the client, which counts it. status: of the response; 0: there is none."""
         if self._owner.client.watches:
             self._owner.client.ended(self, status)
 

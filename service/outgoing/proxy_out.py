@@ -138,7 +138,7 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
 
 def send_result(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step after the routine that waits for the response of the other service to its result, and passes it
-    through; None: as for `catch_result`.
+    through; None: as for `catch_result`. The step raises `Problem` as that of `proxy`.
     """
     if endpoint.options.proxy_out is None or endpoint.passes_through or endpoint.options.invalidates:
         return None

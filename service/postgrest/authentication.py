@@ -73,7 +73,9 @@ class Authentication:
     """Authenticates the requests of one worker."""
 
     def __init__(self, options: PostgRestOptions, clock: Callable[[], float] = time.time) -> None:
-        """Raises `InvalidOptionError` if the key or the path of the role cannot be read."""
+        """Raises `InvalidOptionError` if the key or the path of the role cannot be read. clock: returns the current
+        time in seconds since the epoch.
+        """
         self._options = options
         self._clock = clock
         self._keys = verification_keys(options)

@@ -61,9 +61,10 @@ class PostgRestInterface:
         authentication: Authentication | None = None,
         identity: IdentityClaims | None = None,
     ) -> None:
-        """ahead: steps before those of the interface. limit: the step that requests a permit of the rate limiter.
-        cache: of reads by anonymous callers. authentication: None for that of the options. identity: claim types of the
-        users of requests; None if nothing needs their users."""
+        """ahead: steps before those of the interface. body_limit: in bytes. limit: the step that requests a permit of
+        the rate limiter. cache: of reads by anonymous callers. authentication: None for that of the options. identity:
+        claim types of the users of requests; None if nothing needs their users.
+        """
         self._options = options = catalogue.options
         self._authentication = authentication or Authentication(options)
         self._identity = identity
@@ -129,7 +130,9 @@ class _Steps:
         self._timing = Timing() if interface.times else None
 
     def steps(self, *, limited: bool) -> tuple[Step, ...]:
-        """Return the steps. Nothing here refers to them: the cycle would have to be found by the garbage collector."""
+        """Return the steps. Nothing here refers to them: the cycle would have to be found by the garbage collector.
+        limited: the rate limiter counts the request.
+        """
         steps: tuple[Step, ...] = (self._prepare, self._plan, self._respond)
         limit = self._interface.limit if limited else None
         return steps if limit is None else (partial(self._limit, limit), *steps)
@@ -179,7 +182,7 @@ class _Steps:
             return None
 
     async def _read(self, context: RequestContext, limit: int) -> None:
-        """Read the body of the request into the context. An error is answered."""
+        """Read the body of the request into the context. An error is answered. limit: in bytes."""
         try:
             context.body = await read_body(context.scope, context.protocol, limit)
         except Problem as error:
@@ -251,7 +254,7 @@ class _Steps:
 
     def _run(self, context: RequestContext, request: ApiRequest, work: Work, *, alone: bool = False) -> Waiting:
         """Start the work. Return its execution, or an awaitable if it needs an explicit transaction, which also
-        answers.
+        answers. alone: as for `Transactions.begin`.
         """
         execution = self._interface.transactions.begin(request, work, alone=alone)
         if execution is None:

@@ -118,7 +118,9 @@ def _set_arguments(context: RequestContext, bound: Bound) -> None:
 
 
 def _from_query(binder: Binder, fast: FastBinder, path_values: PathValues | None) -> Step:
-    """Return the binding step for values in the query string and the path."""
+    """Return the binding step for values in the query string and the path. path_values: None: the path has no
+    parameters.
+    """
     bind_fast, bind_exactly = fast.bind_query, binder.bind_query
 
     def from_query_alone(context: RequestContext) -> None:

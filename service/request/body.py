@@ -109,7 +109,9 @@ class _BodyReader:
     __slots__ = ("began", "late", "received", "task", "unseen")
 
     def __init__(self, began: float, task: asyncio.Task[Any] | None, unseen: int) -> None:
-        """unseen: bytes of a small body, which are only visible when it is complete."""
+        """task: reads the body, and is cancelled if it arrives too slowly. unseen: bytes of a small body, which are
+        only visible when it is complete.
+        """
         self.began = began
         self.task = task
         self.unseen = unseen
@@ -182,6 +184,7 @@ class Bodies:
     def arrive(self, context: RequestContext, limit: int) -> Waiting:
         """Read a plain, small body with a known length into the request context, without a task if the HTTP server can
         call back. None: the body is there already, or is not of this kind; `read` then reads it or reports the error.
+        limit: in bytes.
         """
         headers = context.scope.headers
         announced = headers.get("content-length")
@@ -244,7 +247,9 @@ class Bodies:
         return body
 
     def _make_room(self, reading: _BodyReader, size: int) -> None:
-        """Raise `Problem` 503 if the memory budget is used up. A single body may be as large as its limit allows."""
+        """Raise `Problem` 503 if the memory budget is used up. A single body may be as large as its limit allows. size:
+        bytes of the next chunk.
+        """
         if reading.received + size <= SMALL:
             return
         if self._arriving + size + sum(map(len, self._whole)) <= self._limits.budget:
@@ -317,7 +322,7 @@ def _no_body(arrival: BodyArrival, error: BaseException, context: RequestContext
 
 
 async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
-    """Read the whole body, as `Bodies.read` does."""
+    """Read the whole body, as `Bodies.read` does. limit: in bytes."""
     arriving.add(scope)
     try:
         return await BODIES.read(scope, protocol, limit)

@@ -297,7 +297,7 @@ class _Later:
 
 
 async def _tried(link: RedisLink, attempts: int) -> str | None:
-    """Try to connect. Return why it failed, or None if it succeeded."""
+    """Try to connect. Return why it failed, or None if it succeeded. attempts: at least one is made."""
     from rowcall.service.shared_state.redis_connection import FAILURES
 
     reason = ""

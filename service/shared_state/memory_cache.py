@@ -147,7 +147,9 @@ class MemoryCache:
         return self.last_named(stored_name(key), stale)
 
     def last_named(self, name: bytes, stale: Stale) -> Entry | None:
-        """Do what `last` does. name: under which the key is stored."""
+        """Return the entry that may be used because a new one could not be computed, or None. name: under which the key
+        is stored.
+        """
         entry = self._table.find(name, now())
         return None if entry is None or (entry.fresh and now() >= entry.fresh + stale.error) else entry
 
@@ -173,7 +175,7 @@ class MemoryCache:
         self, name: bytes, future: asyncio.Future[Outcome], time_limit: float, *, fresh: bool
     ) -> LookupResult:
         """Wait for the outcome of the request that computes; look up again if it ends without a response. Raises
-        `Problem` as `begin` does.
+        `Problem` as `begin` does. fresh: as for `_acquire`.
         """
         until = now() + time_limit
         while True:
@@ -213,9 +215,9 @@ class MemoryCache:
         For a hit, and for a miss that no other request computes, it does no more than necessary
         (`ext.driver.cache_fast_path`).
 
-        prefix, key_mask: of the keys (`encode_key`). steps_to_skip: number of steps that a hit skips. on_hit: called
-        for the log. report: called with the outcome, for the cache status header. otherwise: the Python step for all
-        other cases.
+        prefix, key_mask: of the keys (`encode_key`). time_limit: as for `begin`. steps_to_skip: number of steps that a
+        hit skips. on_hit: called for the log. report: called with the outcome, for the cache status header. otherwise:
+        the Python step for all other cases.
         """
         seconds = time_limit + GRACE if time_limit > 0 else 0.0
         key = (prefix, key_mask, self._table, seconds, LONGEST_NAME, self._unshared)
@@ -252,7 +254,9 @@ class MemoryCache:
         self._report_cached(lease, entry, flags)
 
     def _report_cached(self, lease: Lease, entry: Entry, flags: int) -> None:
-        """Report to waiting requests that a response is stored, or that it was invalidated meanwhile."""
+        """Report to waiting requests that a response is stored, or that it was invalidated meanwhile. flags: result of
+        ending the lease in the table.
+        """
         self._report_outcome(lease.name, RETRY_LOOKUP if flags != GONE and flags & INVALIDATED else entry, flags)
 
     def pass_on(self, lease: MemoryLease) -> None:

@@ -246,7 +246,9 @@ class RedisCache:
         return await self.last_named(stored_name(key), stale)
 
     async def last_named(self, name: bytes, stale: Stale) -> Entry | None:
-        """Do what `last` does. name: of the key in Redis. None also if Redis does not answer."""
+        """Return the entry that may be used because a new one could not be computed; None if there is none, or Redis
+        does not answer. name: of the key in Redis.
+        """
         times: list[bytes | int] = [_milliseconds(stale.longest), _milliseconds(stale.error)]
         try:
             data = await self.link.run(_LAST, _keys(name)[:1], times)
@@ -327,7 +329,7 @@ class RedisCache:
         self, name: bytes, future: asyncio.Future[Outcome], left: float
     ) -> Entry | RetryLookup | NotShareable:
         """Wait for the outcome. Return `RETRY_LOOKUP` after the lifetime of a lease, as a host that has died reports
-        nothing.
+        nothing. left: seconds until the time limit of the request; 0 or less: none.
         """
         try:
             if left <= 0 or left > LEASE:

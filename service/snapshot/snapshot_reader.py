@@ -123,8 +123,9 @@ class SnapshotReader:
     ) -> SchemaSnapshot:
         """Read everything and return the next snapshot.
 
-        only_files: assume that the databases are unchanged. whole: read everything again; otherwise functions and
-        procedures with an unchanged fingerprint are not read. seen: use the fingerprint of the last `has_changed`.
+        number: of the snapshot; 1: that of the start. only_files: assume that the databases are unchanged. whole: read
+        everything again; otherwise functions and procedures with an unchanged fingerprint are not read. seen: use the
+        fingerprint of the last `has_changed`.
 
         Raises `psycopg.Error`, and `StartupError` for configurations that must not be served.
         """

@@ -223,7 +223,7 @@ class Listeners:
         """Take over inherited sockets of an address; empty if there are none.
 
         If only one address of `localhost` was inherited, the other one is opened too, unless the owner keeps the
-        sockets open (systemd), which then decides what is open.
+        sockets open (systemd), which then decides what is open. workers: their number.
         """
         if address.everywhere:
             places = [host for host in (_ANY, _ANY_IPV4) if (host, address.port) in self._inherited.sockets][:1]

@@ -140,7 +140,7 @@ def _looking_up(name: str) -> _Send:
 async def _ask(
     connection: Connection, questions: Iterable[_Send], count: int, search_path: str
 ) -> list[list[PGresult]]:
-    """Return the results of each query, without those of the statement in front of it."""
+    """Return the results of each query, without those of the statement in front of it. count: number of the queries."""
     pgconn = connection.pgconn
     path = search_path.encode()
 

@@ -87,7 +87,9 @@ def stands_alone(routine: Routine) -> bool:
 
 
 def _statement(statement: FileStatement, mask: int, writer: BodyWriter | None, *, repeatable: bool) -> Statement:
-    """Return the driver statement for a mask of supplied parameters."""
+    """Return the driver statement for a mask of supplied parameters. writer: of its rows; None: it has none.
+    repeatable: as for `file_statements`.
+    """
     values = mask.bit_count()
     picks = tuple(_place(number, mask) for number in statement.numbers)
     return Statement(

@@ -78,7 +78,7 @@ class ProgressReporter:
         self.publish(self._of)
 
     def publish(self, of: int | None) -> None:
-        """Publish the progress, unless it equals the last event."""
+        """Publish the progress, unless it equals the last event. of: bytes of the whole body or file; None: unknown."""
         bytes_members = {} if self.received is None else {"received": self.received, "of": of}
         word = orjson.dumps({**bytes_members, **self._rows}).decode()
         if word != self._reported:

@@ -90,7 +90,9 @@ class Http2Connections:
             self._server.announce_close()
 
     async def stop(self, seconds: float) -> bool:
-        """Wait for running requests, at most `seconds`, and close all connections. False if the time was too short."""
+        """Wait for running requests, at most `seconds`, and close all connections. Return False if the time was too
+        short.
+        """
         ended = self._server is None or await self._server.stop(seconds)
         for pipe in list(self._pipes):
             pipe.close()

@@ -159,7 +159,9 @@ class LoopServer:
             self._http2.announce_close()
 
     async def stop(self, seconds: float) -> bool:
-        """Refuse new connections at once and wait for running requests. False if the time was too short."""
+        """Refuse new connections at once and wait for running requests, at most `seconds`. Return False if the time was
+        too short; what still runs is cut off then.
+        """
         self.stop_accepting()
         # Connections are refused when no process has the socket any more.
         with suppress(OSError):
@@ -200,7 +202,7 @@ class LoopServer:
         self, protocol: RequestProtocol, status: int, headers: Headers, path: str, start: int, end: int | None
     ) -> None:
         """Send a file as the response. Parts that are not in the page cache are read in a thread, because that may
-        take long.
+        take long. start, end: range of its bytes; end None: up to its end. Responds 404 if it cannot be opened.
         """
         try:
             file = await self._loop.run_in_executor(None, _opened, path)

@@ -138,7 +138,9 @@ def _may_lack_host(scope: Any) -> bool:
 
 
 def redirected(handle: Handle, https_port: int, options: WorkerOptions) -> Handle:
-    """Redirect with 307 to the same path over https, unless the client has used https already (browsers-11)."""
+    """Redirect with 307 to the same path over https, unless the client has used https already (browsers-11).
+    https_port: the port in the target.
+    """
     port = "" if https_port == 443 else f":{https_port}"
     read = client_reader(options.forwarding)
 

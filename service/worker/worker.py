@@ -369,7 +369,9 @@ async def _main(channel_fd: int) -> None:
 
 
 def main(channel_fd: int) -> None:
-    """Run the worker. The current folder is the one of the supervisor, to which relative paths refer."""
+    """Run the worker until it is stopped. channel_fd: its end of the socket pair to the supervisor. The current folder
+    is the one of the supervisor, to which relative paths refer.
+    """
     name_process("rowcall-worker")
     raise_limit()
     uvloop.run(_main(channel_fd))

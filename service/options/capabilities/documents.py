@@ -91,7 +91,7 @@ def http_file_options(settings: Settings, database: str, urls: Sequence[str]) ->
 
 
 def _servers(settings: Settings, urls: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Return the configured servers, and the first of the addresses."""
+    """Return the configured servers, and the first of the addresses, each with its description, if it has one."""
     entries = [settings.read(ServerKeys, number) for number in settings.names_of(ServerKeys)]
     servers = [(entry.url, entry.description) for entry in entries if entry.url is not None]
     if urls and urls[0] not in {url for url, _ in servers}:

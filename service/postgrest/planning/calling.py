@@ -80,7 +80,7 @@ class CallPlanner:
         return self._work(request, call, call.template.filled(shape[1]))
 
     def _call_of_shape(self, request: ApiRequest, shape: bytes, count: int) -> _Call | None:
-        """Return the call of a shape; None if it has to be planned with its values."""
+        """Return the call of a shape; None if it has to be planned with its values. count: number of the values."""
         header = request.scope.headers.get("range") if request.method == "GET" else None
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, header, shape)
         call = self._calls.get(key)
@@ -116,7 +116,7 @@ class CallPlanner:
         return call
 
     def _planned(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Call:
-        """Plan a call with the values of this query. Raises `ApiError`."""
+        """Plan a call with the values of this query and payload (None: a call by GET or HEAD). Raises `ApiError`."""
         schema, options = self._schema, self._options
         names = [name for name, _ in query.arguments] if payload is None else payload.keys
         function = choose_function(schema, (request.schema, request.name), names, payload)

@@ -63,7 +63,9 @@ class ReadPlanner:
         return self._work(request, read, shape[1])
 
     def _read_of_shape(self, request: ApiRequest, shape: bytes, count: int) -> _Read | None:
-        """Return the read of a shape; None if it has to be planned with its values, for example to report an error."""
+        """Return the read of a shape; None if it has to be planned with its values, for example to report an error.
+        count: number of the values.
+        """
         header = request.scope.headers.get("range") if request.method == "GET" else None
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, header, shape)
         read = self._shapes.get(key)

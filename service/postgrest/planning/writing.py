@@ -85,7 +85,9 @@ class WritePlanner:
     def _write(
         self, request: ApiRequest, shape: bytes, query: Query, payload: Payload | None, count: int
     ) -> _Write | None:
-        """Return the write of a shape; None if it has to be planned with its values."""
+        """Return the write of a shape; None if it has to be planned with its values. payload: None: DELETE. count:
+        number of the values in the query string.
+        """
         form = None if payload is None else replace(payload, text=PAYLOAD_MARK, count=min(payload.count, 1), fields=())
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, shape, form)
         write = self._shapes.get(key)
@@ -225,7 +227,9 @@ def _respond(request: ApiRequest, write: _Write, responder: Responder, result: R
 
 
 def _status(method: str, represented: bool, conflict: Conflict | None, result: Result) -> int:
-    """Return the status of a write that succeeded."""
+    """Return the status of a write that succeeded. represented: its response contains the rows. conflict: as for
+    `_Write`; None: it is no upsert.
+    """
     inserts = method == "POST" or (method == "PUT" and represented)
     if inserts:
         return 200 if conflict is not None and conflict.merge and not result.inserted else 201

@@ -95,7 +95,9 @@ class Admin:
 def supervisor_families(
     workers: Sequence[int | None], samples: Sequence[Sequence[Gauge] | None], restarts: int
 ) -> list[Family]:
-    """Return the metrics of the supervisor. workers: process ids. samples: None for a worker that did not answer."""
+    """Return the metrics of the supervisor. workers: process ids. samples: None for a worker that did not answer.
+    restarts: number of workers that were replaced.
+    """
     running = len(workers) - workers.count(None)
     return [
         single("rowcall_workers", "gauge", "Workers that run.", running),

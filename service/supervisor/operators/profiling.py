@@ -57,9 +57,9 @@ class Profiler:
         self._busy = False
 
     async def profile(self, seconds: float = SECONDS, only: int | None = None) -> Sequence[Profile]:
-        """Profile all workers, or with `only` the one with this number. Return the profiles; workers that have returned
-        none are left out. Raises `Problem`: 404 for a worker that does not exist, 409 while another profile is being
-        made, 500 if a file cannot be written.
+        """Profile all workers, or with `only` the one with this number. seconds: duration. Return the profiles; workers
+        that have returned none are left out. Raises `Problem`: 404 for a worker that does not exist, 409 while another
+        profile is being made, 500 if a file cannot be written.
         """
         workers = self._workers()
         if only is not None:

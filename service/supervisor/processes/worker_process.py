@@ -117,8 +117,8 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, number: int, listeners: tuple[Listener, ...], template: Template | None) -> WorkerProcess:
-        """Start a worker process that inherits the descriptors of its listeners. template: the process to copy, or
-        None.
+        """Start a worker process that inherits the descriptors of its listeners. number: of the worker, from 0.
+        template: the process to copy, or None.
         """
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as until_started:

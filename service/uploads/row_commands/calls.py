@@ -63,8 +63,8 @@ def row_call(endpoint: Endpoint, services: Services, command: RowCommand) -> Cal
 def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) -> Call:
     """Return a call whose errors are not subject to the error policy, which is for the routine (uploads-23).
 
-    A cell that the command cannot take, or that violates a constraint, is a fault of the file: 400 or 409, unless the
-    endpoint is lenient. what: name of the call in messages. statement: builds its statement.
+    A cell that the command cannot take, or that violates a constraint, is a fault of the file: 400 or 409, unless
+    `UnusableValues` is Established. what: name of the call in messages. statement: builds its statement.
     """
     faults = {} if endpoint.options.lenient else FAULTS_OF_VALUES
     return Call(
