@@ -224,7 +224,9 @@ class Supervisor:
         self.end(0)
 
     def _begin_succession(self) -> None:
-        """Handle SIGUSR2: start a successor, unless this process is about to end."""
+        """Handle SIGUSR2: start a successor, unless this process is about to end; log an error without a configured
+        hand-over socket.
+        """
         if self._successor_listener is None:
             log.error("SIGUSR2: HttpServer:HandoverSocket has to name a path before another process can take over")
         elif not self._graceful_shutdown.begun:
@@ -246,7 +248,7 @@ class Supervisor:
         log.error("the process that was to take over has ended with %d; this one goes on", code)
 
     async def _start(self) -> None:
-        """Start the parts of the service in order. Returns when the workers serve."""
+        """Start the parts of the service in order. Returns when the workers serve. Raises `StartupError`."""
         self._operators.open(first=self._previous_process is None)
         # Workers import while the database is read.
         spawning = asyncio.ensure_future(self._workers.start())

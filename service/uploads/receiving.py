@@ -230,7 +230,9 @@ class UploadStep:
 
     @staticmethod
     async def _try(handler: Handler, file: File) -> tuple[Status, File, list[Entry]]:
-        """Check and store a file. If the handler does not take it, the returned file is unread."""
+        """Check and store a file. Return its status, the file, and its entries in the result. If the handler does not
+        take it, there are no entries, and the returned file is unread.
+        """
         status, file = await handler.check(file)
         if status is not Status.OK:
             return status, file, []
@@ -274,8 +276,8 @@ async def _undo(turn: Turn) -> None:
 
 
 def _form(context: RequestContext) -> Form | None:
-    """Return the parser of the form, or None for a form that cannot contain files. Raises `Problem` for other content
-    types.
+    """Return the parser of the form, or None for a form that cannot contain files. Raises `Problem`: 415 for other
+    content types, 400 without a boundary.
     """
     content_type = context.scope.headers.get("content-type") or ""
     kind, options = parse_options_header(content_type)

@@ -166,7 +166,7 @@ class RouteTable:
         return path
 
     def _options_headers_of(self, path: str) -> Headers:
-        """Return the headers of the response to OPTIONS of a path."""
+        """Return the headers of the response to OPTIONS of a path, besides `Allow`; most paths have none."""
         result = (self.router.find(method, path) for method in ("POST", "PATCH"))
         return next(
             (

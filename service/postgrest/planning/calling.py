@@ -80,7 +80,9 @@ class CallPlanner:
         return self._work(request, call, call.template.filled(shape[1]))
 
     def _call_of_shape(self, request: ApiRequest, shape: bytes, count: int) -> _Call | None:
-        """Return the call of a shape; None if it has to be planned with its values. count: number of the values."""
+        """Return the call of a shape (a query string with marks in place of values); None if it has to be planned with
+        its values. count: number of the values.
+        """
         header = request.scope.headers.get("range") if request.method == "GET" else None
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, header, shape)
         call = self._calls.get(key)

@@ -63,8 +63,8 @@ class ReadPlanner:
         return self._work(request, read, shape[1])
 
     def _read_of_shape(self, request: ApiRequest, shape: bytes, count: int) -> _Read | None:
-        """Return the read of a shape; None if it has to be planned with its values, for example to report an error.
-        count: number of the values.
+        """Return the read of a shape (a query string with marks in place of values); None if it has to be planned with
+        its values, for example to report an error. count: number of the values.
         """
         header = request.scope.headers.get("range") if request.method == "GET" else None
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, header, shape)

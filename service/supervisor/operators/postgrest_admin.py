@@ -68,7 +68,9 @@ class PostgRestAdmin:
         self._listener.close()
 
     def _ready(self, _request: AdminRequest) -> AdminResponse:
-        """Raise `Problem` 503 before the first reading, and while the database cannot be reached."""
+        """Return an empty response. Raises `Problem` 503 before the first reading, and while the database cannot be
+        reached.
+        """
         if self._catalogue() is None:
             raise Problem(503, "the schema cache is not loaded yet")
         if not self._wait(self._reaches_database()):
