@@ -83,7 +83,7 @@ class LoopServer:
         self._check()
 
     def stop_accepting(self) -> None:
-        """Leave connections that wait in the queue of the socket to the other processes that have it."""
+        """Stop accepting connections: those in the queue of the socket are left to the other processes that have it."""
         self._wants_connections = False
         self._pause()
 
