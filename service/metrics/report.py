@@ -49,7 +49,7 @@ class Process:
 
 
 def counted(folder: Path) -> list[Family]:
-    """Return what all workers have counted so far."""
+    """Return what all workers have counted so far. folder: the shared state of the host."""
     # Labels with zeros only are omitted: most reserved paths are never requested.
     rows = [row for row in read(folder) if any(row.numbers.values())]
     return [

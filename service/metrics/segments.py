@@ -84,7 +84,9 @@ class Segment:
         return meter
 
     def _adopt(self, number: int) -> Meter:
-        """Create the meter of a row that a previous worker has left, or that was just written."""
+        """Create the meter of a row that a previous worker has left, or that was just written. number: of the row, from
+        0. None of its requests is in flight any more.
+        """
         start = _HEADER + number * _ROW + _LABEL
         label = _label(self._memory, number)
         # Requests in flight ended when the previous worker exited.
@@ -143,7 +145,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def read(folder: Path) -> list[Row]:
-    """Return what all workers have counted, one row for each label."""
+    """Return what all workers have counted, one row for each label. folder: the shared state of the host."""
     by_label: dict[Label, list[float]] = {}
     for label, numbers in _rows(folder / FOLDER):
         sums = by_label.setdefault(label, [0.0] * len(columns))

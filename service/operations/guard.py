@@ -161,6 +161,7 @@ class CachedPage:
 
     A worker never waits for another worker, whose failure may be the reason of the request. The query string matters
     only for the form.
+    seconds: lifetime of a response. form: returns its form, which is part of the cache key.
     """
 
     def __init__(self, seconds: float, make: Make, form: Form) -> None:

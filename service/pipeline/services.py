@@ -93,10 +93,12 @@ class Services:
 
     @property
     def main_database(self) -> Database:
+        """The main database, also for endpoints on another one."""
         return self.main or self.database
 
     @property
     def answer_codecs(self) -> Codecs:
+        """How values of responses are rendered."""
         return self.safe_codecs or self.codecs
 
     def known(self, connection: str | None) -> bool:

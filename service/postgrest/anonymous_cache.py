@@ -58,6 +58,7 @@ class AnonymousCache:
         context.at_end(ending)
 
     def report(self, context: RequestContext, word: str) -> None:
+        """Record the outcome of a lookup: `hit`, `miss` or `bypass`."""
         if self._report is not None:
             self._report(context, word)
 

@@ -76,7 +76,7 @@ def read_small_body(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def body_limit(endpoint: Endpoint, services: Services) -> int:
-    """Return the limit of a body in bytes. Anonymous callers may call a login, whose body is small."""
+    """Return the limit of a body in bytes. A login has a smaller one, since anonymous callers may call it."""
     http = services.options.http
     return (
         min(http.limits.body_size, http.limits.sign_in_body_size) if endpoint.options.login else http.limits.body_size

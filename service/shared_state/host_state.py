@@ -73,6 +73,7 @@ class HostState:
 
     @cached_property
     def message_bus(self) -> MessageBus:
+        """The message bus of this process, opened at first use."""
         return MessageBus(self._folder)
 
     def announce_worker_exit(self, process: int) -> None:

@@ -118,6 +118,7 @@ class SnapshotChange:
 
     @classmethod
     def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> SnapshotChange:
+        """Compute the change from one snapshot to another; an endpoint is unchanged if it is the same object."""
         parts: list[tuple[int, int] | list[Endpoint]] = []
         places = dict(zip(map(id, old.endpoints), range(len(old.endpoints)), strict=True))
         # The run of former endpoints that is being extended; empty if both are equal.

@@ -110,6 +110,7 @@ class SnapshotReader:
 
     @property
     def has_files(self) -> bool:
+        """Whether SQL files are read."""
         return self._files is not None
 
     async def has_changed(self) -> bool:

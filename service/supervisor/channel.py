@@ -68,6 +68,7 @@ class PrepareSnapshotChange:
 
     @classmethod
     def of(cls, change: SnapshotChange) -> PrepareSnapshotChange:
+        """Pickle the change."""
         with paused():
             return cls(change.number, pickle.dumps(change, pickle.HIGHEST_PROTOCOL))
 
@@ -441,4 +442,5 @@ class Channel:
             await self._writer.wait_closed()
 
     def close(self) -> None:
+        """Close the channel without waiting."""
         self._writer.close()

@@ -149,6 +149,7 @@ class _Preamble:
 
     @property
     def nothing_came(self) -> bool:
+        """Whether the body is empty so far."""
         return not self.is_over and self._before + len(self._held) == 0
 
     def behind(self, piece: bytes) -> bytes:

@@ -19,7 +19,7 @@ PAUSE = 0.2
 
 
 def progress_of_body(scope: Any, notice_listener: NoticeListener) -> ProgressReporter:
-    """Return the reporter of a whole body."""
+    """Return the reporter of a whole body. notice_listener: publishes the events."""
     announced = scope.headers.get("content-length")
     total = int(announced) if announced is not None and announced.isdecimal() else None
     return ProgressReporter(notice_listener, 0, total)

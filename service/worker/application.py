@@ -214,7 +214,7 @@ class Application:
 
     def activate_snapshot(self, number: int) -> None:
         """Serve the prepared schema snapshot from the next request on, if it has this number; requests in progress
-        finish with the former one.
+        finish with the former one. Event streams that it does not offer end.
         """
         if self._prepared is not None and self._prepared.snapshot.number == number:
             if self._table.snapshot.number:
@@ -266,7 +266,7 @@ class Application:
         self._caches.retire()
 
     def end_streams(self) -> None:
-        """End all event streams when the service stops, as they have no end of their own."""
+        """End all event streams, as they have no end of their own, and begin no more jobs: the service stops."""
         self.drain_state.stopping = True
         self._work.drain()
         self.events.offers = lambda stream: False

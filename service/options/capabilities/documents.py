@@ -40,7 +40,9 @@ def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi 
 
 
 def reference_page(settings: Settings, title: str) -> ReferencePage | None:
-    """Return the page with the API reference; None: it is off. Raises `StartupError` without a document or viewer."""
+    """Return the page with the API reference; None: it is off. Raises `StartupError` without a document or viewer.
+    title: of the page, if the document has none.
+    """
     if not settings.enabled(ReferencePage):
         return None
     document = settings.read(OpenApiTargets).path if settings.enabled(OpenApiOptions) else None
@@ -60,7 +62,7 @@ def reference_page(settings: Settings, title: str) -> ReferencePage | None:
 def document_options(settings: Settings, database: str, urls: Sequence[str]) -> OpenApiOptions:
     """Return the options of the content of the document, which do not depend on its targets.
 
-    Raises ConfigError, StartupError.
+    Raises ConfigError, StartupError. database: its name. urls: addresses of the listeners that the document names.
     """
     auth = auth_options(settings)
     options = settings.read(

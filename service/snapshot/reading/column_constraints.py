@@ -133,6 +133,7 @@ class _Reader:
                     self._columns[view, number] = replace(combined, never_null=never_null)
 
     def constraints(self) -> ColumnConstraints:
+        """Return what was read."""
         attributes = {self._names[key]: constraints for key, constraints in self._columns.items()}
         return ColumnConstraints(self._types, attributes, self._columns)
 

@@ -64,7 +64,7 @@ class Places:
         return None if place == MAIN or not self._plan.runs_at_home else self._options.others[place].name
 
     def group(self, endpoints: Sequence[Endpoint]) -> dict[str, Sequence[Endpoint]]:
-        """Return the endpoints by the place where they run."""
+        """Return the endpoints by the place where they run. Those of several tenants are at several places."""
         options = {id(endpoint.options): endpoint.options for endpoint in endpoints}.values()
         names = {item.connection for item in options}
         if len(names) == 1 and not any(item.tenant is not None and item.tenant.connection for item in options):

@@ -97,6 +97,7 @@ class Template:
         return None if code == _RUNNING else code
 
     def close(self) -> None:
+        """Close the socket, which ends the template."""
         self._channel.close()
 
     def _ask(self, kind: bytes, payload: bytes, descriptors: Sequence[int] = ()) -> int:
@@ -145,6 +146,7 @@ class Copy:
         return code
 
     def kill(self) -> None:
+        """Send SIGKILL to the copy, unless it has ended."""
         if not self._ended.done():
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)

@@ -68,6 +68,7 @@ class Workers:
 
     @property
     def running(self) -> list[WorkerProcess]:
+        """Workers that have not ended, as far as known."""
         return [worker for worker in self if not worker.gone]
 
     def any_serving(self) -> WorkerProcess | None:
@@ -80,12 +81,14 @@ class Workers:
         return [None if worker is None else worker.process.pid for worker in self._places]
 
     def send_all(self, message: Message) -> None:
+        """Send a message to all existing workers."""
         for worker in self:
             worker.channel.send(message)
 
     # --- from start to end -----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
+        """Start all workers."""
         await asyncio.gather(*(self._spawn(number) for number in range(len(self._places))))
 
     async def _spawn(self, number: int) -> None:

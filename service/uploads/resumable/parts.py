@@ -89,7 +89,7 @@ class Part:
         return self.about.offset(self.size)
 
     def save(self, **changes: Any) -> None:
-        """Change the state and write it."""
+        """Change members of the state (`About`) and write it. Raises `OSError`."""
         self.about = replace(self.about, **changes)
         _write_about(self._base, self.id, self.about)
 
@@ -248,7 +248,8 @@ class Parts:
     async def append(self, part: Part, pieces: Any, checked: Callable[[bytes], None] | None) -> None:
         """Append what the client sends, until its end. What arrived before an error is retained.
 
-        checked: called with each chunk. Raises `Problem` 409 if another request wants to continue the upload.
+        checked: called with each chunk. Raises `Problem`: 409 if another request wants to continue the upload, 500 or
+        507 for errors of the disk.
         """
         source = aiter(pieces)
         self._receiving[part.id] = part

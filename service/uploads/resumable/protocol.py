@@ -58,7 +58,7 @@ _AGAIN = frozenset({401, 403, 408, 409, 423, 429})
 
 
 def announced(services: Services) -> Headers:
-    """Return the headers of the response to OPTIONS."""
+    """Return the headers of the response to OPTIONS, which describe what resumable uploads support."""
     return [
         ("tus-resumable", VERSION),
         ("tus-version", VERSION),

@@ -121,6 +121,7 @@ class ImportRows:
 
     @property
     def mode(self) -> OnError:
+        """What happens after a row with an error."""
         return self._source.handling.mode
 
     @property
@@ -288,7 +289,9 @@ def report_progress(rows: Rows | ImportRows, turn: Turn, place: Mapping[str, obj
 
 
 def counts_of(rows: Rows | ImportRows) -> dict[str, Any]:
-    """Return the members about rows with errors in the description of a file whose rows may be skipped."""
+    """Return the members about rows with errors in the description of a file whose rows may be skipped. Empty if none
+    may be skipped.
+    """
     if not isinstance(rows, ImportRows) or rows.mode is not OnError.SKIP:
         return {}
     return {"rows": rows.rows, "failed": rows.failed, "errors": rows.errors}
