@@ -220,7 +220,7 @@ class Folder:
 
 
 class Table:
-    """Two commands of the operator, on the default connection."""
+    """Keys in the database, read and stored by two commands of the operator on the default connection."""
 
     shared = True
     between_looks = math.inf

@@ -75,7 +75,9 @@ class Keys:
             self._waiting.discard(future)
 
     def sealing(self, purpose: str) -> tuple[bytes, KeyCipher]:
-        """Return the head of sealed texts and the cipher for sealing. Raises `NoKeyError`."""
+        """Return the head of sealed texts (version and key id) and the cipher for sealing. While no key is active, the
+        nearest one is used. Raises `NoKeyError`.
+        """
         now = time.time()
         if not self._since <= now < self._until:
             self._sealing.clear()

@@ -80,6 +80,7 @@ class Address:
 
     @property
     def secure(self) -> bool:
+        """Whether connections use TLS."""
         return self.scheme == "https"
 
     @property
@@ -128,10 +129,12 @@ class Listener:
 
     @property
     def secure(self) -> bool:
+        """Whether connections use TLS."""
         return self.tls is not None
 
     @property
     def descriptors(self) -> tuple[int, ...]:
+        """Descriptors that a worker has to inherit."""
         return (self.fd, *(self.tls.descriptors if self.tls else ()))
 
 

@@ -46,10 +46,12 @@ class StaticFile:
 
     @property
     def size(self) -> int:
+        """Size in bytes."""
         return self.state[3]
 
     @property
     def modified(self) -> float:
+        """Time of modification in seconds since the epoch."""
         return self.state[2] / 1e9
 
 
