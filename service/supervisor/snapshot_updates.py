@@ -180,7 +180,10 @@ class SnapshotUpdates:
                 log.error("%s", error)
 
     async def _publish(self, snapshot: SchemaSnapshot) -> str | None:
-        """Publish a snapshot to the workers. Return None, or the reason if they do not serve it."""
+        """Publish a snapshot to the workers. Return None, or the reason if they do not serve it.
+
+        Before they serve it, the supervisor listens on its notification channels and begins to accept connections.
+        """
         channels = channels_of(snapshot.options)
 
         async def before_activation() -> None:

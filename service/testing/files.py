@@ -29,7 +29,7 @@ class TestFile:
 
     @cached_property
     def header(self) -> Header:
-        """The tags, steps and other settings at the beginning of the file."""
+        """The directives in the header of the file."""
         return read_header(self.steps)
 
     @property

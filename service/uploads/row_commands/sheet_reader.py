@@ -175,7 +175,7 @@ class _Workbook:
         return list(self._sheets)
 
     def rows(self, name: str) -> Iterator[Row]:
-        """Yield all rows, as wide as the widest one, whatever size the sheet states."""
+        """Yield all rows, as wide as the widest one, whatever size the sheet states. Raises `TooManyCellsError`."""
         book = self._workbook
         sheet = Sheet(self._strings, book.epoch, frozenset(book._date_formats), frozenset(book._timedelta_formats))
         height, width = self._size(name)
