@@ -157,8 +157,9 @@ class _Server:
             raise Problem(415, f"the body of a request to {self._options.path} must be of type application/json")
 
     def _is_own(self, origin: str, context: RequestContext) -> bool:
-        """Return whether the origin is that of this service. A host name must be configured: DNS may have been
-        manipulated."""
+        """Return whether the origin is that of this service. A host name counts only if allowed hosts are configured,
+        since DNS may have been manipulated; an IP address always counts.
+        """
         base = self._base(context)
         return origin.lower() == base.lower() and (self._knows_hosts or is_address(base.partition("://")[2]))
 

@@ -69,7 +69,7 @@ class _Report:
 
 
 class FileRunner:
-    """Runs one file with a caller that no other file uses at the same time."""
+    """Runs one test file. Its HTTP requests are executed by a `Caller` that no other file uses at the same time."""
 
     def __init__(self, means: RunContext, caller: Caller, file: TestFile) -> None:
         self._means = means
@@ -159,7 +159,7 @@ class FileRunner:
     # --- steps -----------------------------------------------------------------------------------------------------
 
     async def _take(self, step: Step, session: Session) -> None:
-        """Run one step."""
+        """Run one step. Raises `_Stop` if it fails."""
         if isinstance(step, SqlStep):
             self._log.log(VERBOSE, "%s:%d: %s", step.file, step.line, step.text)
             await self._statement(step, session)
@@ -172,7 +172,7 @@ class FileRunner:
             await self._run_jobs(step, session)
 
     async def _statement(self, step: SqlStep, session: Session) -> None:
-        """Run a statement, and judge its result or its error."""
+        """Run a statement, and judge its result or its error. Raises `_Stop` for a failure."""
         self._report.raised.clear()
         expected = step.expected
         if expected is not None and expected.kind == "ERROR":

@@ -38,7 +38,9 @@ class Places:
         return self._of_connection(endpoint.options.connection)
 
     def _all_of(self, endpoint: Endpoint) -> Sequence[str]:
-        """Return the places where the endpoint may run, and for one of several tenants where it was described."""
+        """Return the places where the endpoint may run. If that depends on the tenant, the place where it was described
+        is among them.
+        """
         tenant = endpoint.options.tenant
         here = self._of_connection(endpoint.options.connection)
         if tenant is None or not tenant.connection:

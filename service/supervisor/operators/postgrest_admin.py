@@ -78,7 +78,9 @@ class PostgRestAdmin:
         return _EMPTY
 
     def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Run a coroutine in the event loop, from a thread, and return its result. Raises `TimeoutError`."""
+        """Run a coroutine in the event loop, from a thread, and return its result. Raises `TimeoutError` when it
+        takes one second longer than `_SECONDS`.
+        """
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS + 1)
 
     async def _reaches_database(self) -> bool:

@@ -302,8 +302,9 @@ class Parts:
         return count
 
     def _waits(self, id: str) -> bool:
-        """Whether the upload still waits for its end: it exists and is not marked as done. If it is done, a process was
-        killed after marking it and before it removed it from the list.
+        """Return whether the upload is still unfinished: it exists and is not marked as done.
+
+        One that is done can still be in the list of unfinished uploads, if a process was killed before it removed it.
         """
         known = self.look(id)
         return known is not None and not known.about.done
