@@ -205,7 +205,9 @@ class Application:
             self._watching = self._loop.create_task(self._watch_readers(sessions))
 
     def prepare(self, snapshot: SchemaSnapshot) -> None:
-        """Build the route table of a schema snapshot beside the one in use."""
+        """Build the route table of a schema snapshot beside the one in use. `activate_snapshot` makes it the one in
+        use.
+        """
         self._prepared = self._tables.build(snapshot, self._table)
 
     def prepared_routes(self) -> tuple[Route, ...]:

@@ -181,8 +181,8 @@ class WorkerProcess:
         return result
 
     async def spans(self, number: int, trace: str | None) -> SpansReply | None:
-        """Return the stored spans of the worker of a trace; with None, the first spans of the last requests. None
-        without an answer.
+        """Return the spans of a trace that the worker has stored; with `trace` None, the first spans of its last
+        requests. None without an answer.
         """
         result: SpansReply | None = await self._reply_to(SpansRequest(number, trace), SAMPLE_WITHIN)
         return result

@@ -217,8 +217,10 @@ class Workers:
             return None
 
     async def _prepared(self, snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
-        """Make all workers build the snapshot, and return their answers. Workers that serve the previous snapshot
-        receive only the changes, and if that fails, the whole snapshot.
+        """Make all workers build the snapshot. Return for each None, or the reason why it has not built it.
+
+        If at most half of the endpoints are new, workers that serve the previous snapshot receive only the changes, and
+        the whole snapshot if that fails.
         """
         base = self.snapshot
         change = SnapshotChange.between(base, snapshot) if base.number else None
