@@ -82,7 +82,7 @@ class BatchCallProvider:
 
 async def _batch(database: Database, command: RowCommand, pattern: Pattern, own_about: bool) -> Batch | None:
     """Return the statement for many rows, or None if the command cannot process several rows at once. own_about: as for
-    `BatchCallProvider`. Raises `psycopg.Error` for a command that cannot be analysed, and may be invalid.
+    `BatchCallProvider.__init__`. Raises `psycopg.Error` for a command that cannot be analysed, and may be invalid.
     """
     async with database.maintenance_connection() as connection:
         if not pattern.inserts:
@@ -95,7 +95,7 @@ async def _batch(database: Database, command: RowCommand, pattern: Pattern, own_
 
 
 async def _types(connection: psycopg.AsyncConnection[Any], command: RowCommand, own_about: bool) -> Types:
-    """Return the types that only the server can determine. own_about: as for `BatchCallProvider`."""
+    """Return the types that only the server can determine. own_about: as for `BatchCallProvider.__init__`."""
     json = CELLS in command.picks and not command.types[command.picks.index(CELLS)]
     if not (command.chained or own_about or json):
         return Types()

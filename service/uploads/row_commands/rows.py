@@ -147,7 +147,9 @@ class Rows:
     # --- batches -----------------------------------------------------------------------------------------------------
 
     async def _add_to_batch(self, rows: list[bytes | None], about: bytes | list[bytes]) -> None:
-        """Add rows that run many at once."""
+        """Add rows that run many at once, and send those that fill a batch. about: the file metadata, of all rows or of
+        each.
+        """
         self._cells += rows
         if isinstance(about, bytes):
             self._about = about
