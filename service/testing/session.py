@@ -162,7 +162,7 @@ class Session:
         self._recorded_settings |= {name: str(value or "") for name, value in zip(unknown, row or (), strict=False)}
 
     async def _put_back(self, *, local: bool) -> None:
-        """Restore the settings that requests have changed. local: for the transaction."""
+        """Restore the settings that requests have changed. local: only until the end of the transaction."""
         if not self._recorded_settings:
             return
         calls = (

@@ -125,7 +125,9 @@ class Rows:
         await self._place(self._call, last, before, alone=self._chained)
 
     async def _place(self, call: Call, last: Values, before: list[Values], *, alone: bool) -> None:
-        """Send executions. alone: whether the next row needs their result."""
+        """Send the executions with the values `before`, and then with `last`, after waiting for the oldest sent ones if
+        there are several. alone: whether the next row needs their result.
+        """
         if len(self._sent) > 1:
             await self._settle(self._sent.pop(0), call)
         self._sent.append(self._transaction.send(call, last, before))
