@@ -43,7 +43,8 @@ class Background:
         self._hold(work)
 
     def keep(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` in a task permanently: it is called again whenever it ends, with or without an error.
+        """Run `work` in a task permanently: whenever it ends, with or without an error, that is logged, and it is
+        called again after a growing delay (`pause`).
 
         name: for the log, such as "the key rotation".
         """

@@ -45,7 +45,9 @@ def call_key(context: RequestContext, request_id: object) -> bytes | None:
 
 
 def cancel_call(context: RequestContext, request_id: object, host: HostState) -> None:
-    """Publish a cancellation to all workers of the host. A finished call is not affected."""
+    """Publish a cancellation to all workers of the host. A finished call is not affected. Does nothing for a client
+    that cannot be identified.
+    """
     key = call_key(context, request_id)
     if key is not None:
         host.message_bus.publish(TOPIC, key)
@@ -58,6 +60,7 @@ async def until_cancelled(
 
     Raises:
         CancelledCallError: the client has cancelled the call. Its statement is cancelled as for disconnected clients.
+    The call of a client that cannot be identified (`call_key`) is only cancelled together with this task.
     """
     key = call_key(context, request_id)
     if key is None:

@@ -77,7 +77,8 @@ def mcp_routes(
     catalogue: PostgRestCatalogue | None,
     send_to_interface: Send,
 ) -> Iterator[FixedRoute]:
-    """Yield the route of each path.
+    """Yield the routes of the server: GET and POST of its path, and the metadata if authorization servers are
+    configured.
 
     catalogue, send_to_interface: of PostgREST's interface, whose tables can be tools.
     guards: authenticate, and refuse requests of other sites that use a session by cookie. refuse_foreign: raises
@@ -98,7 +99,9 @@ def mcp_routes(
 
 
 def announce_tools(endpoints: Sequence[Endpoint], options: McpOptions, catalogue: PostgRestCatalogue | None) -> None:
-    """Log the tools, and warnings about endpoints and tables that cannot be tools."""
+    """Log the tools, and warnings about endpoints and tables that cannot be tools. catalogue: of PostgREST's interface,
+    whose tables can be tools; None: it is not served.
+    """
     tools, warnings = offered(endpoints)
     tables, others = table_tools(catalogue, options.tables, options.table_actions, tools)
     for warning in (*warnings, *(f"Service:McpOptions:PostgRestTables: {text}" for text in others)):
@@ -154,14 +157,15 @@ class _Server:
             raise Problem(415, f"the body of a request to {self._options.path} must be of type application/json")
 
     def _is_own(self, origin: str, context: RequestContext) -> bool:
-        """Return whether the origin is that of this service. A host name must be configured: DNS may have been
-        manipulated."""
+        """Return whether the origin is that of this service. A host name counts only if allowed hosts are configured,
+        since DNS may have been manipulated; an IP address always counts.
+        """
         base = self._base(context)
         return origin.lower() == base.lower() and (self._knows_hosts or is_address(base.partition("://")[2]))
 
     async def answer(self, context: RequestContext) -> None:
-        """Respond to a JSON-RPC request or notification. Raises `Problem` for methods other than POST, and for the
-        body.
+        """Respond to a JSON-RPC request or notification, and with 401 to a caller who has to authenticate. Raises
+        `Problem` for methods other than POST, and for the body.
         """
         if self._must_authenticate(context):
             self._challenge(context, 401)
@@ -243,6 +247,7 @@ class _Server:
         return 403 if required and not RequiredRoles(required, roles_match_users=self._matching).admits(user) else None
 
     def _read(self, described: OpenApiOptions, user: User | None, uri: object) -> dict[str, Any]:
+        """Return the contents of a resource for this user. Raises `RpcError` for an unknown one."""
         visible = [endpoint for endpoint in self._endpoints if self._shows(endpoint, user)]
         contents = resource_contents(str(uri), visible, self._types_of, described, self._catalogue)
         if contents is None:
@@ -324,11 +329,13 @@ class _Server:
         self._send(context, 200, [_JSON], body)
 
     def _base(self, context: RequestContext) -> str:
+        """Return scheme and host of this service as the client sees them, such as `https://shop.example`."""
         client = self._client(context.scope)
         host = client.host or context.scope.authority or context.scope.headers.get("host") or ""
         return f"{_SCHEMES.get(client.scheme, client.scheme)}://{host}"
 
     def _challenge(self, context: RequestContext, status: int) -> None:
+        """Respond with this status and the header that says how to authenticate."""
         text = challenge(self._options, status, self._base(context))
         self._send(context, status, [_JSON, ("www-authenticate", text)], orjson.dumps(REFUSALS[status]))
 

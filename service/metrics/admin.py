@@ -102,6 +102,7 @@ class AdminListener:
         self._thread.start()
 
     def close(self) -> None:
+        """End the thread, close the socket, and delete the path of a Unix socket."""
         self._server.shutdown()
         self._server.server_close()
         if self._address.unix:
@@ -144,6 +145,7 @@ class _Server(ThreadingHTTPServer):
         self.server_port = self.server_address[1]
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        """Start a thread for the request. If there are `_AT_ONCE`, close the connection without a response."""
         if self._room.acquire(blocking=False):
             super().process_request(request, client_address)
         else:

@@ -21,13 +21,15 @@ CACHE_COLUMNS = {"hit": "cache_hits", "miss": "cache_misses"}
 """Column by outcome of the cache lookup."""
 
 KEY_STATES = ("new", "finished", "running", "other")
-"""States of requests that take effect once, as the database returns them."""
+"""States of requests with an `Idempotency-Key` and of received webhooks, as the database returns them."""
 
 Something = TypeVar("Something")
 
 
 def segment_of(options: WorkerOptions, host: HostState) -> Segment | None:
-    """Return the segment of this worker, which all schema snapshots share; None if metrics are off."""
+    """Return the file of counters (`metrics.segments`) of this worker, which all schema snapshots share; None if
+    metrics are off.
+    """
     if options.metrics is None:
         return None
     # Imported on use, because most services have no metrics.
@@ -56,7 +58,9 @@ def count_requests(endpoint: Endpoint, services: Services) -> Step | None:
 def counted(
     method: str, path: str, steps: tuple[Step, ...], options: WorkerOptions, host: HostState
 ) -> tuple[Step, ...]:
-    """Return the steps of a reserved path, which has no routine, with counting."""
+    """Return the steps of a reserved path, which has no routine, behind one that counts its requests; unchanged if
+    metrics are off.
+    """
     segment = segment_of(options, host)
     return steps if segment is None else (segment.meter("endpoint", method, path, ""), *steps)
 
@@ -84,7 +88,7 @@ def cache_counter(endpoint: Endpoint, services: Services) -> Callable[[str], Non
 
 
 def repetition_counter(endpoint: Endpoint, services: Services) -> Callable[[], None] | None:
-    """Return a function to call when a call is repeated; None: metrics are off."""
+    """Return a function to call when a call is repeated after an error; None: metrics are off."""
     meter = meter_of(endpoint, services)
     return None if meter is None else lambda: meter.add("retries")
 
@@ -110,7 +114,9 @@ def counting(does: Callable[[Something], None], options: WorkerOptions, host: Ho
 
 
 def event_counter(outcome: str, options: WorkerOptions, host: HostState) -> Callable[[int], None]:
-    """Return a function to call with a number of events that have the outcome `delivered` (to streams) or `dropped`."""
+    """Return a function to call with a number of events that have the outcome `delivered` (to streams) or `dropped`.
+    Without metrics, it has no effect.
+    """
     segment = segment_of(options, host)
     if segment is None:
         return lambda _count: None
@@ -119,7 +125,9 @@ def event_counter(outcome: str, options: WorkerOptions, host: HostState) -> Call
 
 
 def sign_in_counter(options: WorkerOptions, host: HostState) -> Callable[[str], None]:
-    """Return a function to call with the outcome of a sign-in that did not succeed."""
+    """Return a function to call with the outcome, one of `OUTCOMES`, of a sign-in that did not succeed. Without
+    metrics, it has no effect.
+    """
     segment = segment_of(options, host)
     if segment is None:
         return lambda _outcome: None
@@ -128,7 +136,9 @@ def sign_in_counter(options: WorkerOptions, host: HostState) -> Callable[[str], 
 
 
 def key_counter(services: Services) -> Callable[[str], None]:
-    """Return a function to call with the state of each request that takes effect once."""
+    """Return a function to call with the state, one of `KEY_STATES`, of each request with an `Idempotency-Key`, and of
+    each received webhook. Without metrics, it has no effect.
+    """
     segment = segment_of(services.options, services.host)
     if segment is None:
         return lambda _state: None

@@ -49,7 +49,7 @@ class Process:
 
 
 def counted(folder: Path) -> list[Family]:
-    """Return what all workers have counted so far."""
+    """Return what all workers have counted so far. folder: the shared state of the host."""
     # Labels with zeros only are omitted: most reserved paths are never requested.
     rows = [row for row in read(folder) if any(row.numbers.values())]
     return [
@@ -138,7 +138,7 @@ def _of_workers(rows: Mapping[str, Row]) -> Iterable[Family]:
 
 def gauges(worker_samples: Iterable[Sequence[Gauge]]) -> Iterable[Family]:
     """Yield the gauges of all workers. worker_samples: the gauges of each worker. Equal gauges of several workers are
-    summed.
+    summed; of those that describe the database, the largest one counts.
     """
     sums: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
     for worker_gauges in worker_samples:
@@ -166,6 +166,7 @@ class Processes:
         self._before: dict[str, float] = {}
 
     def families(self, processes: Iterable[Process]) -> Iterable[Family]:
+        """Return the metrics of these processes. A process that has exited is left out."""
         cpu = Family("rowcall_process_cpu_seconds", "counter", "Processor time, of a worker and those before it.")
         memory = Family(
             "rowcall_process_resident_memory_bytes", "gauge", "Resident memory, including memory that processes share."
@@ -195,5 +196,6 @@ class Processes:
 
 
 def _boot_time() -> float:
+    """Return when the machine was started, in seconds since the epoch."""
     lines = Path("/proc/stat").read_text().splitlines()
     return float(next(line.split()[1] for line in lines if line.startswith("btime ")))

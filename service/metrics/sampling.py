@@ -18,8 +18,10 @@ EVERY = 0.005
 
 
 async def sampled(seconds: float) -> str:
-    """Return the stacks with their counts, one per line: `module:function;module:function 17` (Brendan Gregg's
-    collapsed form, the input of flame graphs)."""
+    """Return the stacks of all other threads with their counts, one per line, the most frequent first:
+    `module:function:line;module:function:line 17`, from the outermost call on (Brendan Gregg's collapsed form, the
+    input of flame graphs). seconds: duration of the sampling.
+    """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[str] = loop.create_future()
 

@@ -21,6 +21,7 @@ from rowcall.ext.driver.meter import Meter, columns
 from rowcall.service.request_context.request_context import ClientDisconnectedError
 
 FOLDER = "metrics"
+# A file: the number of rows, and from byte 4096 on the rows; a row: a label, and a double for each column.
 _HEADER = 4096
 _LABEL = 512
 _SEPARATOR = "\0"
@@ -51,7 +52,9 @@ class Segment:
     """The segment of this process, from construction until `close`."""
 
     def __init__(self, folder: Path, most: int) -> None:
-        """most: labels of one kind; further ones are counted together."""
+        """most: labels of one kind; further ones are counted together. Raises `RuntimeError` if all segments are in
+        use.
+        """
         self._most = most
         self._file = _own_file(folder / FOLDER)
         # Pages that are never written take no memory.
@@ -81,7 +84,9 @@ class Segment:
         return meter
 
     def _adopt(self, number: int) -> Meter:
-        """Create the meter of a row that a previous worker has left, or that was just written."""
+        """Create the meter of a row that a previous worker has left, or that was just written. number: of the row, from
+        0. None of its requests is in flight any more.
+        """
         start = _HEADER + number * _ROW + _LABEL
         label = _label(self._memory, number)
         # Requests in flight ended when the previous worker exited.
@@ -102,7 +107,7 @@ _KINDS = 4
 
 
 def _cut(text: str) -> bytes:
-    """Encode as many whole characters as there is room for."""
+    """Encode as many whole characters of a label as a row has room for."""
     return text.encode()[: _LABEL - _LENGTH.size].decode(errors="ignore").encode()
 
 
@@ -131,6 +136,7 @@ def _own_file(folder: Path) -> int:
 
 
 def _lock(descriptor: int) -> bool:
+    """Lock a file without waiting. Return False if another process has locked it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -139,7 +145,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def read(folder: Path) -> list[Row]:
-    """Return what all workers have counted, one row for each label."""
+    """Return what all workers have counted, one row for each label. folder: the shared state of the host."""
     by_label: dict[Label, list[float]] = {}
     for label, numbers in _rows(folder / FOLDER):
         sums = by_label.setdefault(label, [0.0] * len(columns))

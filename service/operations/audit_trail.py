@@ -30,6 +30,7 @@ from rowcall.service.request_context.request_context import ClientDisconnectedEr
 log = logging.getLogger("rowcall")
 
 CLIENT_GONE = 499
+"""Status of a call whose client has disconnected before the response."""
 MOST_SHOWN = 200
 """Characters of a path that no endpoint has."""
 _NO_CALLER = dict.fromkeys(("userId", "userName", "impersonatorId", "impersonatorName", "scheme", "address"))
@@ -63,7 +64,9 @@ def note_path(method: str, services: Services) -> Step | None:
 
 
 def note_signing(services: Services, method: str, path: str) -> tuple[Step, ...]:
-    """Return steps that record calls of reserved paths that start, renew or end a session; empty if not recorded."""
+    """Return steps that record calls of reserved paths that start, renew or end a session; empty for GET, and if they
+    are not recorded.
+    """
     options = services.options.audit_trail
     if options is None or not options.signing or method == "GET":
         return ()

@@ -44,7 +44,9 @@ class Check:
         self._asking: asyncio.Task[None] | None = None
 
     async def look(self) -> Finding:
-        """Run the check and return its status and duration. A change of the status is logged."""
+        """Run the check and return its status and duration. A change of the status is logged. Raises errors of the
+        query other than `failures`, OSError and TimeoutError.
+        """
         probe = self._probe
         began = time.monotonic()
         try:
@@ -86,7 +88,7 @@ def _outcome(asking: asyncio.Task[None]) -> None:
 
 def database_check(name: str, connector: Connector, within: float) -> HealthProbe:
     """Return the probe of PostgreSQL. It opens a new connection: those in the pools may still work when the server
-    accepts no new ones.
+    accepts no new ones. name: of the check. within: timeout in seconds.
     """
 
     async def ask() -> None:
@@ -101,7 +103,8 @@ def redis_check(
 ) -> HealthProbe:
     """Return the probe of a Redis server, with a new connection for the same reason as `database_check`.
 
-    fallen_back: returns why the service does not use this Redis although it may respond, or None.
+    fallen_back: returns why the service does not use this Redis although it may respond, or None. The query fails then.
+    name, failing: as for `HealthProbe`.
     """
     # The client of Redis is imported only if Redis is used.
     from rowcall.service.shared_state.redis_connection import FAILURES, open_client

@@ -36,6 +36,7 @@ class Answer:
 
 
 Make = Callable[[RequestContext], Awaitable[Answer]]
+"""Function that computes the response to a request."""
 
 
 Form = Callable[[RequestContext], str]
@@ -81,7 +82,7 @@ def _place(scope: Any) -> tuple[str, str]:
 
 
 def _aged(answer: Answer, seconds: float) -> Answer:
-    """Return the response with the header `Age`."""
+    """Return the response with the header `Age`. seconds: its age."""
     return Answer(answer.status, [*answer.headers, ("age", str(int(seconds)))], answer.body)
 
 
@@ -93,7 +94,7 @@ def _outcome(making: asyncio.Task[Answer]) -> None:
 
 class HostCachedPage:
     """Step that answers with a response cached for some seconds by all workers of the host; the query string is
-    ignored.
+    ignored. Only responses with status 200 are cached; callers who may be signed in get new ones.
 
     what: name of the page in the cache key. seconds: lifetime of the response.
     """
@@ -155,10 +156,12 @@ class HostCachedPage:
 
 
 class CachedPage:
-    """Step that answers with a response cached for some seconds, separately in each worker.
+    """Step that answers with a response cached for some seconds, separately in each worker. Only responses with status
+    200 are cached; callers who may be signed in get new ones.
 
     A worker never waits for another worker, whose failure may be the reason of the request. The query string matters
     only for the form.
+    seconds: lifetime of a response. form: returns its form, which is part of the cache key.
     """
 
     def __init__(self, seconds: float, make: Make, form: Form) -> None:

@@ -50,7 +50,9 @@ def health_routes(options: HealthOptions, services: Services) -> Iterator[FixedR
 
 
 def _answering(options: HealthOptions, checks: Sequence[Check]) -> Step:
-    """Return the step that runs the checks and responds with their status, cached for the configured time."""
+    """Return the step that runs the checks and responds with their status, cached for the configured time, if there is
+    one.
+    """
     keep, make = options.guarded.keep, _making_report(checks)
     return make_answer(make) if keep is None else CachedPage(keep, make, _form)
 
@@ -62,7 +64,7 @@ def _database(options: HealthOptions, services: Services) -> Iterator[Check]:
 
 
 def _redis(options: HealthOptions, services: Services) -> Iterator[Check]:
-    """Yield a check for each Redis server that a capability uses."""
+    """Yield a check for each Redis server that a capability uses, if Redis is to be checked."""
     if options.redis_check is None:
         return
     failing = Status.UNHEALTHY if options.needs_redis else Status.DEGRADED

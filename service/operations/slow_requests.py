@@ -102,7 +102,9 @@ class _Watch:
 
 
 def _where(request: Execution | None) -> str:
-    """Return the part of the message about the database."""
+    """Return the end of the log message about a slow request, which says how much of its time was spent in the
+    database. request: its execution; None: it had none.
+    """
     if request is None or not request.began:
         return ", none of it in the database"
     return f", {request.seconds:.3f} s of it in the database, {request.rows} rows"
@@ -121,7 +123,9 @@ class Plans:
         self._running = 0
 
     def wants(self, name: str) -> bool:
-        """Return whether the plan of an endpoint is due; if so, record it as logged."""
+        """Return whether the plan of an endpoint is due; if so, record it as logged. False also while `_MOST_WAITING`
+        plans are being requested.
+        """
         now = time.monotonic()
         if self._running >= _MOST_WAITING or now - self._last_reports.get(name, -self._every) < self._every:
             return False
@@ -158,7 +162,8 @@ async def plan_on(session: Session, sql: bytes, count: int, oids: Sequence[int] 
     """Return the generic plan of a statement with `count` parameters, with `$1` in place of values.
 
     The statement is not run. Planning may call STABLE functions for estimates, so the transaction is read only. oids:
-    the types of the parameters, empty if they follow from the statement.
+    the types of the parameters, empty if they follow from the statement. Raises `psycopg.Error`, also if planning takes
+    longer than 5 s.
     """
     async with session.transaction(force_rollback=True):
         await session.execute("set transaction read only")

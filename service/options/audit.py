@@ -16,6 +16,7 @@ from rowcall.service.options.worker import WorkerOptions
 ENOUGH_BITS = 128
 """Bits of entropy that a secret needs: the minimum for a key of its algorithm."""
 EXAMPLES = ("secret", "changeme", "change-me", "change_me", "your-", "example", "password", "keep-this")
+"""Parts of secrets that were copied from an example."""
 
 _OPTIONS = "Service:AuthenticationOptions:"
 _OPENED = (
@@ -33,6 +34,7 @@ _OPENED = (
         "an endpoint without an annotation about authorization is open to anonymous callers",
     ),
 )
+"""Key, the value that weakens security, and its consequence."""
 
 
 def settings_findings(settings: Settings, options: WorkerOptions) -> Iterator[Finding]:

@@ -23,7 +23,9 @@ class _UnusableError(Exception):
 
 
 def before_commands(configured: JsonValue) -> tuple[BeforeCommand, ...]:
-    """Return the commands in the configured order. An unusable command is left out completely, with a warning."""
+    """Return the enabled commands in the configured order, at most `MOST_COMMANDS`. An unusable command is left out
+    completely, with a warning.
+    """
     commands: list[BeforeCommand] = []
     for number, entry in enumerate(_items(configured)):
         try:

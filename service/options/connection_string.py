@@ -84,7 +84,8 @@ def main_connection_name(settings: Settings) -> str:
 
 
 def connection_for(settings: Settings, name: str, default_application_name: str) -> ConnectionInfo | EmbeddedServerPath:
-    """Parse the connection string `name`, with placeholders resolved and the application name set.
+    """Parse the connection string `name`, with placeholders resolved, and with the application name if the settings say
+    so.
     Raises StartupError.
     """
     text = settings.map_text(_STRINGS, name)
@@ -222,6 +223,8 @@ _SAME = {
     "keepalives_idle": "keepalive tcpkeepalivetime keepalivesidle",
     "keepalives_interval": "tcpkeepaliveinterval keepalivesinterval",
 }
+"""libpq keywords, and the keywords of other drivers that mean the same: in lower case, without blanks and underscores.
+"""
 _LIBPQ_NAME = {alias: name for name, aliases in _SAME.items() for alias in aliases.split()}
 _SESSION_SETTING = {"searchpath": "search_path", "timezone": "TimeZone"}
 _SSL_MODES = {"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
@@ -235,6 +238,7 @@ _ACCEPTED = """trustservercertificate includeerrordetail includefailedbatchedcom
     integratedsecurity useperfcounters backendtimeouts usesslstream continuousprocessing entitytemplatedatabase
     entityadmindatabase eftemplatedatabase efadmindatabase"""
 _NO_EFFECT = frozenset(_ACCEPTED.split())
+"""Keywords of Npgsql that are accepted and have no effect."""
 
 
 def _from_pairs(pairs: list[tuple[str, str]]) -> ConnectionInfo:
@@ -317,6 +321,7 @@ _SPELLED: Mapping[str, tuple[str, Callable[[str, str], str]]] = {
     "requireauth": ("require_auth", _methods),
     "loadbalancehosts": ("load_balance_hosts", _balancing),
 }
+"""Keywords whose values are spelled in another way by libpq: the keyword of libpq, and the conversion."""
 
 
 def _spread_hosts(parameters: dict[str, str]) -> None:

@@ -66,7 +66,9 @@ class Connections:
 
 
 def connection_plan(settings: Settings) -> ConnectionPlan:
-    """Return the plan. Raises `StartupError` if a connection from which routines are to be read does not exist."""
+    """Return the plan. Raises `StartupError` if a setting names a connection that does not exist, or if replicas are
+    enabled and none is configured.
+    """
     main = main_connection_name(settings)
     names = connection_names(settings)
     service_connections = tuple(_configured(settings, names))
@@ -98,6 +100,7 @@ def _configured(settings: Settings, names: Iterable[str]) -> Iterator[str]:
 
 
 def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of the names that are configured as replicas. Raises `StartupError` if there are none."""
     if not settings.enabled(ReplicaKeys):
         return ()
     patterns = settings.read(ReplicaKeys).names
@@ -112,6 +115,9 @@ def _replicas(settings: Settings, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _known(names: Iterable[str], requested: str, key: str) -> str:
+    """Return the requested name as `names` spells it. Raises `StartupError` that names `key` if it is not among
+    them.
+    """
     for name in names:
         if name.casefold() == requested.casefold():
             return name

@@ -27,7 +27,9 @@ _RETRY = "CommandRetryOptions"
 
 
 def error_policies(settings: Settings) -> ErrorPolicies:
-    """Return the error policies. A configured list replaces the built-in list completely."""
+    """Return the error policies. A configured list replaces the built-in list completely. Raises `StartupError` for an
+    invalid status.
+    """
     options = settings.read(ErrorHandlingOptions)
     keys = options.timeout
     timeout = ErrorMapping(keys.status, keys.title, keys.details, keys.type)
@@ -71,7 +73,7 @@ def _mappings(settings: Settings, number: str) -> Iterator[tuple[str, ErrorMappi
 
 def retry_strategies(settings: Settings) -> RetryStrategies:
     """Return the built-in strategy and the configured ones; a configured `default` replaces the built-in one. There are
-    none if retries are switched off.
+    none if retries are switched off. Raises `StartupError` for an invalid delay.
     """
     options = settings.read_enabled(CommandRetryOptions)
     if options is None:
@@ -91,7 +93,9 @@ def retry_strategies(settings: Settings) -> RetryStrategies:
 
 
 def _strategy(name: str, settings: Settings) -> RetryStrategy:
-    """Return a configured strategy. A missing list has the built-in value; an empty list stays empty."""
+    """Return a configured strategy. A missing list has the built-in value; an empty list stays empty. Raises
+    `StartupError` for a delay of a day or more.
+    """
     keys = settings.read(RetryStrategyKeys, name)
     for delay in keys.delays or ():
         if delay >= 86_400:

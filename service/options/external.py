@@ -32,10 +32,10 @@ _ADDRESSES = {
 def external_options(settings: Settings, *, offered: bool) -> ExternalOptions | None:
     """Return the options, or None if sign-in with providers is off or no provider is enabled.
 
-    offered: an authentication scheme is enabled; without one, no sign-in is possible.
+    offered: an authentication scheme is enabled; without one, no sign-in is possible, and None is returned.
 
     Raises:
-        StartupError: a provider lacks an address, or two share their path.
+        StartupError: a provider lacks an address that it needs or has an invalid one, or two share their path.
     """
     options = settings.read_enabled(ExternalOptions, providers=())
     if options is None:

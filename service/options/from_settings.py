@@ -74,6 +74,7 @@ from rowcall.service.startup_error import StartupError
 log = logging.getLogger("rowcall")
 
 DEFAULT_TIMEOUT = 30.0
+"""Time limit of routines in seconds, if neither the settings nor the connection string has one."""
 _AUTHENTICATION = "Service:AuthenticationOptions:"
 _RETRIES = "CommandRetryOptions:Enabled"
 
@@ -269,6 +270,7 @@ def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[
 
 
 def _request_headers(service: ServiceOptions) -> RequestHeaders:
+    """Return the options of request headers. Raises `StartupError` for a setting (GUC) without a dot in its name."""
     key = service.headers_key
     if "." not in key.strip("."):
         raise StartupError(f"Service:RequestHeadersContextKey: a name with a dot is needed, such as app.{key}")

@@ -84,6 +84,7 @@ class HttpOptions:
 
     @property
     def keep_alive(self) -> bool:
+        """Whether connections stay open between requests."""
         return self.limits.keep_alive != 0
 
     @property

@@ -38,6 +38,7 @@ def _kind(parameter: EndpointParameter) -> JsonKind:
 
 
 def automatic_values(automatic: tuple[Automatic, ...], context: RequestContext) -> list[AutomaticValue]:
+    """Return each parameter of `automatic` with its value in a bound request, as text; None is NULL."""
     return [(item, argument_text(context, item.index)) for item in automatic]
 
 

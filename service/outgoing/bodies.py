@@ -17,15 +17,15 @@ SMALL = 65_536
 
 
 async def gathered(context: RequestContext, length: int | None, limit: int, on_piece: Callable[[], None]) -> bytes:
-    """Return the whole body as it arrives, without decoding it. length: its announced length, if known. on_piece:
-    called for each chunk. Raises `Problem` as `pieces` does.
+    """Return the whole body as it arrives, without decoding it. length: its announced length, if known. limit: in
+    bytes. on_piece: called for each chunk. Raises `Problem` as `pieces` does.
     """
     return b"".join([piece async for piece in pieces(context, length, limit, on_piece)])
 
 
 async def whole_body(context: RequestContext, limit: int) -> bytes:
     """Return the whole body, and store it in the request context, because steps of this service read it as well. Raises
-    `Problem` as `read_body` does, also for a compressed body.
+    `Problem` as `read_body` does, also for a compressed body. limit: in bytes.
     """
     if context.body is None:
         context.body = await read_body(context.scope, context.protocol, limit)

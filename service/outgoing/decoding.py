@@ -13,7 +13,7 @@ def decoded_body(body: bytes, encoding: str | None, limit: int | None) -> bytes:
 
     Raises:
         OutboundError: the body is corrupt, or has an unsupported coding.
-        TooLargeError: it becomes larger than `limit` bytes.
+        TooLargeError: it becomes larger than `limit` bytes (None: there is no limit).
     """
     if not encoding or not body:
         return body

@@ -87,12 +87,15 @@ class ForwardRequest:
         """Whether its requests may be sent by `begin`."""
 
     def _begins(self) -> bool:
-        """Return whether requests go to another server, without hedging and without added parameters."""
+        """Return whether requests go to another server, without hedging and added parameters, and with a time limit
+        that is not shorter than `WATCH_AFTER_SECONDS`.
+        """
         other = self._host is not None and not self._host.startswith("/")
         return other and self._hedge is None and not self._automatic and self._options.timeout >= WATCH_AFTER_SECONDS
 
     def begin(self, context: RequestContext, in_flight_request: Begun) -> bool:
-        """Send the request, if that needs no waiting. Return False if nothing was done, and `send` has to be called.
+        """Send the request, if that needs no waiting. Return False if nothing was sent, and `send` has to be called.
+        in_flight_request: receives the request and the callbacks of its response.
 
         Raises:
             RefusedError, BadUrlError, Problem: it cannot be sent.
@@ -320,7 +323,9 @@ def sent_path(scope: Any) -> str:
 
 
 def _with_time_left(headers: Headers, names: tuple[str, ...], context: RequestContext) -> Headers:
-    """Reduce the time limits that the client has sent in headers by the time used here."""
+    """Reduce the time limits that the client has sent in headers by the time used here, if the request has a deadline.
+    names: of these headers, in lower case.
+    """
     if not context.deadline:
         return headers
     seconds = context.deadline - asyncio.get_running_loop().time()

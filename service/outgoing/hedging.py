@@ -14,7 +14,7 @@ Response = TypeVar("Response")
 async def hedged(ask: Callable[[], Awaitable[Response]], seconds: float, leave: Callable[[Response], None]) -> Response:
     """Return the result of `ask`, which is called again if the first call has no result after `seconds`.
 
-    leave: called with a response that is not used.
+    ask: sends the request. leave: called with a response that is not used.
 
     Raises: Exception: the one of `ask`, if all calls have failed.
     """

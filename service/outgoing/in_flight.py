@@ -98,11 +98,12 @@ class InFlightRequest(PendingHttpResponse):
                 self.continue_in_task()
 
     def _count(self, status: int) -> None:
-        """Report the end of the request to the client, which counts it."""
+        """Report the end of the request to the client, which counts it. status: of the response; 0: there is none."""
         if self._owner.client.watches:
             self._owner.client.ended(self, status)
 
     def failed(self, error: Exception) -> None:
+        """Continue in a task after an error of the connection: it repeats the request if that is allowed."""
         if not self.done():
             self.continue_in_task()
         if self._arriving is not None:

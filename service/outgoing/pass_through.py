@@ -96,7 +96,8 @@ async def _stream(
     context: RequestContext, answer: HttpResponse, headers: Headers, time_limit: float, silence: float | None
 ) -> None:
     """Send the response part by part. If its body breaks off, that is logged, and the connection of the client is
-    closed. silence: seconds that the server may send nothing; None: events, without a limit.
+    closed. time_limit: seconds that the client may leave the body unread. silence: seconds that the server may send
+    nothing; None: events, without a limit.
     """
     protocol: Any = context.protocol
     # Events are not compressed: they are small, and each has to be delivered immediately.

@@ -42,7 +42,9 @@ log = logging.getLogger("rowcall")
 def proxy(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that sends requests to the other service; None: the endpoint is no proxy.
 
-    The step responds if the endpoint only passes through; otherwise the routine continues with the response.
+    The step responds if the endpoint only passes through; otherwise the routine continues with the response. The step
+    raises `Problem` if there is no response: 504 after the time limit, 503 while the circuit breaker of the service is
+    open, else mostly 502.
     """
     wish = endpoint.options.proxy
     if wish is None:
@@ -208,6 +210,7 @@ def answer_headers(answer: HttpResponse, options: ProxyOptions, own: Headers, *,
 
 
 FAILURES = (TimeoutError, OutboundError, RefusedError, BadUrlError, Problem)
+"""Errors of a request to another service, which `failure` converts."""
 
 
 class Failure:

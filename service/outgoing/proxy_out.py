@@ -72,6 +72,9 @@ class _Sender:
         self._host = wish.url or self._options.host
 
     async def send(self, context: RequestContext, result: HttpResponse) -> HttpResponse:
+        """Send the result as the body, if the method has one, and return the response once its header section has
+        arrived. Raises `TimeoutError`, `OutboundError`, `RefusedError`, `BadUrlError` or `Problem` if there is none.
+        """
         method = self._method or context.scope.method
         client, send_subrequest, host = self._client, self._inside, self._host
         try:
@@ -101,7 +104,9 @@ class _Sender:
 
 
 async def _streamed(result: HttpResponse, deadline: asyncio.Timeout, seconds: float) -> AsyncIterator[bytes]:
-    """Yield the result as the routine makes it. The time limit of the request is extended with each chunk."""
+    """Yield the result as the routine makes it. seconds: the time limit. The time limit of the request is extended with
+    each chunk.
+    """
     loop = asyncio.get_running_loop()
     while piece := await result.chunk():
         if deadline.when() is not None:
@@ -111,7 +116,7 @@ async def _streamed(result: HttpResponse, deadline: asyncio.Timeout, seconds: fl
 
 def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step before the routine that captures its response, and begins to send it to the other service as soon
-    as it is there; None: the endpoint has no `proxy_out`.
+    as it is there; None: the endpoint has no `proxy_out`, passes the response of a proxy through, or only invalidates.
 
     The step raises `Problem` if the path cannot be sent.
     """
@@ -133,7 +138,7 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
 
 def send_result(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step after the routine that waits for the response of the other service to its result, and passes it
-    through; None: the endpoint has no `proxy_out`.
+    through; None: as for `catch_result`. The step raises `Problem` as that of `proxy`.
     """
     if endpoint.options.proxy_out is None or endpoint.passes_through or endpoint.options.invalidates:
         return None

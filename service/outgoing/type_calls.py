@@ -54,6 +54,7 @@ def ignore_nulls_of_types(endpoint: Endpoint, _services: Services) -> Step | Non
 
 
 def _count_nulls(ignored: frozenset[int], context: RequestContext) -> None:
+    """Set `context.has_null` by the bound arguments, except those of the ignored parameters (by index)."""
     position = 0
     context.has_null = False
     for index in range(context.mask.bit_length()):
@@ -129,12 +130,14 @@ class _Call:
             raise Problem(400, f"a value makes a segment of the path of {self._type.name}'s request '.' or '..'")
 
     def fill(self, context: RequestContext, reply: Reply) -> None:
+        """Set the parameters that receive this reply."""
         for index, part in self._type.fields:
             set_argument(context, index, reply.value(part, binary=index in self._binary))
         for index, parts in self._type.rows:
             set_argument(context, index, reply.row(parts))
 
     async def reply(self, context: RequestContext) -> Reply:
+        """Return the cached reply, or send the request, with its attempts. A failure is a reply too."""
         value_of = partial(argument_text, context)
         url = self._url.fill(value_of)
         try:
@@ -171,6 +174,9 @@ class _Call:
         )
 
     def _attempt_inside(self, context: RequestContext, target: str, value_of: ValueOf) -> _Attempt:
+        """Prepare an internal subrequest. target: path and query. Raises `RefusedError` if outgoing requests are
+        off.
+        """
         headers = self._filled_headers(value_of)
         body = None if self._body is None else self._body.fill(value_of).encode()
         send_subrequest = self._services.send_subrequest
@@ -198,6 +204,7 @@ class _Call:
         return headers
 
     async def _with_retries(self, shown: str, attempt: _Attempt) -> Reply:
+        """Send the request until it succeeds, no delay is left, or it must not be repeated. Return the last reply."""
         definition = self._definition
         delays = iter(definition.retry_delays)
         number = 0

@@ -93,10 +93,12 @@ class Services:
 
     @property
     def main_database(self) -> Database:
+        """The main database, also for endpoints on another one."""
         return self.main or self.database
 
     @property
     def answer_codecs(self) -> Codecs:
+        """How values of responses are rendered."""
         return self.safe_codecs or self.codecs
 
     def known(self, connection: str | None) -> bool:
@@ -104,7 +106,9 @@ class Services:
         return connection is None or connection.casefold() in (*self.options.main_names, *self.others)
 
     def there(self, connection: str | None) -> Services:
-        """Return the services for endpoints on this connection: with its database and codecs."""
+        """Return the services for endpoints on this connection: with its database and codecs; unchanged for the main
+        one.
+        """
         other = self.others.get((connection or "").casefold())
         return (
             self

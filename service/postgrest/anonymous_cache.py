@@ -58,12 +58,13 @@ class AnonymousCache:
         context.at_end(ending)
 
     def report(self, context: RequestContext, word: str) -> None:
+        """Record the outcome of a lookup: `hit`, `miss` or `bypass`."""
         if self._report is not None:
             self._report(context, word)
 
     def keep(self, context: RequestContext, execution: Execution, result: Result) -> None:
-        """Store the result if this request has a lease. A result that sets headers or status is not stored, because it
-        is for one caller only.
+        """Store the result if this request has a lease. A result that is too large is not stored, nor one that sets
+        headers or status, because it is for one caller only.
         """
         lease: CacheLease | None = context.lease
         if lease is None:

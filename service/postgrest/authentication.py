@@ -27,12 +27,14 @@ SCHEME = "PostgREST"
 TOLERANCE = 30
 """Seconds by which clocks may differ."""
 SHORTEST_SECRET = 32
+"""Minimum length of a secret in bytes."""
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "oct": ("HS256", "HS384", "HS512"),
     "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     "EC": ("ES256", "ES384", "ES512"),
     "OKP": ("EdDSA",),
 }
+"""Algorithms by the type of a JWK (`kty`)."""
 
 
 class TokenError(Exception):
@@ -71,7 +73,9 @@ class Authentication:
     """Authenticates the requests of one worker."""
 
     def __init__(self, options: PostgRestOptions, clock: Callable[[], float] = time.time) -> None:
-        """Raises `InvalidOptionError` if the key or the path of the role cannot be read."""
+        """Raises `InvalidOptionError` if the key or the path of the role cannot be read. clock: returns the current
+        time in seconds since the epoch.
+        """
         self._options = options
         self._clock = clock
         self._keys = verification_keys(options)
@@ -89,7 +93,7 @@ class Authentication:
         return _permitted(self._anonymous if token is None else self._caller_of(token))
 
     def authenticated(self, claims: Mapping[str, Any]) -> Authenticated:
-        """Return the caller with these claims. Raises `TokenError`."""
+        """Return the caller with these claims, without checking them. Raises `TokenError`."""
         return _permitted(self._caller(claims))
 
     def _caller(self, claims: Mapping[str, Any]) -> Authenticated | None:
@@ -139,6 +143,7 @@ class Authentication:
         return claims
 
     def _check_signature(self, parts: Sequence[str], header: Mapping[str, Any]) -> None:
+        """Verify the signature. parts: of the token. header: its decoded first part. Raises `TokenError`."""
         name = header["alg"]
         if name == "none":
             raise TokenError(
@@ -185,6 +190,7 @@ class Authentication:
 
 
 def _permitted(caller: Authenticated | None) -> Authenticated:
+    """Return the caller. Raises `TokenError` for None: there is no anonymous role."""
     if caller is None:
         raise TokenError("PGRST302", "Anonymous access is disabled")
     return caller
@@ -240,6 +246,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _jwks(value: Mapping[str, Any]) -> Iterator[_Key]:
+    """Yield the keys of a JWK or a set of them. Raises `InvalidOptionError`."""
     members = value["keys"] if isinstance(value.get("keys"), list) else [value]
     for member in members:
         family = _FAMILIES.get(str(member.get("kty"))) if isinstance(member, dict) else None
@@ -268,6 +275,7 @@ def _verifies(algorithm: Algorithm, message: bytes, key: _Key, signature: bytes)
 
 
 def _decoded(part: str) -> bytes | None:
+    """Decode a part of a token, in URL-safe base64; None if it is invalid."""
     try:
         return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
@@ -275,6 +283,7 @@ def _decoded(part: str) -> bytes | None:
 
 
 def _json_part(part: str) -> Any:
+    """Return the value of a part of a token; None if it is no JSON."""
     content = _decoded(part)
     try:
         return None if content is None else json.loads(content)
@@ -283,7 +292,9 @@ def _json_part(part: str) -> Any:
 
 
 def _number(claims: Mapping[str, Any], name: str) -> int | None:
-    """Return a claim that is a time in seconds; None if it is absent or null. Raises `TokenError`."""
+    """Return a claim that is a time in seconds; None if it is absent or null, 0 for a number that is no 64-bit integer.
+    Raises `TokenError`.
+    """
     value = claims.get(name)
     if value is None:
         return None

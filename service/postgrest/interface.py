@@ -61,9 +61,10 @@ class PostgRestInterface:
         authentication: Authentication | None = None,
         identity: IdentityClaims | None = None,
     ) -> None:
-        """ahead: steps before those of the interface. limit: the step that requests a permit of the rate limiter.
-        cache: of reads by anonymous callers. authentication: None for that of the options. identity: claim types of the
-        users of requests; None if nothing needs their users."""
+        """ahead: steps before those of the interface. body_limit: in bytes. limit: the step that requests a permit of
+        the rate limiter. cache: of reads by anonymous callers. authentication: None for that of the options. identity:
+        claim types of the users of requests; None if nothing needs their users.
+        """
         self._options = options = catalogue.options
         self._authentication = authentication or Authentication(options)
         self._identity = identity
@@ -91,8 +92,9 @@ class PostgRestInterface:
         return (*self._ahead.get((method, segments[:1] == ["rpc"]), ()), *steps) if self._ahead else steps
 
     def prepare(self, context: RequestContext, segments: list[str], timing: Timing | None) -> ApiRequest | None:
-        """Return the request; None: it has been answered. Raises `ApiError`. timing: measures the parts of the request;
-        None: nothing is measured.
+        """Return the request, and set the user of the context if something needs it; None: it was a CORS preflight,
+        which has been answered. Raises `ApiError`. timing: measures the parts of the request; None: nothing is
+        measured.
         """
         scope = context.scope
         response = self.responder.preflight(scope)
@@ -128,7 +130,9 @@ class _Steps:
         self._timing = Timing() if interface.times else None
 
     def steps(self, *, limited: bool) -> tuple[Step, ...]:
-        """Return the steps. Nothing here refers to them: the cycle would have to be found by the garbage collector."""
+        """Return the steps. Nothing here refers to them: the cycle would have to be found by the garbage collector.
+        limited: the rate limiter counts the request.
+        """
         steps: tuple[Step, ...] = (self._prepare, self._plan, self._respond)
         limit = self._interface.limit if limited else None
         return steps if limit is None else (partial(self._limit, limit), *steps)
@@ -159,6 +163,7 @@ class _Steps:
             self._fail(context, problem)
 
     def _prepare(self, context: RequestContext) -> Waiting:
+        """Authenticate and read the request; return what has to be awaited until its body is there."""
         try:
             request = self._request = self._interface.prepare(context, self._segments, self._timing)
             if request is None:
@@ -177,13 +182,14 @@ class _Steps:
             return None
 
     async def _read(self, context: RequestContext, limit: int) -> None:
-        """Read the body of the request into the context. An error is answered."""
+        """Read the body of the request into the context. An error is answered. limit: in bytes."""
         try:
             context.body = await read_body(context.scope, context.protocol, limit)
         except Problem as error:
             self._fail(context, error)
 
     def _plan(self, context: RequestContext) -> Waiting:
+        """Plan the work and start it, or answer from the cache or without work."""
         request = self._request
         if context.answered or request is None:
             return None
@@ -248,7 +254,7 @@ class _Steps:
 
     def _run(self, context: RequestContext, request: ApiRequest, work: Work, *, alone: bool = False) -> Waiting:
         """Start the work. Return its execution, or an awaitable if it needs an explicit transaction, which also
-        answers.
+        answers. alone: as for `Transactions.begin`.
         """
         execution = self._interface.transactions.begin(request, work, alone=alone)
         if execution is None:
@@ -257,6 +263,7 @@ class _Steps:
         return execution
 
     async def _run_transaction(self, context: RequestContext, request: ApiRequest, work: Work) -> None:
+        """Run work in an explicit transaction, and answer."""
         try:
             result = await self._interface.transactions.run(request, work)
             waiting: Any = self._send(context, work, result)
@@ -308,8 +315,9 @@ class _Steps:
 
 
 def _repeats(execution: Execution, work: Work) -> int:
-    """Return how often work may be repeated whose connection was lost before it took effect; otherwise 0, also if it
-    has got no connection in time."""
+    """Return how often work may be repeated whose connection was lost, if it did not take effect or only reads;
+    otherwise 0, also if it has got no connection in time.
+    """
     if isinstance(execution.failure, Problem):
         return 0
     if execution.loss in (Loss.NOT_STARTED, Loss.ROLLED_BACK):
@@ -334,4 +342,5 @@ class Timing:
 
     @property
     def header(self) -> tuple[str, str]:
+        """Name and value of the header with the parts so far."""
         return "Server-Timing", ", ".join(self._parts)

@@ -47,7 +47,7 @@ class Responder:
 
     def send(self, context: RequestContext, response: Response) -> None:
         """Send a response, with the CORS and trace headers of every response; without its body for HEAD, 204
-        and 304.
+        and 304. The caller marks the request as answered.
         """
         scope, protocol = context.scope, context.protocol
         headers = [(name.lower(), value) for name, value in response.headers]

@@ -30,7 +30,7 @@ NO_ROW = Result(None, 0, b"", None, None, None, None)
 
 
 def read_result(row: bytes | None) -> Result:
-    """Read a rendered row. Raises `ValueError` for another number of columns."""
+    """Read a rendered row; without one, return `NO_ROW`. Raises `ValueError` for another number of columns."""
     if not row:
         return NO_ROW
     fields = row.split(SEPARATOR)

@@ -59,7 +59,9 @@ class RequestSettings:
         timezone: str | None = None,
         hoisted: Hoisted = (),
     ) -> Values:
-        """Return the settings of a request. hoisted: of the called function."""
+        """Return the settings of a request. hoisted: of the called function. read_only: access mode of the transaction.
+        timezone: of the request; None: that of the server.
+        """
         result = self.shared(scope, schema, user, read_only=read_only, timezone=timezone, hoisted=hoisted)
         headers, cookies = headers_and_cookies(scope)
         result += (b"request.headers", headers, b"request.cookies", cookies)
@@ -75,7 +77,7 @@ class RequestSettings:
         timezone: str | None,
         hoisted: Hoisted,
     ) -> Values:
-        """Return the settings without headers and cookies."""
+        """Return the settings without headers and cookies. Parameters as for `values`."""
         result: Values = [
             *self._of_transaction(schema, user.role, read_only, hoisted),
             b"request.jwt.claims",

@@ -57,7 +57,7 @@ class Certificate:
 
     @classmethod
     def load(cls, path: Path, password: str | None) -> Certificate:
-        """Load the certificate of a .pfx file. Raises `StartupError`."""
+        """Load the certificate of a .pfx file. password: of the file; None: it has none. Raises `StartupError`."""
         secret = None if password is None else password.encode()
         try:
             bundle = pkcs12.load_pkcs12(path.read_bytes(), secret)

@@ -138,6 +138,7 @@ class KeyRotation:
                 log.error("%s: values that it protects cannot be opened after a restart, nor by other hosts", text)
 
     def _opened(self, text: str) -> Key | None:
+        """Return the key of a stored text; None if it cannot be used, which is logged once."""
         try:
             stored = read_element(text)
             return stored.opened(self._encryption.unwrap(stored.secret))

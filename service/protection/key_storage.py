@@ -54,10 +54,12 @@ class Storage(Protocol):
         it."""
 
     async def elements(self) -> list[str]:
-        """Return all stored texts. Raises `psycopg.Error` or `OSError`."""
+        """Return all stored texts. Raises `psycopg.Error` or `OSError`, and `StartupError` if the setting that names
+        the storage must be wrong.
+        """
 
     async def store(self, name: str, text: str) -> None:
-        """Store a text. Raises `psycopg.Error` or `OSError`."""
+        """Store a text. Raises as `elements` does."""
 
 
 class Memory:
@@ -157,6 +159,7 @@ class Folder:
         await asyncio.to_thread(self._write, name, text)
 
     def _read(self) -> list[str]:
+        """Return the texts of all usable key files. Raises `StartupError` if the folder cannot be read."""
         try:
             self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
             state = self._path.stat()
@@ -171,6 +174,7 @@ class Folder:
         return [text for file in files if (text := self._text(file)) is not None]
 
     def _look_at(self, folder: os.stat_result) -> None:
+        """Log an error, once, if other users can write or read the folder."""
         if not _is_ours(folder):
             self._report(f"the key folder {self._path} can be written by others: let the service own it, and chmod 700")
         elif folder.st_mode & _OTHERS_READ:
@@ -200,6 +204,7 @@ class Folder:
             log.error("%s", text)
 
     def _write(self, name: str, text: str) -> None:
+        """Write a key file completely or not at all. Raises `OSError`."""
         # Another host may read at any time, so the file must appear complete (rename).
         handle, temporary = tempfile.mkstemp(dir=self._path, prefix=".new-")
         try:
@@ -215,7 +220,7 @@ class Folder:
 
 
 class Table:
-    """Two commands of the operator, on the default connection."""
+    """Keys in the database, read and stored by two commands of the operator on the default connection."""
 
     shared = True
     between_looks = math.inf

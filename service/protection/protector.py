@@ -29,7 +29,8 @@ _HEAD = len(_VERSION) + 16
 
 
 class Keys:
-    """The key ring of a process. `ring` is replaced as a whole when the supervisor has read a new one.
+    """The key ring of a process. `ring` is replaced as a whole when the supervisor has read a new one, which wakes the
+    requests in `read_again`.
 
     on_unknown: requests a reading from the supervisor.
     """
@@ -74,7 +75,9 @@ class Keys:
             self._waiting.discard(future)
 
     def sealing(self, purpose: str) -> tuple[bytes, KeyCipher]:
-        """Return the head of sealed texts and the cipher for sealing. Raises `NoKeyError`."""
+        """Return the head of sealed texts (version and key id) and the cipher for sealing. While no key is active, the
+        nearest one is used. Raises `NoKeyError`.
+        """
         now = time.time()
         if not self._since <= now < self._until:
             self._sealing.clear()

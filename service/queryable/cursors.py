@@ -34,7 +34,9 @@ class Cursors:
         return self._protector.seal(start + position + b"]")
 
     def open(self, key: str, cursor: str, order: tuple[OrderTerm, ...]) -> Position:
-        """Return the position of a cursor. Raises `BindingError` (see `core.queryable.request.OpenCursor`)."""
+        """Return the position of a cursor. key: name of its parameter, for messages. Raises `BindingError` (see
+        `core.queryable.request.OpenCursor`).
+        """
         language = self._language
         if len(cursor) > LONGEST:
             raise language.invalid(key, "it is no cursor of this service")

@@ -50,7 +50,9 @@ class CompiledQuery:
 
 
 class Queries:
-    """The queries of one endpoint. bound: the steps that bind the endpoint's own parameters."""
+    """The queries of one endpoint. bound: the steps that bind the endpoint's own parameters. compile_query: compiles
+    the steps behind binding of an endpoint whose SQL contains a query.
+    """
 
     def __init__(self, language: Language, services: Services, bound: tuple[Step, ...], compile_query: Compile) -> None:
         self._language = language
@@ -143,6 +145,7 @@ def _pairs(language: Language, query_string: str) -> Sequence[tuple[str, str]]:
 
 
 def _filled(parameter: str | None, values: list[str]) -> bytes | None:
+    """Return a value of the query: one of `values` if `parameter` is the mark of it, else `parameter`; None is NULL."""
     if parameter is None:
         return None
     # A text of a request contains no NUL, so this is a mark.

@@ -34,6 +34,7 @@ def before_routine(_endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def _compiled(command: BeforeCommand, services: Services) -> Command:
+    """Return the command with its statement, and the function that reads its values from a request."""
     text, takes = numbered(command.sql, {})
     readers = dict(enumerate((value_of(value, services) for value in command.values), 1))
     sources = [readers.get(number, _nothing) for number in takes]

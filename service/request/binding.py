@@ -76,7 +76,7 @@ def read_small_body(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def body_limit(endpoint: Endpoint, services: Services) -> int:
-    """Return the limit of a body in bytes. Anonymous callers may call a login, whose body is small."""
+    """Return the limit of a body in bytes. A login has a smaller one, since anonymous callers may call it."""
     http = services.options.http
     return (
         min(http.limits.body_size, http.limits.sign_in_body_size) if endpoint.options.login else http.limits.body_size
@@ -99,6 +99,7 @@ PathValues = Callable[[RequestContext], dict[str, str]]
 
 
 def _path_values(endpoint: Endpoint) -> PathValues:
+    """Return the function that returns the texts of the path by API name of their parameter."""
     segments = {
         parameter.segment: parameter.api_name
         for parameter in endpoint.parameters
@@ -117,7 +118,9 @@ def _set_arguments(context: RequestContext, bound: Bound) -> None:
 
 
 def _from_query(binder: Binder, fast: FastBinder, path_values: PathValues | None) -> Step:
-    """Return the binding step for values in the query string and the path."""
+    """Return the binding step for values in the query string and the path. path_values: None: the path has no
+    parameters.
+    """
     bind_fast, bind_exactly = fast.bind_query, binder.bind_query
 
     def from_query_alone(context: RequestContext) -> None:

@@ -57,6 +57,7 @@ def may_be_closed_behind_body(scope: Any) -> bool:
 
 
 def too_large(limit: int) -> Problem:
+    """Return the problem of a body beyond the limit in bytes (413), behind which the connection is closed."""
     # The rest of the body is still being sent, so the connection cannot serve another request.
     return Problem(413, f"the body is larger than {limit} bytes", headers=(("connection", "close"),))
 
@@ -76,16 +77,19 @@ def cut_off() -> Problem:
 
 
 def broken_chunks() -> Problem:
+    """Return the problem of chunks that are invalid or end too early (400)."""
     detail = "the body is cut off or its chunks are broken (trailer fields have to be announced by the header Trailer)"
     return Problem(400, detail, headers=(("connection", "close"),))
 
 
 def silent(time_limit: float) -> Problem:
+    """Return the problem of a client that has sent nothing for `time_limit` seconds (408)."""
     detail = f"nothing of the body has arrived for {time_limit:g} s"
     return Problem(408, detail, headers=(("connection", "close"),))
 
 
 def too_slow() -> Problem:
+    """Return the problem of a body that arrives more slowly than the limits allow (408)."""
     return Problem(408, "the body arrives too slowly", headers=(("connection", "close"),))
 
 
@@ -105,7 +109,9 @@ class _BodyReader:
     __slots__ = ("began", "late", "received", "task", "unseen")
 
     def __init__(self, began: float, task: asyncio.Task[Any] | None, unseen: int) -> None:
-        """unseen: bytes of a small body, which are only visible when it is complete."""
+        """task: reads the body, and is cancelled if it arrives too slowly. unseen: bytes of a small body, which are
+        only visible when it is complete.
+        """
         self.began = began
         self.task = task
         self.unseen = unseen
@@ -178,6 +184,7 @@ class Bodies:
     def arrive(self, context: RequestContext, limit: int) -> Waiting:
         """Read a plain, small body with a known length into the request context, without a task if the HTTP server can
         call back. None: the body is there already, or is not of this kind; `read` then reads it or reports the error.
+        limit: in bytes.
         """
         headers = context.scope.headers
         announced = headers.get("content-length")
@@ -196,6 +203,7 @@ class Bodies:
         return BodyArrival(context, future, self._reading, arriving, _no_body, size)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin the periodic checks of bodies, unless they run."""
         if not self._looking:
             self._looking = True
             loop.call_later(LOOK_EVERY, self._look)
@@ -239,7 +247,9 @@ class Bodies:
         return body
 
     def _make_room(self, reading: _BodyReader, size: int) -> None:
-        """Raise `Problem` 503 if the memory budget is used up. A single body may be as large as its limit allows."""
+        """Raise `Problem` 503 if the memory budget is used up. A single body may be as large as its limit allows. size:
+        bytes of the next chunk.
+        """
         if reading.received + size <= SMALL:
             return
         if self._arriving + size + sum(map(len, self._whole)) <= self._limits.budget:
@@ -312,7 +322,7 @@ def _no_body(arrival: BodyArrival, error: BaseException, context: RequestContext
 
 
 async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
-    """Read the whole body, as `Bodies.read` does."""
+    """Read the whole body, as `Bodies.read` does. limit: in bytes."""
     arriving.add(scope)
     try:
         return await BODIES.read(scope, protocol, limit)
@@ -351,6 +361,9 @@ async def body_pieces(scope: Any, protocol: Any, limit: int, time_limit: float) 
 
 
 async def _chunks(scope: Any, protocol: Any, limit: int) -> AsyncIterator[bytes]:
+    """Yield the chunks of a body, whose request is in `arriving` while its client is waited for. Raises `Problem`: 413
+    beyond `limit` bytes, 400 for a body that is cut off.
+    """
     size = silence = 0
     bearable = _empty_pieces_at_the_end(scope)
     arriving.add(scope)

@@ -20,7 +20,8 @@ def may_have_deadline(endpoint: Endpoint, services: Services) -> bool:
 
 def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that sets the deadline; None: there is none. A client may shorten the deadline of the endpoint,
-    but not lengthen it. The step raises `DeadlineError` if the client allows no time at all.
+    but not lengthen it. The step raises `DeadlineError` if the client allows no time at all, and `Problem` 400 for an
+    invalid header; a positive time counts as at least the configured minimum.
     """
     options = services.options.deadlines
     own = _deadline_of(endpoint, options)
@@ -58,6 +59,9 @@ def _fixed(seconds: float) -> Step:
 
 
 def _requested_seconds(context: RequestContext, names: tuple[str, ...]) -> float | None:
+    """Return the seconds that the first present header of these allows; None without one. Raises `Problem` 400 for an
+    invalid one.
+    """
     for name in names:
         value = context.scope.headers.get(name)
         if value is None:

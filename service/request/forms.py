@@ -72,6 +72,7 @@ def _other_charset(options: dict[bytes, bytes]) -> Problem:
 
 
 def too_many_fields() -> Problem:
+    """Return the problem of a form with more than `MOST_FIELDS` fields (400)."""
     return Problem(400, f"the form has more than {MOST_FIELDS} fields")
 
 
@@ -105,6 +106,9 @@ class _Fields:
 
     @classmethod
     def of(cls, boundary: bytes | None, body: bytes) -> Pairs:
+        """Return keys and texts of a multipart form. Raises `Problem`: 400 for an invalid form, 415 for an encoding
+        that is not supported.
+        """
         if not boundary:
             raise Problem(400, "the header Content-Type names no boundary of the form")
         if len(boundary) > LONGEST_BOUNDARY:

@@ -68,6 +68,9 @@ def headers_context(endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def _reader(added: tuple[tuple[str, str], ...], forwarding: Forwarding) -> Callable[[RequestContext], bytes]:
+    """Return the function that returns the headers of a request as JSON, with forwarded headers applied if trusted
+    proxies are configured. added: names and values that replace headers of the client.
+    """
     replaced = {name.lower() for name, _ in added}
 
     def read(context: RequestContext) -> bytes:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def collect_patch(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that collects the members before binding; None: the endpoint has no such parameter."""
+    """Return the step that collects the members before binding; None: the endpoint has no such parameter of type JSON,
+    or its values are not fields of the body. The step raises `BindingError` for a body that is no JSON object.
+    """
     name = endpoint.options.patch_parameter
     if name is None or endpoint.transport is not Transport.BODY or endpoint.passes_through:
         return None

@@ -23,7 +23,8 @@ _CHANGED = "the row has another version by now, or does not exist; read it again
 def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step, behind binding, that fills the version from `If-Match`; None: the endpoint has no version.
 
-    The step raises `Problem` 428 without the header, 412 if no version can match, and 400 for an invalid one.
+    The step raises `Problem` 428 without the header, 412 if no version can match, and 400 for one that is invalid or
+    that the endpoint cannot use (`*`, or several versions).
     """
     index = endpoint.version_index
     if index is None:
@@ -61,7 +62,7 @@ def require_version(endpoint: Endpoint, _services: Services) -> Step | None:
 
 def check_version(endpoint: Endpoint, _services: Services) -> Step | None:
     """Return the step behind a write that raises `Problem` 412 if no row had the expected version; None: there is no
-    version.
+    version, or the number of rows does not show whether it was found.
     """
     if endpoint.version_index is None or not counts_rows(endpoint):
         return None
@@ -82,7 +83,9 @@ def counts_rows(endpoint: Endpoint) -> bool:
 
 
 def tag_with_version(endpoint: Endpoint, _services: Services) -> Step | None:
-    """Return the step after which responses with one row have its version as `ETag`; None: rows have no version."""
+    """Return the step after which responses with one row have its version as `ETag`; None: rows have no version, or the
+    endpoint only invalidates.
+    """
     key = version_key(endpoint)
     if key is None or endpoint.options.invalidates:
         return None
@@ -95,7 +98,9 @@ def tag_with_version(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def _tagged(key: str, tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
-    """Return status and headers with the tag: 304 if the client has this version. tags: `If-None-Match`."""
+    """Return status and headers, with the entity tag if the response is a success with one row: 304 if the client has
+    this version. key: name of the version in the row. tags: `If-None-Match`.
+    """
     mark = entity_tag(body, key) if 200 <= status < 300 else None
     if mark is None:
         return status, headers

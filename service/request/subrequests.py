@@ -140,6 +140,7 @@ class CapturedResponse:
         return self._outer.client_disconnect()
 
     def answered(self, status: int, headers: Headers, source: Any = None) -> HttpResponse:
+        """Begin the response: complete `begun` with it, and return it for its body. source: as for `HttpResponse`."""
         answer = HttpResponse(source)
         answer.status = status
         answer.headers = list(headers)
@@ -183,10 +184,12 @@ class _PipeReader:
             os.lseek(self._number, start, os.SEEK_SET)
 
     def feed(self, answer: HttpResponse) -> None:
+        """Begin to read into this response."""
         self._answer = answer
         self.resume_reading()
 
     def resume_reading(self) -> None:
+        """Read the next data, as the consumer has taken what was buffered."""
         if self._number < 0:
             return
         if self._is_pipe:
@@ -202,6 +205,7 @@ class _PipeReader:
         self.resume_reading()
 
     def _read(self) -> None:
+        """Pass one part to the response, and pause if more than `HELD` bytes are buffered."""
         if self._number < 0:
             return
         size = 65_536 if self._left is None else min(65_536, self._left)
@@ -347,6 +351,9 @@ class Subrequests:
         transaction: JointTransaction | None = None,
         interface: InterfaceSteps | None = None,
     ) -> HttpResponse:
+        """Call the endpoint, or the interface if it serves the target, and return the response once it begins. client,
+        scheme: of the scope. Raises `OutboundError` for an endless recursion.
+        """
         depth = getattr(outer.scope, "depth", 0) + 1
         if depth > DEEPEST:
             raise OutboundError(f"endpoints of this service call each other more than {DEEPEST} times deep")
@@ -383,6 +390,9 @@ class Subrequests:
         return await capture.begun
 
     def _find(self, method: str, path: str) -> Match | None:
+        """Return the route of a path (for HEAD also that of GET); None without one, and for a path that ends with a
+        slash.
+        """
         if len(path) > 1 and path.endswith("/"):
             return None
         result = self._router.find(method, path)

@@ -95,6 +95,7 @@ class _RuleCheck:
         self._items = _items_of(endpoint, index) if rule.counts_items else None
 
     def holds(self, context: RequestContext) -> bool:
+        """Return whether the value of a request keeps the rule."""
         if self._items is None:
             return self.rule.accepts(self._text(context))
         items = self._items(context)
@@ -102,6 +103,7 @@ class _RuleCheck:
 
 
 def _message_of(endpoint: Endpoint, index: int, rule: Rule) -> str:
+    """Return the message of a broken rule: that of the comment for this parameter, else that of the rule."""
     parameter = endpoint.parameters[index]
     names = (parameter.api_name, parameter.db_name, parameter.field)
     own = (text for name, of, text in endpoint.options.validation_messages if name in names and of == rule.name)

@@ -6,7 +6,9 @@ from rowcall.service.request_context.request_context import RequestContext
 
 
 def set_argument(context: RequestContext, index: int, value: bytes | None) -> None:
-    """Set the value of a parameter, whatever the request supplied for it."""
+    """Set the value of the parameter with this index among those of the endpoint, whatever the request supplied
+    for it.
+    """
     bit = 1 << index
     position = (context.mask & (bit - 1)).bit_count()
     if context.mask & bit:
@@ -17,7 +19,7 @@ def set_argument(context: RequestContext, index: int, value: bytes | None) -> No
 
 
 def remove_argument(context: RequestContext, index: int) -> None:
-    """Remove a parameter from the call."""
+    """Remove the parameter with this index among those of the endpoint from the call."""
     bit = 1 << index
     if context.mask & bit:
         del context.arguments[(context.mask & (bit - 1)).bit_count()]

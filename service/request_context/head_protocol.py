@@ -11,6 +11,7 @@ from rowcall.service.request_context.request_context import RequestContext
 
 
 def is_head(context: RequestContext) -> bool:
+    """Return whether the request is HEAD, so that only the header section of its response is sent."""
     return bool(context.scope.method == "HEAD")
 
 

@@ -39,6 +39,7 @@ def hide_values(message: str, values: Iterable[bytes | None]) -> str:
 
 
 def _parts(text: str) -> Iterable[str]:
+    """Return the parts of an array, a JSON text or a composite; nothing for other texts."""
     if text[:1] not in ("{", "[", "("):
         return ()
     values = (match[1] if match[1] is not None else match[0] for match in _PARTS.finditer(text))

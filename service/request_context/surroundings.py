@@ -11,6 +11,7 @@ from rowcall.core.endpoint.capabilities import Tenant, TimeZone, ValuePlace
 from rowcall.service.request_context.request_context import RequestContext
 
 LONGEST = 255
+"""Maximum length of the name of a tenant in characters."""
 _TIME_ZONE = re.compile(r'(?:^|[,;\s])timezone\s*=\s*"?([A-Za-z0-9_+/-]+)"?', re.IGNORECASE)
 
 
@@ -52,6 +53,7 @@ def zone_of(zone: TimeZone | None, context: RequestContext) -> str | None:
 
 
 def _value(place: ValuePlace, name: str, context: RequestContext) -> str | None:
+    """Return the value of the header or of the claim (as `place` says) with this name; None without it."""
     if place is ValuePlace.HEADER:
         value: str | None = context.scope.headers.get(name.lower())
         return value

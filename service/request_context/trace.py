@@ -22,13 +22,16 @@ class Trace(Protocol):
     """The trace of one request."""
 
     @property
-    def trace_id(self) -> str: ...
+    def trace_id(self) -> str:
+        """Id of the trace: 32 hexadecimal digits."""
 
     @property
-    def traceparent(self) -> str: ...
+    def traceparent(self) -> str:
+        """Value of the header `traceparent` with the span of this request."""
 
     @property
-    def sampled(self) -> bool: ...
+    def sampled(self) -> bool:
+        """Whether spans of the request are recorded."""
 
     def outgoing(self, method: str, authority: str) -> Outgoing:
         """Begin an outgoing request."""

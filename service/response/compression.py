@@ -73,7 +73,9 @@ class CompressedProtocol(ObservedProtocol):
         self._streaming: str | None = None
 
     def response_empty(self, status: int, headers: Headers) -> None:
-        """Send a response without a body, which includes responses to HEAD with the headers of GET."""
+        """Send a response without a body. One to HEAD, or with status 304, gets the headers that the compressed
+        response to GET would have.
+        """
         coding = None
         if self._fits(headers):
             coding = self._choose()

@@ -21,7 +21,9 @@ def fields_of(section: HeaderSection, content_type: str | None) -> Headers:
 
 
 def argument_text(context: RequestContext, index: int) -> str | None:
-    """Return the argument of a parameter as text; None for NULL and for a missing argument."""
+    """Return the argument of a parameter as text; None for NULL and for a missing argument. index: of the parameter
+    among those of the endpoint.
+    """
     bit = 1 << index
     if not context.mask & bit:
         return None

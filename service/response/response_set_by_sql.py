@@ -96,8 +96,8 @@ def _parts(whole: bytes, tail: bytes) -> tuple[bytes, str, str]:
 
 
 def _usual(endpoint: Endpoint, execution: Execution, body: bytes) -> tuple[int, str | None, bytes]:
-    """Return status, content type and body as they are if SQL sets nothing. Raises `Problem` without a row, or for
-    NULL.
+    """Return status, content type and body as they are if SQL sets nothing. Raises `Problem`: 500 for a scalar without
+    a row, 404 for NULL if the endpoint reports it as not found.
     """
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:

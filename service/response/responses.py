@@ -100,7 +100,10 @@ async def stream_response(
     time_limit: float,
     encoder: Encoder = PLAIN,
 ) -> None:
-    """Send the result of a STREAMING execution as it arrives, and release its connection in any case."""
+    """Send the result of a STREAMING execution as it arrives (for HEAD only the header section), and release its
+    connection in any case. time_limit: seconds for which the client may leave the response unread. encoder: converts
+    rendered rows into the bytes that are sent.
+    """
     execution = context.execution
     if execution is None:
         return

@@ -59,6 +59,7 @@ def server_timing(execution: Execution | None, elapsed: float) -> str:
 
     queue: waiting for a connection and for the event loop. database: from the head of the connection's queue to the
     last row, or so far when the result is streamed, without `render`: turning rows into the body.
+    elapsed: seconds since the clock was started.
     """
     ran = render = 0.0
     if execution is not None:

@@ -26,7 +26,7 @@ class StreamBody:
         headers: list[tuple[str, str]],
         time_limit: float,
     ) -> None:
-        """innermost: the protocol of the HTTP server, which `protocol` wraps.
+        """Begin the response. innermost: the protocol of the HTTP server, which `protocol` wraps.
 
         time_limit: seconds for which the client may leave unread what it was sent.
         """

@@ -34,6 +34,8 @@ log = logging.getLogger("rowcall")
 PIPE_BYTES = 262_144
 """Size of the pipe if the system lets it be set, as Linux does. Elsewhere the system's default applies."""
 FIRST_LOOK = 0.02
+"""Seconds after the first data until it is checked whether granian has opened the pipe; later checks are less frequent.
+"""
 LOOK_AGAIN = 5.0
 """Seconds without data to send, after which the client connection is checked."""
 OPENED_WITHIN = 5.0
@@ -48,7 +50,9 @@ class PipeBody:
     def __init__(
         self, protocol: Any, status: int, headers: list[tuple[str, str]], time_limit: float, client: str
     ) -> None:
-        """client: `host:port`, whose connection is closed with an incomplete body; empty if unknown or shared."""
+        """Begin the response. time_limit: seconds for which the client may leave it unread. client: `host:port`, whose
+        connection is closed with an incomplete body; empty if unknown or shared.
+        """
         self._presence = Presence(client)
         self._loop = asyncio.get_running_loop()
         self._time_limit = time_limit
@@ -140,7 +144,8 @@ class PipeBody:
 
     def _look_for_reader(self, seconds: float) -> None:
         """Check repeatedly whether granian has opened the pipe, for which there is no event. An event stream may send
-        only little data that never fills the pipe: without these checks, a disconnect would never be noticed.
+        only little data that never fills the pipe: without these checks, a disconnect would never be noticed. seconds:
+        until the first check.
         """
         self._looking = self._loop.call_later(seconds, self._look, seconds)
 
@@ -287,9 +292,11 @@ def shut_down_connection(client: str) -> None:
 class Encoder(Protocol):
     """Converts rendered parts into the bytes that are sent to the client."""
 
-    async def part(self, data: bytes) -> bytes: ...
+    async def part(self, data: bytes) -> bytes:
+        """Return the next bytes to send for these rendered rows; they may be empty."""
 
-    async def end(self) -> bytes: ...
+    async def end(self) -> bytes:
+        """Return the last bytes to send."""
 
 
 class _Plain:
@@ -311,7 +318,8 @@ class Coder(Protocol):
     def part(self, data: bytes) -> bytes:
         """Return all bytes that make `data` readable at the receiver."""
 
-    def end(self) -> bytes: ...
+    def end(self) -> bytes:
+        """Return the last bytes of the compressed body."""
 
 
 def coder_of(protocol: Any, headers: list[tuple[str, str]]) -> Coder | None:
@@ -342,7 +350,9 @@ class _CompressingEncoder:
 def open_body(
     protocol: Any, status: int, headers: list[tuple[str, str]], time_limit: float, client: str
 ) -> PipeBody | StreamBody:
-    """Begin a response whose body is written in parts, in the way that the HTTP server offers."""
+    """Begin a response whose body is written in parts, in the way that the HTTP server offers. time_limit, client: as
+    for `PipeBody`. Raises `Problem` 503 if the process has too many open files.
+    """
     innermost = protocol
     while not hasattr(innermost, "reads_files") and (inner := getattr(innermost, "inner", None)) is not None:
         innermost = inner
@@ -360,7 +370,11 @@ async def stream_result(
     time_limit: float,
     encoder: Encoder = PLAIN,
 ) -> bool:
-    """Send the result of a STREAMING execution. False: the client has not received everything."""
+    """Send the result of a STREAMING execution. Return False if the rest of its rows is not needed any more: the client
+    has disconnected, or the result could not be encoded, which is logged. If the execution itself fails, the response
+    is cut off, and True is returned. client, time_limit: as for `PipeBody`. encoder: converts rendered rows into the
+    bytes that are sent.
+    """
     connection = execution.connection
     assert connection is not None  # noqa: S101 (only executions on dedicated connections stream)
     coder = coder_of(protocol, headers)

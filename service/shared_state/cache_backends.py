@@ -32,6 +32,7 @@ log = logging.getLogger("rowcall.cache")
 
 Result = TypeVar("Result")
 AGAIN_SECONDS = 1.0
+"""Seconds between two attempts to connect to Redis, or to repeat an invalidation."""
 
 MOST_BUFFERED = 33_554_432
 """Largest response, in bytes, that a worker buffers to store it."""
@@ -66,6 +67,7 @@ class CacheBackends:
             self._host.message_bus.subscribe(INVALIDATE_TAGS, self._hear_tags)
 
     def of(self, place: Place) -> CacheBackend:
+        """Return the backend for a `Type`, which is created at the first call."""
         store = self._stores.get(place)
         if store is None:
             store = self._stores[place] = self._made(place)
@@ -259,6 +261,7 @@ class _Later:
         self._nothing: CacheBackend = _Absent()
 
     def _ask(self, ask: Callable[[CacheBackend], Result | Awaitable[Result]]) -> Result | Awaitable[Result]:
+        """Run `ask` with the backend once it has connected; with one that caches nothing while it is unreachable."""
         if self._coming.done():
             return ask(self._coming.result())
         return ask(self._nothing) if self._absent.is_set() else self._ask_later(ask)
@@ -294,7 +297,7 @@ class _Later:
 
 
 async def _tried(link: RedisLink, attempts: int) -> str | None:
-    """Try to connect. Return why it failed, or None if it succeeded."""
+    """Try to connect. Return why it failed, or None if it succeeded. attempts: at least one is made."""
     from rowcall.service.shared_state.redis_connection import FAILURES
 
     reason = ""

@@ -22,7 +22,9 @@ from typing import Any, BinaryIO, Protocol, cast
 import lmdb
 
 READERS = 1022
+"""Maximum number of processes and threads that read at the same time."""
 LONGEST_KEY = 511
+"""Maximum length of a key in bytes."""
 PAGE = 4096
 HEADROOM = 1.5
 """Factor for the size of the map: a write copies pages, and pages that a reader may still use are not free yet."""

@@ -16,6 +16,7 @@ from rowcall.service.shared_state.message_bus import WORKER_GONE, MessageBus
 
 SharedObject = TypeVar("SharedObject")
 INVALIDATE_TAGS = "forget-tags"
+"""Topic of the message bus for tags whose cached responses are invalid."""
 
 
 class HostState:
@@ -72,6 +73,7 @@ class HostState:
 
     @cached_property
     def message_bus(self) -> MessageBus:
+        """The message bus of this process, opened at first use."""
         return MessageBus(self._folder)
 
     def announce_worker_exit(self, process: int) -> None:

@@ -113,7 +113,8 @@ class HybridCache:
 
     async def _copy(self, key: bytes, entry: Entry, began: float, seen: int, stale: float) -> None:
         """Copy a response to memory, unless anything was invalidated since its lookup began: it may have been
-        this one.
+        this one. began: when the lookup began. seen: number of invalidations until then. stale: seconds of its lifetime
+        for which it is stale.
         """
         requested = time.monotonic()
         try:

@@ -43,10 +43,13 @@ LARGEST = 16
 UNSHARED = 10.0
 """Seconds for which requests do not wait again for a response that turned out to be too large."""
 MOST_UNSHARED = 4096
+"""Maximum number of names for which `UNSHARED` applies; beyond it, all of them are forgotten."""
 TOPIC = "answers"
+"""Topic of the message bus for outcomes of leases."""
 INVALIDATED_AT_ONCE = 256
 """Entries of a tag that are removed under one lock; other lookups wait for that long."""
 LONGEST_NAME = 1024
+"""Maximum length of a key in bytes that is stored as it is."""
 _BEGINNING = 16
 
 now = time.monotonic
@@ -113,6 +116,7 @@ class MemoryCache:
     # --- lookup ----------------------------------------------------------------------------------------------------
 
     def get(self, key: bytes) -> Entry | None:
+        """Return the stored entry of a key, also a stale one; None if there is none."""
         return self._table.find(stored_name(key), now())
 
     def begin(self, key: bytes, time_limit: float) -> LookupResult | Awaitable[LookupResult]:
@@ -143,6 +147,9 @@ class MemoryCache:
         return self.last_named(stored_name(key), stale)
 
     def last_named(self, name: bytes, stale: Stale) -> Entry | None:
+        """Return the entry that may be used because a new one could not be computed, or None. name: under which the key
+        is stored.
+        """
         entry = self._table.find(name, now())
         return None if entry is None or (entry.fresh and now() >= entry.fresh + stale.error) else entry
 
@@ -167,6 +174,9 @@ class MemoryCache:
     async def _waited(
         self, name: bytes, future: asyncio.Future[Outcome], time_limit: float, *, fresh: bool
     ) -> LookupResult:
+        """Wait for the outcome of the request that computes; look up again if it ends without a response. Raises
+        `Problem` as `begin` does. fresh: as for `_acquire`.
+        """
         until = now() + time_limit
         while True:
             outcome = await self._waiters.wait(name, future, max(0.001, until - now()) if time_limit > 0 else 0)
@@ -179,6 +189,7 @@ class MemoryCache:
             future = self._waiters.join(name)
 
     def _is_unshared(self, name: bytes) -> bool:
+        """Return whether requests for this name do not wait for each other at present."""
         until = self._unshared.get(name)
         if until is None:
             return False
@@ -204,9 +215,9 @@ class MemoryCache:
         For a hit, and for a miss that no other request computes, it does no more than necessary
         (`ext.driver.cache_fast_path`).
 
-        prefix, key_mask: of the keys (`encode_key`). steps_to_skip: number of steps that a hit skips. on_hit: called
-        for the log. report: called with the outcome, for the cache status header. otherwise: the Python step for all
-        other cases.
+        prefix, key_mask: of the keys (`encode_key`). time_limit: as for `begin`. steps_to_skip: number of steps that a
+        hit skips. on_hit: called for the log. report: called with the outcome, for the cache status header. otherwise:
+        the Python step for all other cases.
         """
         seconds = time_limit + GRACE if time_limit > 0 else 0.0
         key = (prefix, key_mask, self._table, seconds, LONGEST_NAME, self._unshared)
@@ -243,10 +254,13 @@ class MemoryCache:
         self._report_cached(lease, entry, flags)
 
     def _report_cached(self, lease: Lease, entry: Entry, flags: int) -> None:
-        """Report to waiting requests that a response is stored, or that it was invalidated meanwhile."""
+        """Report to waiting requests that a response is stored, or that it was invalidated meanwhile. flags: result of
+        ending the lease in the table.
+        """
         self._report_outcome(lease.name, RETRY_LOOKUP if flags != GONE and flags & INVALIDATED else entry, flags)
 
     def pass_on(self, lease: MemoryLease) -> None:
+        """End a lease whose response is not stored. For `UNSHARED` seconds, requests for it compute their own."""
         if len(self._unshared) >= MOST_UNSHARED:
             self._unshared.clear()
         self._unshared[lease.name] = now() + UNSHARED

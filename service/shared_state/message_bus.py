@@ -142,7 +142,7 @@ class MessageBus:
 
 
 def _trim(transaction: Transaction, number: int) -> None:
-    """Remove the oldest messages beyond the limits, but never the one just published."""
+    """Remove the oldest messages beyond the limits, but never the one just published. number: of that one."""
     while True:
         oldest = next(between(transaction, _MESSAGE, _AFTER))[0]
         first = int.from_bytes(oldest[1:], "big")

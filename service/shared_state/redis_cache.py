@@ -55,6 +55,7 @@ CHANNEL = b"rowcall:answers"
 LEASE = 3.0
 """Seconds after which the lease of a dead host expires."""
 RENEW = 1.0
+"""Seconds between two renewals of a lease."""
 COMPUTING = 3600
 """Seconds for which a tag has the name of a response beyond its lifetime: longer than any computation takes."""
 MOST_REFUSALS = 3
@@ -245,6 +246,9 @@ class RedisCache:
         return await self.last_named(stored_name(key), stale)
 
     async def last_named(self, name: bytes, stale: Stale) -> Entry | None:
+        """Return the entry that may be used because a new one could not be computed; None if there is none, or Redis
+        does not answer. name: of the key in Redis.
+        """
         times: list[bytes | int] = [_milliseconds(stale.longest), _milliseconds(stale.error)]
         try:
             data = await self.link.run(_LAST, _keys(name)[:1], times)
@@ -270,6 +274,9 @@ class RedisCache:
         return await self._wait_or_begin(name, time_limit, _BEGIN_STALE, times)
 
     async def _wait_or_begin(self, name: bytes, time_limit: float, script: str, times: list[int]) -> StaleLookupResult:
+        """Run a lookup script, and wait while another request computes. times: further arguments of the script. Raises
+        `GoneError` if Redis does not answer, and `Problem` as `begin` does.
+        """
         until = time.monotonic() + time_limit
         refusals = 0
         while True:
@@ -322,7 +329,7 @@ class RedisCache:
         self, name: bytes, future: asyncio.Future[Outcome], left: float
     ) -> Entry | RetryLookup | NotShareable:
         """Wait for the outcome. Return `RETRY_LOOKUP` after the lifetime of a lease, as a host that has died reports
-        nothing.
+        nothing. left: seconds until the time limit of the request; 0 or less: none.
         """
         try:
             if left <= 0 or left > LEASE:
@@ -350,6 +357,9 @@ class RedisCache:
     # --- completion ------------------------------------------------------------------------------------------------
 
     async def announce(self, name: bytes, tags: tuple[str, ...], seconds: float | None) -> bool:
+        """Add the name of a response to its tags, before it is computed. Return False if Redis does not answer.
+        seconds: lifetime of the response; None: unlimited.
+        """
         life: bytes | int = b"" if seconds is None else _milliseconds(seconds + COMPUTING)
         try:
             for tag in tags:
@@ -375,6 +385,7 @@ class RedisCache:
         return bool(output)
 
     def end(self, name: bytes, number: bytes, outcome: Problem | RetryLookup | NotShareable) -> None:
+        """End a lease without a stored response, in the background, and report the outcome to the waiting requests."""
         self._open.pop(name, None)
         self.link.background(self._end(name, number, outcome))
 

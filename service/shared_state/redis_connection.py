@@ -65,6 +65,9 @@ async def open_client(address: RedisAddress, purpose: str, time_limit: float | N
 
 
 async def _opened(address: RedisAddress, host: tuple[str, int], options: dict[str, Any]) -> Client:
+    """Return the client of a host (or of the master that Sentinels name), or of its Cluster. Raises `ReplicaError` for
+    a replica, and the errors of redis-py.
+    """
     client = _single(address, host, options) if address.service is None else await _master(address, options)
     try:
         await client.ping()

@@ -24,6 +24,7 @@ log = logging.getLogger("rowcall.redis")
 LONGEST = 1.0
 """Seconds that a request waits for Redis before it continues without it; a shorter `syncTimeout` takes precedence."""
 TRY_AGAIN = 1.0
+"""Seconds between two attempts to connect."""
 IN_FLIGHT = 4
 """Maximum number of batches of reads in flight; keys that arrive meanwhile are in the next batch."""
 AT_ONCE = 32
@@ -35,6 +36,7 @@ PING = 0.3
 SILENT = 3.0
 """Seconds without an answer after which a listener reconnects."""
 PROBE = "redis.call('SET', KEYS[1], '1', 'PX', 1000) return 1"
+"""Script that shows at the start whether the user may run scripts that write."""
 
 Hear = Callable[[bytes], Awaitable[None] | None]
 
@@ -106,8 +108,8 @@ class RedisLink:
     # --- commands --------------------------------------------------------------------------------------------------
 
     def get(self, key: bytes) -> Awaitable[bytes | None]:
-        """Read a key, in one batch with all other reads of this turn of the event loop. Raises `GoneError` when
-        awaited, if Redis does not answer.
+        """Read a key (None: it does not exist), in one batch with all other reads of this turn of the event loop.
+        Raises `GoneError` when awaited, if Redis does not answer.
         """
         future = self._requested.get(key)
         if future is None:
@@ -150,7 +152,9 @@ class RedisLink:
                 self._loop.call_soon(self._send)
 
     async def run(self, script: str, keys: list[bytes], values: list[bytes | int]) -> Any:
-        """Run a Lua script, which is atomic, and return its reply. Raises `GoneError` if Redis does not answer."""
+        """Run a Lua script, which is atomic, and return its reply; None if it has none. Raises `GoneError` if Redis
+        does not answer.
+        """
         registered = self._scripts.get(script)
         if registered is None and self.client is not None:
             registered = self._scripts[script] = self.client.register_script(_echoing(script))

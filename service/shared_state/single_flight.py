@@ -92,7 +92,9 @@ class CacheBackend(Protocol):
     def begin_stale(
         self, key: bytes, time_limit: float, stale: Stale
     ) -> StaleLookupResult | Awaitable[StaleLookupResult]:
-        """`begin` for responses that may be used for longer than they are fresh."""
+        """Do what `begin` does for responses that may be used for longer than they are fresh; a stale one is returned
+        as a `StaleEntry`.
+        """
 
     def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
         """Return the response that may be used because a new one could not be computed, or None."""

@@ -48,7 +48,9 @@ class Notifier:
         self._pipes: dict[str, int] = {}
 
     def ring(self, names: Iterable[str]) -> list[str]:
-        """Wake the processes with these names. Return the names of pipes that no process reads any more."""
+        """Wake the processes with these names. Return the names of pipes that no process reads any more, which are
+        removed.
+        """
         return [name for name in names if not self._ring(name)]
 
     def _ring(self, name: str) -> bool:

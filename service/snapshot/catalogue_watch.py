@@ -35,12 +35,15 @@ SOON = 0.25
 _QUIET = 20
 """Milliseconds without an event after which a save is complete."""
 _LONGEST = 300
+"""Milliseconds after which a change is reported even if events continue."""
 _LOOK_AGAIN = 1000
 """Milliseconds after which the folder itself is checked, because an editor or a checkout may have replaced it."""
 
 
 class Watcher:
-    """Watches the SQL files and catalogues of one service. After `start` has returned, no change is missed."""
+    """Watches the SQL files and catalogues of one service. After `start` has returned, no change is missed. Raises
+    `StartupError` if there is nothing to watch, or a folder does not exist.
+    """
 
     def __init__(self, settings: Settings, exposure: Exposure, sources: Sequence[Connector]) -> None:
         self._files = exposure.files
@@ -95,7 +98,9 @@ class Watcher:
 
 
 async def _watch_files(options: SqlFileOptions, on_change: Callable[[], None]) -> None:
-    """Call `on_change` for changes of files, without end, also while the folder is missing or replaced."""
+    """Call `on_change` for changes of files, without end, also while the folder is missing or replaced, and whenever
+    watching begins.
+    """
     folder = options.folder
     while True:
         if _identity(folder) is None:
@@ -150,5 +155,5 @@ def _may_matter(path: str, *, gone: bool) -> bool:
 
 
 def watcher(settings: Settings, exposure: Exposure, sources: Sequence[Connector]) -> Watcher | None:
-    """Return the watcher, or None if watching is disabled. Raises `StartupError` if there is nothing to watch."""
+    """Return the watcher, or None if watching is disabled. Raises `StartupError` as `Watcher` does."""
     return Watcher(settings, exposure, sources) if settings.enabled(WatchOptions) else None

@@ -189,6 +189,7 @@ class EndpointBuilder:
         )
 
     def _report(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Log the diagnostics that the previous reading did not have."""
         unique = dict.fromkeys(diagnostics)
         new = [diagnostic for diagnostic in unique if diagnostic not in self._reported]
         grouped = list(gathered(new))
@@ -201,6 +202,7 @@ class EndpointBuilder:
         self._reported = set(unique)
 
     def _log_created(self, endpoint: Endpoint) -> None:
+        """Log an endpoint, its cache profile and its annotations, as the settings and the log level say."""
         if self._logs_endpoints:
             level = logging.INFO if endpoint.options.internal else logging.DEBUG
             kind = "internal endpoint" if endpoint.options.internal else "endpoint"
@@ -288,6 +290,7 @@ def _reached(
 
 
 def _build(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Built:
+    """Build the endpoint of a routine. An unexpected error is logged, and leaves the routine out with a diagnostic."""
     try:
         built = build_endpoint(routine, catalog, defaults)
     except Exception as error:

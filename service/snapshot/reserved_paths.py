@@ -116,6 +116,7 @@ class ReservedPaths:
 
 
 def _cookie_paths(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Yield configuration key and path of each session cookie; none if static files are served."""
     if settings.enabled(StaticFileOptions):
         return  # The cookie may be for static pages.
     if settings.enabled(CookieScheme):
@@ -146,6 +147,9 @@ def _stream_terms(endpoint: Endpoint) -> object:
 
 
 def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
+    """Return the configuration key of each reserved path, by method (None: any) and path. Logs paths that two keys
+    share.
+    """
     keys: dict[tuple[str | None, str], str] = {}
     for method, key in _switched_on(settings):
         path = settings.at(key)

@@ -64,6 +64,7 @@ class Difference:
 
     @classmethod
     def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> Difference:
+        """Compare the endpoints of two snapshots by name."""
         names = {endpoint.name for moved in moved_endpoints(old, new) for endpoint in moved}
         before = endpoints_by_name(old, names)
         after = endpoints_by_name(new, names)
@@ -117,6 +118,7 @@ class SnapshotChange:
 
     @classmethod
     def between(cls, old: SchemaSnapshot, new: SchemaSnapshot) -> SnapshotChange:
+        """Compute the change from one snapshot to another; an endpoint is unchanged if it is the same object."""
         parts: list[tuple[int, int] | list[Endpoint]] = []
         places = dict(zip(map(id, old.endpoints), range(len(old.endpoints)), strict=True))
         # The run of former endpoints that is being extended; empty if both are equal.
@@ -153,6 +155,7 @@ class SnapshotChange:
 
     @property
     def new_count(self) -> int:
+        """Number of endpoints that are sent, as the former snapshot does not have them."""
         return sum(len(part) for part in self.parts if isinstance(part, list))
 
     def applied(self, old: SchemaSnapshot) -> SchemaSnapshot:

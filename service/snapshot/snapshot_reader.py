@@ -110,10 +110,13 @@ class SnapshotReader:
 
     @property
     def has_files(self) -> bool:
+        """Whether SQL files are read."""
         return self._files is not None
 
     async def has_changed(self) -> bool:
-        """Return whether a catalogue has changed since the last reading. Raises `psycopg.Error`."""
+        """Return whether a catalogue has changed since the last reading; if so, its fingerprint is kept for `read`.
+        Raises `psycopg.Error`.
+        """
         return await self._catalogues.has_changed()
 
     async def read(
@@ -121,8 +124,9 @@ class SnapshotReader:
     ) -> SchemaSnapshot:
         """Read everything and return the next snapshot.
 
-        only_files: assume that the databases are unchanged. whole: read everything again; otherwise functions and
-        procedures with an unchanged fingerprint are not read. seen: use the fingerprint of the last `has_changed`.
+        number: of the snapshot; 1: that of the start. only_files: assume that the databases are unchanged. whole: read
+        everything again; otherwise functions and procedures with an unchanged fingerprint are not read. seen: use the
+        fingerprint of the last `has_changed`.
 
         Raises `psycopg.Error`, and `StartupError` for configurations that must not be served.
         """

@@ -56,6 +56,7 @@ class InheritedSockets:
 
 
 def place_of(inherited: socket.socket) -> Place:
+    """Return the place of a socket."""
     name = inherited.getsockname()
     return (os.fsdecode(name), 0) if inherited.family == socket.AF_UNIX else (name[0], name[1])
 

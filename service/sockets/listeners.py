@@ -80,6 +80,7 @@ class Address:
 
     @property
     def secure(self) -> bool:
+        """Whether connections use TLS."""
         return self.scheme == "https"
 
     @property
@@ -90,6 +91,7 @@ class Address:
         return _LOOPBACK if self.host == "localhost" else (self.host,)
 
     def url(self, port: int) -> str:
+        """Return the address as a URL. port: the one that is bound, if 0 was requested."""
         if self.unix:
             return f"http://unix:{self.host}"
         host = f"[{self.host}]" if ":" in self.host else self.host
@@ -127,10 +129,12 @@ class Listener:
 
     @property
     def secure(self) -> bool:
+        """Whether connections use TLS."""
         return self.tls is not None
 
     @property
     def descriptors(self) -> tuple[int, ...]:
+        """Descriptors that a worker has to inherit."""
         return (self.fd, *(self.tls.descriptors if self.tls else ()))
 
 
@@ -222,7 +226,7 @@ class Listeners:
         """Take over inherited sockets of an address; empty if there are none.
 
         If only one address of `localhost` was inherited, the other one is opened too, unless the owner keeps the
-        sockets open (systemd), which then decides what is open.
+        sockets open (systemd), which then decides what is open. workers: their number.
         """
         if address.everywhere:
             places = [host for host in (_ANY, _ANY_IPV4) if (host, address.port) in self._inherited.sockets][:1]
@@ -270,6 +274,7 @@ class Listeners:
         return Tls(files[0].path, files[1].path, tuple(file.descriptor for file in files), oldest)
 
     def _listen_on_path(self, path: str) -> socket.socket:
+        """Return a socket that listens on a Unix path. Raises `StartupError`."""
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             remove_stale(path)
@@ -308,6 +313,7 @@ class Listeners:
         self._paths = []
 
     def close(self) -> None:
+        """Close all sockets, and delete the paths of Unix sockets that no other process has taken over."""
         for path in self._paths:
             with contextlib.suppress(OSError):
                 os.unlink(path)
@@ -409,6 +415,7 @@ def _bound(address: Address, host: str, port: int) -> socket.socket:
 
 
 def _listen(sockets: Iterable[socket.socket]) -> None:
+    """Listen on bound sockets. Raises `StartupError`."""
     for sock in sockets:
         try:
             sock.listen(BACKLOG)
@@ -424,6 +431,7 @@ def _take_both_families(sock: socket.socket, host: str) -> None:
 
 
 _ours: set[tuple[str, int]] = set()
+"""Hosts and ports that this process has bound."""
 
 
 def _refuse_foreign_owner(family: int, host: str, port: int) -> None:

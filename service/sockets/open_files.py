@@ -38,7 +38,7 @@ def room_for_connections(descriptors: int, sessions: int, streams: int, listener
     """Return how many connections each listener of a worker may have open at the same time.
 
     descriptors: limit of open files. sessions: number of sessions of all databases. streams: maximum number of
-    responses that are streamed at the same time.
+    responses that are streamed at the same time. listeners: number of listeners of the worker.
     """
     files = min(FILES, descriptors // 4)
     available = descriptors - files - sessions - STREAM * streams

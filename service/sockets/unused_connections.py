@@ -87,6 +87,7 @@ class _Looks:
         connection that is unused twice in a row is closed."""
 
     def look(self, clients: Clients) -> None:
+        """Close the connections that are unused and were so at the last check."""
         previous, self._suspects = self._suspects, set()
         for connection in own_sockets():
             with connection, contextlib.suppress(OSError):
@@ -99,6 +100,9 @@ class _Looks:
                     self._suspects.add(identity)
 
     def _is_unused(self, connection: socket.socket, clients: Clients) -> bool:
+        """Return whether a connection is unused (see the module). Raises `OSError` for a socket that is not
+        connected.
+        """
         if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.type != socket.SOCK_STREAM:
             return False
         if connection.getsockname()[1] not in self._ports:

@@ -55,13 +55,15 @@ class NamedTypes:
 
     def parameter_type(self, file: SqlFile, number: int) -> int:
         """Return the type of a parameter; 0 if the server infers it. A composite is sent as text that the statement
-        casts.
+        casts. number: of the parameter, from 0.
         """
         oid = self._declared_type(file, number)
         return 0 if self._is_composite(oid) else oid
 
     def record_type(self, file: SqlFile, number: int) -> int:
-        """Return the composite type that the comment declares for a parameter, else 0."""
+        """Return the composite type that the comment declares for a parameter, else 0. number: of the parameter, from
+        0.
+        """
         oid = self._declared_type(file, number)
         return oid if self._is_composite(oid) else 0
 

@@ -91,13 +91,19 @@ _Send = Callable[[PGconn], None]
 async def describe(
     connection: Connection, questions: Sequence[Question], search_path: str
 ) -> list[StatementDescription | RefusedStatement]:
-    """Return the description, or the error, of each statement, in their order."""
+    """Return the description, or the error, of each statement, in their order. If the connection is lost or the caller
+    is cancelled, the connection is closed.
+
+    search_path: one schema, in which the statements find their objects.
+    """
     answers = await _ask(connection, (_describing(question) for question in questions), len(questions), search_path)
     return [_description(results) for results in answers]
 
 
 async def find_types(connection: Connection, names: Sequence[str], search_path: str) -> dict[str, int]:
-    """Return the oids of the types among these names, which need not be names of types."""
+    """Return the oids of the types among these names, which need not be names of types. search_path: as for
+    `describe`.
+    """
     answers = await _ask(connection, (_looking_up(name) for name in names), len(names), search_path)
     result: dict[str, int] = {}
     for name, results in zip(names, answers, strict=True):
@@ -140,7 +146,9 @@ def _looking_up(name: str) -> _Send:
 async def _ask(
     connection: Connection, questions: Iterable[_Send], count: int, search_path: str
 ) -> list[list[PGresult]]:
-    """Return the results of each query, without those of the statement in front of it."""
+    """Return the results of each query, without those of the statement in front of it, which sets the search path.
+    count: number of the queries. On any error the connection is closed.
+    """
     pgconn = connection.pgconn
     path = search_path.encode()
 

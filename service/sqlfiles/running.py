@@ -66,7 +66,9 @@ def file_statements(
 
 
 def _queried(statement: FileStatement, endpoint: Endpoint) -> FileStatement:
-    """Return the statement with the query around it, which takes its values behind those of the file."""
+    """Return the statement within the query of a request over its result (annotation `queryable`), if there is one. The
+    values of the query follow those of the statement.
+    """
     if endpoint.query is None:
         return statement
     values = tuple(index for index, parameter in enumerate(endpoint.parameters) if parameter.of_query)
@@ -87,6 +89,9 @@ def stands_alone(routine: Routine) -> bool:
 
 
 def _statement(statement: FileStatement, mask: int, writer: BodyWriter | None, *, repeatable: bool) -> Statement:
+    """Return the driver statement for a mask of supplied parameters. writer: of its rows; None: it has none.
+    repeatable: as for `file_statements`.
+    """
     values = mask.bit_count()
     picks = tuple(_place(number, mask) for number in statement.numbers)
     return Statement(
@@ -121,7 +126,9 @@ def _writers(endpoint: Endpoint, codecs: Codecs, change: Change) -> Iterator[Bod
 
 
 def _named(endpoint: Endpoint, part: ResultPart, prefix: bytes, codecs: Codecs, change: Change) -> BodyWriter:
-    """Return the writer of one statement's result as a member of the object. prefix: the name of the member."""
+    """Return the writer of one statement's result as a member of the object that holds all results. prefix: the name of
+    the member. change: wraps the writer of its rows.
+    """
     if part.shape.path is ResultPath.VOID:
         return AffectedRows(prefix)
     # Only the options that make sense within an object.

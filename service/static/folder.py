@@ -46,10 +46,12 @@ class StaticFile:
 
     @property
     def size(self) -> int:
+        """Size in bytes."""
         return self.state[3]
 
     @property
     def modified(self) -> float:
+        """Time of modification in seconds since the epoch."""
         return self.state[2] / 1e9
 
 
@@ -85,6 +87,7 @@ class Folder:
         return self._read(path, path, target, _regular(status))
 
     def _default_document(self, path: str, folder: str) -> StaticFile | None:
+        """Return the first default document in a folder, or None. path: of the request."""
         for name in DEFAULT_DOCUMENTS:
             target = os.path.join(folder, name)
             file = self._read(path, path + name, target, _state(target))
@@ -164,6 +167,7 @@ def _regular(status: os.stat_result) -> tuple[int, int, int, int] | None:
 
 
 def _content(path: str, state: tuple[int, int, int, int]) -> bytes | None:
+    """Return the content of a small file; None if it is larger than `KEPT_BYTES` or cannot be read."""
     if state[3] > KEPT_BYTES:
         return None
     try:

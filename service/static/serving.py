@@ -55,7 +55,7 @@ class StaticFiles:
 
     def answer(self, context: RequestContext, match: StaticFile | str) -> Awaitable[None] | None:
         """Respond with the file or redirect; first authenticate the request, if access to the file or its content
-        depends on the user.
+        depends on the user. Raises `Problem` 401 if it is for signed-in users, and there is no sign-in page.
         """
         scope = context.scope
         if isinstance(match, str):

@@ -23,7 +23,7 @@ client = logging.getLogger("rowcall.client")
 
 def announce(settings: Settings, snapshot: SchemaSnapshot, urls: Sequence[str], workers: int, seconds: float) -> None:
     """Log `16 endpoints of 14 functions and 2 procedures, 2 workers`, warnings, and the startup message, unless it is
-    empty.
+    empty. workers: their number. seconds: duration of the start.
     """
     log.info("%s, %s", _endpoint_counts(snapshot), _counted(workers, "worker"))
     report_left_out(snapshot)
@@ -121,9 +121,11 @@ def report_left_out(snapshot: SchemaSnapshot) -> None:
 
 
 _SHOWN = 10
+"""Maximum number of names in a message."""
 
 
 def _report_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> None:
+    """Warn if endpoints encrypt values although encryption is off, or its keys end with the process."""
     encryptions = ((item.name, item.options.encryption) for item in snapshot.endpoints)
     encrypting = [
         name for name, encryption in encryptions if encryption and (encryption.all_parameters or encryption.parameters)
@@ -144,7 +146,9 @@ def _report_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> No
 
 
 def startup_message(message: str, settings: Settings, urls: Sequence[str], seconds: float) -> str:
-    """Return `message` with its placeholders replaced; unknown ones stay (logging-6)."""
+    """Return `message` with its placeholders replaced; unknown ones stay (logging-6). seconds: duration of the
+    start.
+    """
     names = settings.read(ApplicationNames)
     values = {
         "{time}": elapsed(seconds),

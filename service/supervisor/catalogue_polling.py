@@ -23,7 +23,7 @@ LONGEST = 64.0
 
 
 class Catalogues(Protocol):
-    """Part of `service.snapshot.snapshot_reader.SnapshotReader`."""
+    """The part of `service.snapshot.snapshot_reader.SnapshotReader` that the polling of the catalogue uses."""
 
     @property
     def has_files(self) -> bool: ...

@@ -68,6 +68,7 @@ class PrepareSnapshotChange:
 
     @classmethod
     def of(cls, change: SnapshotChange) -> PrepareSnapshotChange:
+        """Pickle the change."""
         with paused():
             return cls(change.number, pickle.dumps(change, pickle.HIGHEST_PROTOCOL))
 
@@ -409,10 +410,12 @@ class Channel:
 
     @classmethod
     async def over(cls, end: socket.socket) -> Channel:
+        """Return the channel over one end of a socket pair."""
         reader, writer = await asyncio.open_connection(sock=end)
         return cls(reader, writer)
 
     def send(self, message: Message) -> None:
+        """Send a message without waiting; it is dropped if the channel is closed."""
         frame = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         if not self._writer.is_closing():
             self._writer.write(len(frame).to_bytes(4, "big") + frame)
@@ -423,6 +426,7 @@ class Channel:
         return self._writer.transport.get_write_buffer_size()
 
     async def receive(self) -> Message:
+        """Return the next message. Raises `EOFError` when the other process has ended."""
         try:
             size = int.from_bytes(await self._reader.readexactly(4), "big")
             frame = await self._reader.readexactly(size)
@@ -438,4 +442,5 @@ class Channel:
             await self._writer.wait_closed()
 
     def close(self) -> None:
+        """Close the channel without waiting."""
         self._writer.close()

@@ -64,7 +64,9 @@ class EventRouting:
             self._hub.forget(worker)
 
     async def listen_also(self, channels: frozenset[str]) -> None:
-        """Listen to these channels too, besides those of the snapshot that is still active."""
+        """Listen to these channels too, besides those of the snapshot that is still active. Behind a transaction
+        pooler, this is only logged, as LISTEN is not possible there.
+        """
         if channels and self._options.target.pooler:
             log.warning(
                 "behind a transaction pooler LISTEN is not possible: streams of %s stay empty", ", ".join(channels)
@@ -77,6 +79,7 @@ class EventRouting:
         await self._channels.watch(self._channels.watched & channels)
 
     def close_channels(self) -> None:
+        """Stop listening to all notification channels."""
         self._channels.close()
 
     async def finish(self) -> None:

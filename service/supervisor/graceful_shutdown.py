@@ -40,6 +40,7 @@ class GracefulShutdown:
 
     @property
     def begun(self) -> bool:
+        """Whether a shutdown has begun."""
         return self._message is not None
 
     def begin(self) -> None:

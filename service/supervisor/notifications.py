@@ -74,9 +74,12 @@ async def listen_on(connector: Connector, channel: Channel, background: Backgrou
 
 
 async def _listen(connector: Connector, channel: Channel, tried: asyncio.Event) -> None:
+    """Listen on a channel until the connection is lost, and connect again, without end. tried: set after the first
+    attempt.
+    """
     attempt = 0
     listened = False
-    """Before the first LISTEN, the code that reads the database logs that it cannot be reached."""
+    # Before the first LISTEN, the code that reads the database logs that it cannot be reached.
     was_lost = False
     while True:
         try:

@@ -20,6 +20,7 @@ from rowcall.service.supervisor.supervisor import Supervisor
 
 
 async def _again(until: Callable[[], Awaitable[None]], supervisor: Supervisor) -> None:
+    """End the supervisor with START_AGAIN when `until` returns."""
     await until()
     supervisor.end(START_AGAIN)
 
@@ -34,6 +35,7 @@ def run(
     reread: Callable[[], Settings] | None = None,
 ) -> int:
     """Serve until SIGTERM or SIGINT, and return the exit code; or until `until` returns, and return START_AGAIN.
+    Increases the limit of open files, and closes the log at the end.
 
     on_listening: called with the addresses once the service listens. template: the process of which workers are copies;
     without it, each is started by exec. reread: loads PostgREST's configuration file again, if it configures the

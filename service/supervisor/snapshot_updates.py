@@ -97,7 +97,9 @@ class SnapshotUpdates:
     # --- the first snapshot ----------------------------------------------------------------------------------------
 
     async def publish_first(self, snapshot: SchemaSnapshot) -> None:
-        """Publish the snapshot of the start. Raises `StartupError` if the workers do not serve it."""
+        """Write client code and documents, connect to the other hosts, and publish the snapshot of the start. Raises
+        `StartupError` if the workers do not serve it.
+        """
         await self._describe(snapshot)
         await self._describer.write_interface(snapshot.postgrest)
         await self._events.connect_hosts()
@@ -138,7 +140,9 @@ class SnapshotUpdates:
             await asyncio.sleep(0.2)
 
     async def _read_again(self, scope: _ReadingScope) -> None:
-        """Read and publish a snapshot. If that fails, the log reports it, and the last good snapshot stays active."""
+        """Read and publish a snapshot, log what it changes, and write client code and documents again. If that fails,
+        the log reports it, and the last good snapshot stays active.
+        """
         only_files = scope is _ReadingScope.FILES
         try:
             snapshot = await self._reader.read(
@@ -176,7 +180,10 @@ class SnapshotUpdates:
                 log.error("%s", error)
 
     async def _publish(self, snapshot: SchemaSnapshot) -> str | None:
-        """Publish a snapshot to the workers. Return None, or the reason if they do not serve it."""
+        """Publish a snapshot to the workers. Return None, or the reason if they do not serve it.
+
+        Before they serve it, the supervisor listens on its notification channels and begins to accept connections.
+        """
         channels = channels_of(snapshot.options)
 
         async def before_activation() -> None:

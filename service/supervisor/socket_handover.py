@@ -34,6 +34,7 @@ _PART = struct.Struct("!I?")
 _MOST_DESCRIPTORS = 250
 """Descriptors in one message (SCM_MAX_FD of Linux is 253)."""
 _TIMEOUT = 5.0
+"""Seconds to wait for the other process."""
 _CREDENTIALS = struct.Struct("3i")
 
 
@@ -94,6 +95,7 @@ class PreviousProcess:
 
 
 def _received(connection: socket.socket) -> InheritedSockets:
+    """Request the sockets and return them. Raises `OSError` if the other process belongs to another user, or ends."""
     if not _is_trusted(connection):
         raise PermissionError("it belongs to another user")
     connection.sendall(_HELLO)
@@ -146,6 +148,7 @@ class SuccessorListener:
         self._socket = item
 
     def close(self) -> None:
+        """Delete the path and close the socket. Has no effect if it is not open."""
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 os.unlink(self._path)
@@ -165,6 +168,7 @@ class SuccessorListener:
                     log.warning("the listening sockets could not be handed over: %s", error)
 
     async def _hand_over(self, connection: socket.socket) -> None:
+        """Send the sockets to a successor of the same user, and wait until it serves or has ended. Raises `OSError`."""
         loop = asyncio.get_running_loop()
         if not _is_trusted(connection):
             log.warning(

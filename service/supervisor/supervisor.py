@@ -78,8 +78,10 @@ class Supervisor:
         *,
         as_postgrest: bool = False,
     ) -> None:
-        """on_listening, template: as for `service.supervisor.run.run`. as_postgrest: SIGUSR1 and SIGUSR2 read schema
-        and configuration again.
+        """Open the listening sockets, and create the folder of the shared state. Raises `StartupError` and
+        `ConfigError`.
+        on_listening, template: as for `service.supervisor.run.run`. as_postgrest: SIGUSR1 and SIGUSR2 read schema and
+        configuration again.
         """
         self._settings = settings
         self._as_postgrest = as_postgrest
@@ -222,7 +224,9 @@ class Supervisor:
         self.end(0)
 
     def _begin_succession(self) -> None:
-        """Handle SIGUSR2: start a successor, unless this process is about to end."""
+        """Handle SIGUSR2: start a successor, unless this process is about to end; log an error without a configured
+        hand-over socket.
+        """
         if self._successor_listener is None:
             log.error("SIGUSR2: HttpServer:HandoverSocket has to name a path before another process can take over")
         elif not self._graceful_shutdown.begun:
@@ -244,7 +248,7 @@ class Supervisor:
         log.error("the process that was to take over has ended with %d; this one goes on", code)
 
     async def _start(self) -> None:
-        """Start the parts of the service in order. Returns when the workers serve."""
+        """Start the parts of the service in order. Returns when the workers serve. Raises `StartupError`."""
         self._operators.open(first=self._previous_process is None)
         # Workers import while the database is read.
         spawning = asyncio.ensure_future(self._workers.start())
@@ -344,6 +348,7 @@ class Supervisor:
         self._operators.count_worker_exit()
 
     async def _start_key_rotation(self) -> None:
+        """Read the key ring, and rotate it from now on. Raises `StartupError` if it cannot be read."""
         try:
             await self._key_rotation.start()
         except (psycopg.Error, OSError) as error:

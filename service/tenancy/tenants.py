@@ -24,7 +24,10 @@ _EXISTS = "select pg_catalog.length($1::text::pg_catalog.regnamespace::text)"
 
 
 def require_tenant(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses requests without a valid tenant; None: the endpoint is for all tenants."""
+    """Return the step that refuses requests without a valid tenant; None: the endpoint is for all tenants.
+    The step raises `Problem`: 401, 403, 400 or 404 without a tenant in a claim, header or host name; 400 for an invalid
+    name.
+    """
     tenant = endpoint.options.tenant
     if tenant is None:
         return None
@@ -61,7 +64,7 @@ class TenantConnections:
         """By case-folded name of the connection."""
 
     def choose(self, context: RequestContext) -> None:
-        """Raises `Problem` 404 for a tenant without a connection."""
+        """Continue with the steps on the connection of the tenant. Raises `Problem` 404 for a tenant without one."""
         name = self._tenant.connection.replace("{0}", tenant_of(self._tenant, context) or "").casefold()
         if name not in self._names:
             raise Problem(404, "there is no such tenant")
@@ -74,7 +77,9 @@ class TenantConnections:
 
 
 def tenant_settings(endpoint: Endpoint, _services: Services) -> Preamble | None:
-    """Return the preamble with the setting or the search path of the tenant; None: the endpoint is for all tenants."""
+    """Return the preamble with the setting or the search path of the tenant; None: the endpoint is for all tenants, or
+    the tenant selects a connection.
+    """
     tenant = endpoint.options.tenant
     if tenant is None or tenant.connection:
         return None

@@ -81,7 +81,9 @@ class _Runs(DedicatedRuns):
         raise unavailable("the connection of the test to the database was lost")
 
     def set_by(self, call: Call, context: RequestContext) -> list[str]:
-        """Return the settings that would stay changed: in a transaction of the test, and before a procedure."""
+        """Return the names of the settings that the call sets and that would stay so for the next steps of the test: in
+        a transaction of the test, or by a procedure. Empty for other calls.
+        """
         if not call.procedure and (self.session is None or not self.session.in_transaction):
             return []
         ahead = self._settings.ahead_alone(call, context, watched=False, seconds=self._settings.limit(call, context))
@@ -163,6 +165,8 @@ def nested(script: Script, mark: tuple[str, ...]) -> Script:
 
 
 def _nested_parts(script: Script, mark: tuple[str, ...]) -> Iterator[Part]:
+    """Yield the parts of the script with savepoints in place of its transactions. mark: as for `nested`."""
+
     def plain(sql: str, like: Part | None = None) -> Part:
         """Return a part that runs `sql`. like: the part that it replaces; None: it is a further part."""
         renderer = None if like is None else like.statement.renderer

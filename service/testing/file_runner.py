@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 BOOLEAN = 16
 """Oid of the type boolean."""
 ASSERT_FAILURE = "P0004"
+"""SQLSTATE of a failed ASSERT in PL/pgSQL."""
 _LEVELS = {"DEBUG": logging.DEBUG, "LOG": logging.DEBUG, "INFO": logging.INFO, "NOTICE": logging.INFO}
 
 
@@ -68,7 +69,7 @@ class _Report:
 
 
 class FileRunner:
-    """Runs one file with a caller that no other file uses at the same time."""
+    """Runs one test file. Its HTTP requests are executed by a `Caller` that no other file uses at the same time."""
 
     def __init__(self, means: RunContext, caller: Caller, file: TestFile) -> None:
         self._means = means
@@ -83,6 +84,7 @@ class FileRunner:
         self._snapshots = Snapshots(file.path, update=means.update)
 
     async def run(self) -> FileResult:
+        """Run the file and its teardown, and return the result. Failures and errors are in the result."""
         began = time.monotonic()
         try:
             await self._run_within(self._means.options.timeout)
@@ -96,6 +98,7 @@ class FileRunner:
         return result
 
     async def _run_within(self, limit: float) -> None:
+        """Run setup and steps, and report errors. limit: seconds; 0: no limit."""
         try:
             async with asyncio.timeout(limit or None):
                 await self._run()
@@ -156,7 +159,7 @@ class FileRunner:
     # --- steps -----------------------------------------------------------------------------------------------------
 
     async def _take(self, step: Step, session: Session) -> None:
-        """Run one step."""
+        """Run one step. Raises `_Stop` if it fails."""
         if isinstance(step, SqlStep):
             self._log.log(VERBOSE, "%s:%d: %s", step.file, step.line, step.text)
             await self._statement(step, session)
@@ -169,7 +172,7 @@ class FileRunner:
             await self._run_jobs(step, session)
 
     async def _statement(self, step: SqlStep, session: Session) -> None:
-        """Run a statement, and judge its result or its error."""
+        """Run a statement, and judge its result or its error. Raises `_Stop` for a failure."""
         self._report.raised.clear()
         expected = step.expected
         if expected is not None and expected.kind == "ERROR":

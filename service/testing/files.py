@@ -14,6 +14,7 @@ from rowcall.core.testing.selection import fits_name, fits_tags
 from rowcall.service.discovery.files import decode, find_files
 
 DEEPEST = 16
+"""Maximum depth of files that include files."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,12 @@ class TestFile:
 
     @cached_property
     def header(self) -> Header:
+        """The directives in the header of the file."""
         return read_header(self.steps)
 
     @property
     def readable(self) -> bool:
+        """Whether the file has no block that cannot be read."""
         return not any(isinstance(step, InvalidBlock) for step in self.steps)
 
 
@@ -54,6 +57,9 @@ def read_test(path: str) -> TestFile:
 
 
 def _spliced(path: str, above: tuple[str, ...]) -> Iterator[Step]:
+    """Yield the steps of a file and of the files that it includes; an error is a step too. above: real paths of the
+    files that include this one.
+    """
     try:
         with open(path, "rb") as file:
             content = decode(path, file.read())
@@ -91,6 +97,7 @@ def runnable(file: TestFile) -> tuple[Step, ...]:
 
 
 def warnings(file: TestFile) -> Iterator[ScriptWarning]:
+    """Yield the warnings about the header and the steps of a file."""
     yield from file.header.warnings
     yield from (step for step in file.steps if isinstance(step, ScriptWarning))
 

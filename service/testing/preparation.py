@@ -69,6 +69,7 @@ class Preparation:
             await connection.execute(text.encode())
 
     async def _command(self, step: PreparationStep, command: str) -> None:
+        """Run a shell command. Raises `PreparationError` with its output if it fails."""
         # A file instead of a pipe, because background processes of the command would keep a pipe open.
         with tempfile.TemporaryFile() as output:
             process = await asyncio.create_subprocess_exec(

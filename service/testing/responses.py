@@ -51,6 +51,7 @@ class ResponseTables:
 
 
 def _value(reply: Reply, kind: str) -> str | int | bool | None:
+    """Return the part of a response for a column of this kind; NULL without an endpoint, except status and success."""
     if kind == "Status":
         return reply.status
     if kind == "IsSuccess":
@@ -96,9 +97,11 @@ class DebugTable:
         self._writing = asyncio.ensure_future(self._write(connection))
 
     def add(self, file: str, table: str, block: HttpBlock, reply: Reply) -> None:
+        """Write a response in the background. table: name of the temporary table with it."""
         self._waiting.put_nowait((file, table, block, reply))
 
     async def finish(self) -> None:
+        """Wait until all responses are written, and close the connection."""
         self._waiting.put_nowait(None)
         if self._writing is not None:
             await self._writing

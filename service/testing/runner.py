@@ -33,6 +33,7 @@ class Progress:
         self._failed = 0
 
     def add(self, result: FileResult) -> None:
+        """Record the result of a file, and print the results that are next in order."""
         self._done[result.path] = result
         self._failed += not result.passed
         self._clear()

@@ -29,6 +29,7 @@ RENEW = (
 )
 """The parts of DISCARD ALL, which itself cannot be sent together with the end of a transaction."""
 CANCEL_SECONDS = 2.0
+"""Time limit for cancelling a running statement."""
 
 
 Hear = Callable[[Notice], None]
@@ -66,6 +67,7 @@ class Session:
 
     @property
     def lost(self) -> bool:
+        """Whether the connection is closed."""
         return self.plain.closed
 
     @property
@@ -75,6 +77,7 @@ class Session:
 
     @property
     def aborted(self) -> bool:
+        """Whether an error has aborted the transaction of the test."""
         return self._status == TransactionStatus.INERROR
 
     @property
@@ -159,7 +162,7 @@ class Session:
         self._recorded_settings |= {name: str(value or "") for name, value in zip(unknown, row or (), strict=False)}
 
     async def _put_back(self, *, local: bool) -> None:
-        """Restore the settings that requests have changed. local: for the transaction."""
+        """Restore the settings that requests have changed. local: only until the end of the transaction."""
         if not self._recorded_settings:
             return
         calls = (
@@ -179,11 +182,13 @@ class Session:
             self._enter()
 
     def _enter(self) -> None:
+        """Give the connection to the driver, in pipeline mode."""
         if not self.lost and self.driver.state != ConnectionState.CLOSED:
             self.plain.pgconn.enter_pipeline_mode()
             asyncio.get_running_loop().add_reader(self._socket, self.driver.on_readable)
 
     def _leave(self) -> None:
+        """Give the connection back to psycopg."""
         if not self.lost and self.driver.state != ConnectionState.CLOSED:
             asyncio.get_running_loop().remove_reader(self._socket)
             with contextlib.suppress(psycopg.Error):

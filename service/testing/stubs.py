@@ -26,6 +26,9 @@ class StubbedClient(Client):
         """Requests without a matching stub since the list was cleared."""
 
     async def send(self, request: OutgoingRequest, *, named: bool, trace: Trace | None = None) -> HttpResponse:
+        """Return the response of the latest stub that fits; without any stubs, send the request. Raises `OutboundError`
+        if there are stubs and none fits, which `unexpected` records.
+        """
         if not self.stubs:
             return await super().send(request, named=named)
         # The latest declaration takes precedence.

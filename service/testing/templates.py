@@ -40,7 +40,8 @@ class Templates:
     @contextlib.asynccontextmanager
     async def prepared(self, connectors: Iterable[tuple[str, Connector]]) -> AsyncIterator[None]:
         """Provide copies of the databases of these connections while the block runs. Raises StartupError if one cannot
-        be copied."""
+        be copied. connectors: each with the key of its connection.
+        """
         try:
             for key, connector in connectors:
                 try:
@@ -56,7 +57,9 @@ class Templates:
 
     @contextlib.asynccontextmanager
     async def copy(self, key: str) -> AsyncIterator[Connector]:
-        """Provide a connector to a new copy of a prepared database. Raises `psycopg.Error`."""
+        """Provide a connector to a new copy of a prepared database, which is dropped after the block. key: of the
+        connection. Raises `psycopg.Error`.
+        """
         target, source = self._made[key]
         name = await self._copied(target, source)
         try:

@@ -17,6 +17,7 @@ from rowcall.service.discovery.fingerprint import Fingerprint
 QUIET = 300
 """Milliseconds without an event that end a change."""
 LONGEST = 2_000
+"""Milliseconds after which a change is reported even if events continue."""
 
 Look = Callable[[], Awaitable[Fingerprint]]
 """Returns the fingerprint of the catalogue."""
@@ -55,6 +56,7 @@ class Watch:
             task.cancel()
 
     async def next(self) -> list[Change] | None:
+        """Wait for the next change, and return the changed files; None: the catalogue has changed."""
         return await self._found.get()
 
     async def rebase(self) -> None:

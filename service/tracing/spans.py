@@ -57,6 +57,7 @@ class Tracing:
         return _outgoing(self.tracer, parent, method, authority)
 
     def close(self) -> None:
+        """Export the remaining spans, for at most `LAST_SENDING` seconds."""
         # An unavailable collector must not delay the end of the service.
         sending = threading.Thread(target=self._provider.shutdown, daemon=True)
         sending.start()

@@ -163,6 +163,7 @@ class _HiddenFolder:
         self._lock: int | None = lock
 
     def begin(self) -> Incomplete:
+        """Open a new file in this folder. Raises `OSError`."""
         self._count += 1
         path = self._path / str(self._count)
         return Incomplete(self, path, path.open("xb", buffering=0))
@@ -202,6 +203,7 @@ class _HiddenFolder:
         self._remove()
 
     def undo(self) -> None:
+        """Remove the placed files, restore the replaced ones, and remove this folder. Raises nothing."""
         for final, before in reversed(self._placed):
             with contextlib.suppress(OSError):
                 if before is None:

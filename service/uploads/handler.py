@@ -95,6 +95,9 @@ class HandlerCommon:
         self.check_command = settings.text_or_none("check_command") or None
 
     def checks(self, *, text: bool = False, lines: bool = False, images: frozenset[str] = frozenset()) -> Checks:
+        """Return the checks of a file. text: it must be text. lines: with line ends. images: accepted kinds; empty: any
+        file.
+        """
         return Checks(self.included, self.excluded, text, lines, self.text_bytes, self.control_bytes, images)
 
 

@@ -44,6 +44,7 @@ class File:
         return None
 
     async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield everything, in chunks as they arrive, beginning with the sample."""
         ahead, self._ahead = self._ahead, []
         for piece in ahead:
             yield piece

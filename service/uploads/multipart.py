@@ -149,6 +149,7 @@ class _Preamble:
 
     @property
     def nothing_came(self) -> bool:
+        """Whether the body is empty so far."""
         return not self.is_over and self._before + len(self._held) == 0
 
     def behind(self, piece: bytes) -> bytes:
@@ -175,6 +176,7 @@ class _Part:
         self.content_type = ""
 
     def add(self, name: bytes, value: bytes) -> None:
+        """Take a header of the part. name: in lower case."""
         if name == b"content-type":
             self.content_type = _text(value.strip())
         elif name == b"content-disposition":
@@ -202,4 +204,5 @@ def _text(data: bytes) -> str:
 
 
 def broken(why: str) -> Problem:
+    """Return the problem of an invalid form (400), behind which the connection is closed."""
     return Problem(400, f"the form is broken: {why}", headers=(("connection", "close"),))

@@ -17,7 +17,9 @@ ended yet: the next service may start sooner than the system has cleaned up afte
 
 
 async def tidy(endpoints: Iterable[Endpoint], options: UploadOptions) -> None:
-    """Remove orphaned files in the background. Folders that requests name are checked before their first file."""
+    """Remove orphaned files in the folders of these endpoints; folders that other processes lock are checked again for
+    about a minute. Folders that requests name are checked before their first file.
+    """
     loop = asyncio.get_running_loop()
     folders = frozenset(_folders(endpoints, options))
     for seconds in (*LOOKS, 0.0):

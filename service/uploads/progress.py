@@ -19,7 +19,7 @@ PAUSE = 0.2
 
 
 def progress_of_body(scope: Any, notice_listener: NoticeListener) -> ProgressReporter:
-    """Return the reporter of a whole body."""
+    """Return the reporter of a whole body. notice_listener: publishes the events."""
     announced = scope.headers.get("content-length")
     total = int(announced) if announced is not None and announced.isdecimal() else None
     return ProgressReporter(notice_listener, 0, total)
@@ -78,7 +78,7 @@ class ProgressReporter:
         self.publish(self._of)
 
     def publish(self, of: int | None) -> None:
-        """Publish the progress, unless it equals the last event."""
+        """Publish the progress, unless it equals the last event. of: bytes of the whole body or file; None: unknown."""
         bytes_members = {} if self.received is None else {"received": self.received, "of": of}
         word = orjson.dumps({**bytes_members, **self._rows}).decode()
         if word != self._reported:

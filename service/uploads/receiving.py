@@ -132,6 +132,7 @@ class UploadStep:
     # --- files -------------------------------------------------------------------------------------------------------
 
     async def _take_files(self, context: RequestContext, turn: Turn, files: Files | None) -> list[Entry]:
+        """Pass the files to the handlers, and return the entries of all. Sets `turn.dry_run`."""
         handlers = self._handlers(context, turn)
         turn.dry_run = any(handler.common.dry_run for handler in handlers)
         source = self._sent(context, turn) if files is None else files()
@@ -140,6 +141,7 @@ class UploadStep:
         return await self._take_by_all(handlers, source, turn)
 
     async def _sent(self, context: RequestContext, turn: Turn) -> AsyncIterator[File]:
+        """Yield the files of the form in the request; none for a form that cannot contain files."""
         form = _form(context)
         pieces = self._pieces(context, turn)
         if form is None:
@@ -150,6 +152,7 @@ class UploadStep:
             yield file
 
     async def _pieces(self, context: RequestContext, turn: Turn) -> AsyncIterator[bytes]:
+        """Yield the body of the request, verified against its digest, and report progress."""
         pieces = body_pieces(context.scope, context.protocol, self._limit, self._time_limit)
         pieces = digested(context.scope, pieces)
         if turn.progress is not None:
@@ -227,7 +230,9 @@ class UploadStep:
 
     @staticmethod
     async def _try(handler: Handler, file: File) -> tuple[Status, File, list[Entry]]:
-        """Check and store a file. If the handler does not take it, the returned file is unread."""
+        """Check and store a file. Return its status, the file, and its entries in the result. If the handler does not
+        take it, there are no entries, and the returned file is unread.
+        """
         status, file = await handler.check(file)
         if status is not Status.OK:
             return status, file, []
@@ -271,8 +276,8 @@ async def _undo(turn: Turn) -> None:
 
 
 def _form(context: RequestContext) -> Form | None:
-    """Return the parser of the form, or None for a form that cannot contain files. Raises `Problem` for other content
-    types.
+    """Return the parser of the form, or None for a form that cannot contain files. Raises `Problem`: 415 for other
+    content types, 400 without a boundary.
     """
     content_type = context.scope.headers.get("content-type") or ""
     kind, options = parse_options_header(content_type)

@@ -70,12 +70,13 @@ def not_stored(error: OSError, what: str) -> Problem:
 
 
 async def write_all(file: File, target: BinaryIO) -> None:
-    """Write the file to an unbuffered target."""
+    """Write the file to an unbuffered target. Raises `OSError`."""
     await write_pieces(file.pieces(), target)
 
 
 async def write_pieces(pieces: AsyncIterator[bytes], target: BinaryIO) -> None:
-    """Write the chunks to an unbuffered target, in a thread, so that a slow disk does not delay other requests.
+    """Write the chunks to an unbuffered target, in a thread, so that a slow disk does not delay other requests. Raises
+    `OSError`.
 
     Chunks that arrived before an error are written too.
     """

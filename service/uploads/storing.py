@@ -39,11 +39,11 @@ def handler_factories(endpoint: Endpoint, services: Services) -> Mapping[str, Ha
 
 
 def in_transaction(endpoint: Endpoint, services: Services) -> bool:
-    """Whether handlers and routine share one transaction: a handler of the endpoint works in the database (uploads-8),
-    or the routine is a function.
+    """Whether handlers and routine share one transaction: a handler of the endpoint works in the database or an object
+    store (uploads-8), or the routine is a function.
 
     With a function, neither its effects nor the files stay if the service is killed before the request is complete. A
-    procedure can end transactions itself, so it shares one only if a handler works in the database.
+    procedure can end transactions itself, so it shares one only because of a handler.
     """
     upload, options = endpoint.options.upload, services.options.uploads
     if upload is not None and endpoint.routine.kind is RoutineKind.FUNCTION:
@@ -53,6 +53,7 @@ def in_transaction(endpoint: Endpoint, services: Services) -> bool:
 
 
 def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Services) -> HandlerFactory:
+    """Return the factory of one handler, whose commands are prepared once."""
     upload = endpoint.options.upload
     assert upload is not None  # noqa: S101 (asked only for endpoints that take files)
     names = placeholder_names(endpoint.parameters)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall.webhooks")
 
 CHANNEL = "rowcall_webhooks"
+"""Notification channel on which new messages are announced."""
 NEEDED = 5
 """Least version of the schema `rowcall`."""
 NEEDED_TRACED = 15
@@ -43,10 +44,13 @@ NEEDED_TRACED = 15
 GATHER = 0.005
 """Seconds for which ends of deliveries are gathered before new ones are taken."""
 MOST_REMOVED = 1000
+"""Maximum number of old messages that are removed at once."""
 MARGIN = 10.0
 """Seconds after the time limit of a delivery from which its worker counts as lost."""
 LARGEST_RESPONSE = 65_536
+"""Maximum size of the response of a subscriber in bytes."""
 MOST_ERROR = 500
+"""Maximum number of characters of a stored error."""
 
 _TAKE = (
     "select message::text, subscriber, attempt, extract(epoch from clock_timestamp() - since)::float8, url, secret, "
@@ -146,6 +150,7 @@ class Deliveries:
         self._loop.stop()
 
     async def tidy(self) -> None:
+        """Remove old messages, and with metrics count the deliveries for `gauges`. Raises `psycopg.Error`."""
         await self._queue.query("select rowcall.remove_webhooks(%s::float8, %s)", self._options.retention, MOST_REMOVED)
         if self._meters is not None:
             rows = await self._queue.query("select subscriber, state, deliveries from rowcall.count_deliveries()")
@@ -160,6 +165,9 @@ class Deliveries:
         return [self._deliver(_Delivery(*row)) for row in rows]
 
     def room(self, running: int) -> tuple[int, float]:
+        """Return how many further deliveries may begin, and the longest wait for them in seconds. running: deliveries
+        in progress.
+        """
         return self._options.concurrency - running, LONGEST_WAIT
 
     # --- one delivery ------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def verify_signature(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that refuses webhooks without a valid signature, before their body is parsed; None: the endpoint
-    is for no webhook.
+    receives no webhooks.
 
     The step raises `Problem`: 400 for a malformed signature, 403 for a wrong one.
     """

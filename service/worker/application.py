@@ -189,6 +189,7 @@ class Application:
         self._databases.set_stale_handler(callback)
 
     async def start(self) -> None:
+        """Connect to the main database and Redis, and start the background work."""
         self._caches.open()
         if self._options.notices is not None or self._options.events.warn_unbound:
             carried = self._options.tracing is not None or self._options.correlation_header is not None
@@ -204,7 +205,9 @@ class Application:
             self._watching = self._loop.create_task(self._watch_readers(sessions))
 
     def prepare(self, snapshot: SchemaSnapshot) -> None:
-        """Build the route table of a schema snapshot beside the one in use."""
+        """Build the route table of a schema snapshot beside the one in use. `activate_snapshot` makes it the one in
+        use.
+        """
         self._prepared = self._tables.build(snapshot, self._table)
 
     def prepared_routes(self) -> tuple[Route, ...]:
@@ -212,8 +215,8 @@ class Application:
         return () if self._prepared is None else self._prepared.routes
 
     def activate_snapshot(self, number: int) -> None:
-        """Serve the prepared schema snapshot from the next request on; requests in progress finish with the
-        former one.
+        """Serve the prepared schema snapshot from the next request on, if it has this number; requests in progress
+        finish with the former one. Event streams that it does not offer end.
         """
         if self._prepared is not None and self._prepared.snapshot.number == number:
             if self._table.snapshot.number:
@@ -265,7 +268,7 @@ class Application:
         self._caches.retire()
 
     def end_streams(self) -> None:
-        """End all event streams when the service stops, as they have no end of their own."""
+        """End all event streams, as they have no end of their own, and begin no more jobs: the service stops."""
         self.drain_state.stopping = True
         self._work.drain()
         self.events.offers = lambda stream: False
@@ -289,6 +292,7 @@ class Application:
                     self.events.end_streams(lambda stream, user=user: stream.viewer.user is user)  # type: ignore[misc]
 
     async def close(self) -> None:
+        """End background work, clients and connections, after writing the remaining records of the audit trail."""
         if self._watching is not None:
             self._watching.cancel()
         await self._work.stop()

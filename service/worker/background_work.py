@@ -58,6 +58,7 @@ class BackgroundWork:
 
     @property
     def runs_jobs(self) -> bool:
+        """Whether this worker runs jobs."""
         return self._jobs is not None
 
     def gauges(self) -> Iterable[tuple[str, Mapping[str, str], float]]:

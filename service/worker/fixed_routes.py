@@ -37,7 +37,9 @@ CompiledRoute = tuple[Route, tuple[Step, ...]]
 def service_routes(
     services: Services, keys: Keys, databases: Databases, single_use: RefreshTokenUse
 ) -> Iterator[CompiledRoute]:
-    """Iterate over the routes that are the same for every schema snapshot: operations, and routes of sign-in."""
+    """Iterate over the routes that are the same for every schema snapshot: operations, invalidation by tag, antiforgery
+    tokens, the API reference, and routes of sign-in.
+    """
     identity = services.auth
     for fixed in (
         *_operations(services),

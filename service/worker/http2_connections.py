@@ -70,6 +70,7 @@ class Http2Connections:
         return self._port
 
     def _handle_with_client(self, scope: Any, protocol: Any) -> None:
+        """Handle a request with the addresses of its client; refuse one of an unknown connection with 403."""
         addresses = self._clients.get(scope.client)
         if addresses is None:
             protocol.response_empty(403, [])
@@ -89,7 +90,9 @@ class Http2Connections:
             self._server.announce_close()
 
     async def stop(self, seconds: float) -> bool:
-        """Wait for running requests, at most `seconds`, and close all connections. False if the time was too short."""
+        """Wait for running requests, at most `seconds`, and close all connections. Return False if the time was too
+        short.
+        """
         ended = self._server is None or await self._server.stop(seconds)
         for pipe in list(self._pipes):
             pipe.close()

@@ -30,6 +30,7 @@ log = logging.getLogger("rowcall")
 CHECKS = 8
 """Checks of all connections within the time that one may be idle."""
 LONGEST_CHECK = 1.0
+"""Maximum seconds between two checks of the connections."""
 READ_BYTES = 262_144
 """Of a file, for each part that is sent."""
 
@@ -82,7 +83,7 @@ class LoopServer:
         self._check()
 
     def stop_accepting(self) -> None:
-        """Leave connections that wait in the queue of the socket to the other processes that have it."""
+        """Stop accepting connections: those in the queue of the socket are left to the other processes that have it."""
         self._wants_connections = False
         self._pause()
 
@@ -110,6 +111,7 @@ class LoopServer:
             self._accepting = None
 
     def _connection(self) -> Any:
+        """Return the protocol of a new connection, which waits for admission if there are too many."""
         connection = Connection(self._server)
         self._empty.clear()
         if self._count() > self._most:
@@ -157,7 +159,9 @@ class LoopServer:
             self._http2.announce_close()
 
     async def stop(self, seconds: float) -> bool:
-        """Refuse new connections at once and wait for running requests. False if the time was too short."""
+        """Refuse new connections at once and wait for running requests, at most `seconds`. Return False if the time was
+        too short; what still runs is cut off then.
+        """
         self.stop_accepting()
         # Connections are refused when no process has the socket any more.
         with suppress(OSError):
@@ -198,7 +202,7 @@ class LoopServer:
         self, protocol: RequestProtocol, status: int, headers: Headers, path: str, start: int, end: int | None
     ) -> None:
         """Send a file as the response. Parts that are not in the page cache are read in a thread, because that may
-        take long.
+        take long. start, end: range of its bytes; end None: up to its end. Responds 404 if it cannot be opened.
         """
         try:
             file = await self._loop.run_in_executor(None, _opened, path)
@@ -214,6 +218,7 @@ class LoopServer:
             await self._copy(file, start, length, writer)
 
     async def _copy(self, file: Any, start: int, length: int, writer: StreamWriter) -> None:
+        """Send a part of a file, at the pace of the client, and end the response."""
         place = start
         while place < start + length and writer.open:
             size = min(READ_BYTES, start + length - place)

@@ -34,7 +34,7 @@ def with_middleware(
     https_port: int | None,
     add: Callable[[RequestRecord], None],
 ) -> Handle:
-    """Return the handler of one listener's requests. A wrapper further down in this function sees requests earlier.
+    """Return the handler of one listener's requests. The wrapper that is added last sees a request first.
 
     https_port: port of the https listener; None: there is none. add: stores the record of a request for the log.
     """
@@ -79,6 +79,7 @@ def secure_reader(options: WorkerOptions, listener: Listener) -> Callable[[Any],
 
 
 def with_headers(handle: Handle, headers: Headers) -> Handle:
+    """Wrap `handle` so that every response has these headers."""
     return lambda scope, protocol: handle(scope, HeadersProtocol(protocol, headers))
 
 
@@ -101,6 +102,7 @@ def host_of(scope: Any) -> str:
 
 
 def without_port(authority: str) -> str:
+    """Return the host of `host:port`."""
     host, colon, port = authority.rpartition(":")
     return host if colon and port.isdigit() else authority
 
@@ -136,7 +138,9 @@ def _may_lack_host(scope: Any) -> bool:
 
 
 def redirected(handle: Handle, https_port: int, options: WorkerOptions) -> Handle:
-    """Redirect with 307 to the same path over https, unless the client has used https already (browsers-11)."""
+    """Redirect with 307 to the same path over https, unless the client has used https already (browsers-11).
+    https_port: the port in the target.
+    """
     port = "" if https_port == 443 else f":{https_port}"
     read = client_reader(options.forwarding)
 

@@ -129,8 +129,8 @@ class RouteTable:
         return stream.path in self._terms and self._terms[stream.path] == stream.terms
 
     def find_otherwise(self, context: RequestContext) -> Match | None:
-        """Return the route of GET for HEAD, so that its steps follow; respond to OPTIONS of an existing path and return
-        None.
+        """Return the route of GET for HEAD, so that its steps follow, with a protocol that sends no body; respond to
+        OPTIONS of an existing path and return None.
 
         Raises `Problem`: 405 for other methods, 404 for paths that do not exist, 400 for a path that is no text.
         """
@@ -166,7 +166,7 @@ class RouteTable:
         return path
 
     def _options_headers_of(self, path: str) -> Headers:
-        """Return the headers of the response to OPTIONS of a path."""
+        """Return the headers of the response to OPTIONS of a path, besides `Allow`; most paths have none."""
         result = (self.router.find(method, path) for method in ("POST", "PATCH"))
         return next(
             (
@@ -196,6 +196,9 @@ def _any_stream_first(
     method: str,
     path: str,
 ) -> Match | None:
+    """Do what `_stream_first` does, with streams whose paths have parameters. patterns: one expression for these paths,
+    and the path of each of its groups.
+    """
     if path not in streams:
         pattern, paths = patterns
         if (result := pattern.fullmatch(path)) is not None:

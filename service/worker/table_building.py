@@ -47,8 +47,8 @@ class TableBuilder:
     """Builds route tables.
 
     services: for the steps of endpoints, without what depends on a snapshot. for_all: for paths that are no endpoints.
-    fixed: the routes that are the same for every snapshot. start, fail: begin to run the steps of a request, and
-    respond to a failed one. runs_jobs: this worker runs jobs.
+    fixed: the routes that are the same for every snapshot. events: the event streams of the worker. start, fail: begin
+    to run the steps of a request, and respond to a failed one. runs_jobs: this worker runs jobs.
     """
 
     def __init__(

@@ -341,6 +341,9 @@ def _server_for(
 
 
 async def _main(channel_fd: int) -> None:
+    """Run the worker of this process. channel_fd: its end of the socket pair. Raises SystemExit 1 after an unexpected
+    error.
+    """
     channel = await Channel.over(socket.socket(fileno=channel_fd))
     try:
         start = await channel.receive()
@@ -366,7 +369,9 @@ async def _main(channel_fd: int) -> None:
 
 
 def main(channel_fd: int) -> None:
-    """Run the worker. The current folder is the one of the supervisor, to which relative paths refer."""
+    """Run the worker until it is stopped. channel_fd: its end of the socket pair to the supervisor. The current folder
+    is the one of the supervisor, to which relative paths refer.
+    """
     name_process("rowcall-worker")
     raise_limit()
     uvloop.run(_main(channel_fd))

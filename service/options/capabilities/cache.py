@@ -27,6 +27,7 @@ class _UnusableError(Exception):
 
 
 def cache_options(settings: Settings) -> CacheOptions:
+    """Return the options of cached responses; those of a disabled section cache nothing. Logs the profiles."""
     if not settings.enabled(CacheOptions):
         return CacheOptions()
     profiles = tuple(_profiles(settings))

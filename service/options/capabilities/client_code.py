@@ -26,7 +26,9 @@ Client = TypeVar("Client", bound=ClientOptions)
 
 
 def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOptions | None:
-    """Return the options of TypeScript client code, or None if none is written. urls: addresses of the listeners."""
+    """Return the options of TypeScript client code, or None if none is written. urls: addresses of the listeners.
+    Raises `StartupError` for hooks without a file or module.
+    """
     if settings.enabled(HookOptions) and not settings.enabled(ClientCodeOptions):
         log.warning("%sEnabled has no effect: %sEnabled is false", _Q, _P)
     options = _options(settings, ClientCodeOptions, _P, urls)
@@ -36,17 +38,23 @@ def client_code_options(settings: Settings, urls: Sequence[str]) -> ClientCodeOp
 
 
 def dart_options(settings: Settings, urls: Sequence[str]) -> DartOptions | None:
-    """Return the options of `Service:DartClientCodeGen` (clients-28, clients-29), or None if no code is written."""
+    """Return the options of `Service:DartClientCodeGen` (clients-28, clients-29), or None if no code is written. urls:
+    addresses of the listeners.
+    """
     return _options(settings, DartOptions, "Service:DartClientCodeGen:", urls)
 
 
 def python_options(settings: Settings, urls: Sequence[str]) -> PythonOptions | None:
-    """Return the options of `Service:PythonClientCodeGen`, or None if no code is written."""
+    """Return the options of `Service:PythonClientCodeGen`, or None if no code is written. urls: addresses of the
+    listeners.
+    """
     return _options(settings, PythonOptions, "Service:PythonClientCodeGen:", urls)
 
 
 def _options(settings: Settings, kind: type[Client], section: str, urls: Sequence[str]) -> Client | None:
-    """Return the options of one language, or None if no code is to be written."""
+    """Return the options of one language, or None if no code is to be written. section: prefix of its keys, for
+    messages. urls: addresses of the listeners.
+    """
     service = settings.read(ServiceOptions)
     options = settings.read_enabled(
         kind,
@@ -65,6 +73,9 @@ def _options(settings: Settings, kind: type[Client], section: str, urls: Sequenc
 
 
 def _base_url(options: ClientOptions, section: str, urls: Sequence[str]) -> str:
+    """Return what generated code puts in front of paths: empty for relative addresses, the configured host, or the
+    first of the addresses. Warns about an address that stands for all interfaces.
+    """
     if not options.include_host:
         return ""
     if options.custom_host is not None:
@@ -87,6 +98,9 @@ def _is_any_address(host: str | None) -> bool:
 
 
 def _hooks(settings: Settings, options: ClientCodeOptions) -> HookOptions | None:
+    """Return the options of generated hooks, or None if none are written. Raises `StartupError` without a file or
+    module.
+    """
     hooks = settings.read_enabled(HookOptions)
     if hooks is None:
         return None

@@ -14,7 +14,9 @@ from rowcall.service.options.capabilities.mcp import mcp_options, tool_schema_op
 
 
 def descriptions(settings: Settings, database: str, auth: AuthOptions, urls: Sequence[str]) -> Descriptions:
-    """Return the enabled descriptions. database: its name. urls: addresses of the listeners."""
+    """Return the enabled descriptions. database: its name. urls: addresses of the listeners. Raises `ConfigError` and
+    `StartupError`.
+    """
     openapi = open_api(settings, database, urls)
     mcp = mcp_options(settings, database, auth, urls)
     return Descriptions(

@@ -40,7 +40,9 @@ def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi 
 
 
 def reference_page(settings: Settings, title: str) -> ReferencePage | None:
-    """Return the page with the API reference; None: it is off. Raises `StartupError` without a document or viewer."""
+    """Return the page with the API reference; None: it is off. Raises `StartupError` without a document or viewer.
+    title: of the page, if the document has none.
+    """
     if not settings.enabled(ReferencePage):
         return None
     document = settings.read(OpenApiTargets).path if settings.enabled(OpenApiOptions) else None
@@ -60,7 +62,7 @@ def reference_page(settings: Settings, title: str) -> ReferencePage | None:
 def document_options(settings: Settings, database: str, urls: Sequence[str]) -> OpenApiOptions:
     """Return the options of the content of the document, which do not depend on its targets.
 
-    Raises ConfigError, StartupError.
+    Raises ConfigError, StartupError. database: its name. urls: addresses of the listeners that the document names.
     """
     auth = auth_options(settings)
     options = settings.read(
@@ -77,6 +79,9 @@ def document_options(settings: Settings, database: str, urls: Sequence[str]) -> 
 
 
 def http_file_options(settings: Settings, database: str, urls: Sequence[str]) -> HttpFileOptions | None:
+    """Return the options of `.http` files with example requests, or None if none are written or served. database: its
+    name. urls: addresses of the listeners.
+    """
     options = settings.read_enabled(
         HttpFileOptions,
         host=next(iter(urls), "http://localhost:8080").rstrip("/"),
@@ -88,7 +93,7 @@ def http_file_options(settings: Settings, database: str, urls: Sequence[str]) ->
 
 
 def _servers(settings: Settings, urls: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Return the configured servers, and the first of the addresses."""
+    """Return the configured servers, and the first of the addresses, each with its description, if it has one."""
     entries = [settings.read(ServerKeys, number) for number in settings.names_of(ServerKeys)]
     servers = [(entry.url, entry.description) for entry in entries if entry.url is not None]
     if urls and urls[0] not in {url for url, _ in servers}:
@@ -109,6 +114,7 @@ def _of_auth(auth: AuthOptions) -> Iterator[tuple[str, tuple[tuple[str, str], ..
 
 
 def _schemes(settings: Settings) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
+    """Return the configured security schemes: name, and members of the OpenAPI object."""
     schemes = []
     for number in settings.names_of(SecuritySchemeKeys):
         entry = settings.read(SecuritySchemeKeys, number)

@@ -18,6 +18,7 @@ _FRAMING = frozenset({"content-length", "transfer-encoding", "trailer", "upgrade
 
 
 def _require_headers(headers: Mapping[str, str | None]) -> None:
+    """Raise `StartupError` for a header that a stream cannot have. headers: values by name."""
     for name, value in headers.items():
         if not HEADER_NAME.fullmatch(name):
             raise StartupError(f"{_HEADERS}: {name!r} is not the name of a header")
@@ -30,6 +31,7 @@ def _require_headers(headers: Mapping[str, str | None]) -> None:
 
 
 def event_options(settings: Settings) -> EventOptions:
+    """Return the options of server-sent events. Raises `StartupError` for a header that cannot be sent."""
     service = settings.read(ServiceOptions)
     configured = service.event_headers
     headers = dict(BUILT_IN_HEADERS)

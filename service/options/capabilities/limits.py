@@ -29,6 +29,9 @@ _PATHS = ("Stats", "HealthChecks", "Service:McpOptions", "Auth:PasskeyAuth", "Au
 
 
 def limit_options(settings: Settings) -> LimitOptions:
+    """Return the options of rate limiting; disabled ones if it is off. Logs warnings. Raises `StartupError` if the
+    policies have no names.
+    """
     options = settings.read_enabled(RateLimiter)
     if options is None:
         for key, _ in _named_by_paths(settings):
@@ -97,6 +100,9 @@ def _policies(settings: Settings, options: RateLimiter) -> Iterator[Policy]:
 
 
 def _partition(settings: Settings, policy: str) -> tuple[tuple[Source, ...], bool]:
+    """Return what distinguishes callers, each of whom has a limit of their own (empty: all callers share one), and
+    whether signed-in callers are not limited.
+    """
     if not settings.contains(RateLimitPartition, policy):
         return (), False
     free = settings.read(RateLimitPartition, policy).bypass_authenticated

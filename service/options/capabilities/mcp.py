@@ -30,6 +30,7 @@ def offers_tools(settings: Settings) -> bool:
 
 
 def mcp_options(settings: Settings, database: str, auth: AuthOptions, urls: Sequence[str] = ()) -> McpOptions | None:
+    """Return the options of the server; None: it is off. database: its name. urls: addresses of the listeners."""
     options = settings.read_enabled(McpOptions, tools=_tools(settings, auth))
     if options is None:
         return None
@@ -56,7 +57,7 @@ def tool_schema_options(
     settings: Settings, database: str, auth: AuthOptions, openapi: OpenApi | None, mcp: McpOptions | None
 ) -> ToolSchemaOptions | None:
     """Return the options of `ToolSchemas`, which do not need the server (documents-9, documents-10); None: they are
-    off.
+    off. openapi, mcp: to whose paths `llms.txt` refers, if they are enabled.
     """
     keys = settings.read_enabled(ToolSchemaKeys)
     if keys is None:

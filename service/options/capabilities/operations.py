@@ -23,12 +23,14 @@ class StatisticsOptions(StatisticsKeys):
 
     @property
     def paths(self) -> tuple[tuple[str, Report], ...]:
+        """Path and report, for each of the four reports."""
         return ((self.routines, ROUTINES), (self.tables, TABLES), (self.indexes, INDEXES), (self.activity, ACTIVITY))
 
 
 def statistics_options(
     settings: Settings, main: ConnectionTarget, connections: Connections
 ) -> StatisticsOptions | None:
+    """Return the options of statistics; None: they are off. main: target of the main connection."""
     if not settings.enabled(StatisticsKeys):
         return None
     options = settings.read(StatisticsOptions, target=_target(settings, main, connections))

@@ -29,7 +29,8 @@ _PATHS = {
 def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[str, object]) -> PasskeyOptions | None:
     """Return the options, or None if passkeys are disabled. Raises StartupError.
 
-    connections: connections besides the main one, by case-folded name.
+    connections: connections besides the main one, by case-folded name. A connection that is not among them is replaced
+    by the main one.
     """
     options = settings.read_enabled(PasskeyOptions)
     if options is None:

@@ -36,7 +36,8 @@ _H = _P + "UploadHandlers:"
 def upload_options(settings: Settings) -> UploadOptions:
     """Return the options of uploads, without handlers if uploads are disabled.
 
-    Raises `StartupError` for a folder into which uploads must not be written.
+    Raises `StartupError` for a folder into which uploads must not be written, and for an S3 handler without
+    credentials.
     """
     handlers = _handlers(settings) if settings.enabled(UploadOptions) else {}
     protected = protected_folders(settings)

@@ -14,13 +14,15 @@ requests (`service.database.connector`)."""
 
 
 def client_connections(options: WorkerOptions, listeners: int) -> int:
-    """Return the number of client connections that each listener of a worker accepts."""
+    """Return the number of client connections that each listener of a worker accepts. listeners: their number."""
     room = _room(options, listeners)
     return room if options.http.limits.connections is None else min(options.http.limits.connections, room)
 
 
 def configuration_warnings(options: WorkerOptions, listeners: int) -> Iterator[str]:
-    """Yield warnings about connection limits that the limit of open files (`ulimit -n`) does not allow."""
+    """Yield warnings about connection limits that the limit of open files (`ulimit -n`) does not allow. listeners:
+    their number.
+    """
     room = _room(options, listeners)
     requested = options.http.limits.connections
     if requested is not None and requested > room:

@@ -18,7 +18,9 @@ log = logging.getLogger("rowcall")
 
 @dataclass(frozen=True, slots=True)
 class AdminOptions:
-    """Options of the admin listener, which the supervisor runs."""
+    """Options of the admin listener, which the supervisor runs. token: that callers must send; None: none is required.
+    metrics_path: None: there are no metrics.
+    """
 
     address: Address
     token: str | None
@@ -92,6 +94,7 @@ def _url(settings: Settings) -> tuple[str, str]:
 
 
 SHORTEST_TOKEN = 16
+"""Minimum length of a bearer token in characters."""
 
 
 def is_local(address: Address) -> bool:

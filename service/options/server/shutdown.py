@@ -29,6 +29,9 @@ class ShutdownOptions:
 
 
 def shutdown_options(settings: Settings) -> ShutdownOptions:
+    """Return the options of graceful shutdown and zero-downtime restart. Raises `StartupError` for a hand-over socket
+    that cannot be used.
+    """
     server = settings.read(HttpServer)
     handover = server.handover_socket
     if handover is not None and sys.platform != "linux":

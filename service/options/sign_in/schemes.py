@@ -214,8 +214,8 @@ def _validates(requested: bool | None, expected: str | None, claim: str, where: 
     If tokens of another issuer are accepted, validation is on by default, since the keys of an issuer sign the tokens
     of all its applications. Raises StartupError if there is nothing to compare with.
 
-    requested: None if the configuration does not say. claim: Issuer or Audience. foreign: key that makes the scheme
-    accept tokens of another issuer.
+    requested: None if the configuration does not say. expected: the value to compare with, if one is configured. claim:
+    Issuer or Audience. foreign: key that makes the scheme accept tokens of another issuer.
     """
     flag, needed = f"JwtValidate{claim}", f"Jwt{claim}"
     if foreign is not None and requested is False:

@@ -62,7 +62,9 @@ async def read_functions(
     types: Types,
     exposed: Sequence[str],
 ) -> Read:
-    """Return callable functions by name, computed relationships and media handlers."""
+    """Return callable functions by name, computed relationships and media handlers. values: parameters of the query.
+    exposed: schemas.
+    """
     functions: dict[Name, list[Function]] = defaultdict(list)
     computed: list[Relationship] = []
     handlers: list[MediaHandler] = []
@@ -120,7 +122,9 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
 def _arguments(
     names: Sequence[str], modes: Sequence[str], types: Sequence[str], count: int, defaults: int, variadic: bool
 ) -> tuple[Argument, ...]:
-    """Return the input parameters. Those at the end have defaults; a variadic one is the last."""
+    """Return the input parameters. Those at the end have defaults; a variadic one is the last. modes: as in
+    `pg_proc.proargmodes`. count: number of input parameters. defaults: how many of them have a default.
+    """
     inputs = [(name, type_name) for name, mode, type_name in zip(names, modes, types, strict=True) if mode in "ibv"]
     return tuple(
         Argument(name, type_name, place < count - defaults, variadic and place == count - 1)

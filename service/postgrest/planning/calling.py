@@ -70,6 +70,7 @@ class CallPlanner:
         return self._work(request, known, known.template.filled((), payload.text))
 
     def _plan_read(self, request: ApiRequest, raw: bytes) -> Work:
+        """Return the work of a call by GET or HEAD, whose arguments are in the query string."""
         shape = shape_of(raw, arguments=True)
         call = None if shape is None else self._call_of_shape(request, shape[0], len(shape[1]))
         if shape is None or call is None:
@@ -79,7 +80,9 @@ class CallPlanner:
         return self._work(request, call, call.template.filled(shape[1]))
 
     def _call_of_shape(self, request: ApiRequest, shape: bytes, count: int) -> _Call | None:
-        """Return the call of a shape; None if it has to be planned with its values."""
+        """Return the call of a shape (a query string with marks in place of values); None if it has to be planned with
+        its values. count: number of the values.
+        """
         header = request.scope.headers.get("range") if request.method == "GET" else None
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, header, shape)
         call = self._calls.get(key)
@@ -115,6 +118,7 @@ class CallPlanner:
         return call
 
     def _planned(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Call:
+        """Plan a call with the values of this query and payload (None: a call by GET or HEAD). Raises `ApiError`."""
         schema, options = self._schema, self._options
         names = [name for name, _ in query.arguments] if payload is None else payload.keys
         function = choose_function(schema, (request.schema, request.name), names, payload)

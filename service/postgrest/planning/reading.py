@@ -63,7 +63,9 @@ class ReadPlanner:
         return self._work(request, read, shape[1])
 
     def _read_of_shape(self, request: ApiRequest, shape: bytes, count: int) -> _Read | None:
-        """Return the read of a shape; None if it has to be planned with its values, for example to report an error."""
+        """Return the read of a shape (a query string with marks in place of values); None if it has to be planned with
+        its values, for example to report an error. count: number of the values.
+        """
         header = request.scope.headers.get("range") if request.method == "GET" else None
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, header, shape)
         read = self._shapes.get(key)
@@ -81,6 +83,7 @@ class ReadPlanner:
         return read
 
     def _planned(self, request: ApiRequest, raw: bytes) -> _Read:
+        """Plan a read with the values of this query. Raises `ApiError`."""
         schema, options = self._schema, self._options
         query = with_top_range(parse_query(raw), request)
         relation = find_relation(schema, (request.schema, request.name))

@@ -29,8 +29,8 @@ class Work(NamedTuple):
 
     statement: the main statement. respond: result → response, or an awaitable of it if that takes long; raises
     `ApiError`. check: result → None; if it raises `ApiError`, the transaction is rolled back. read_only: access mode.
-    hoisted: settings of a function. isolation: of the transaction, None for the default. estimate: a statement whose
-    first column is an execution plan as JSON, run before the main statement.
+    hoisted: settings of a function that apply to the transaction. isolation: of the transaction, None for the default.
+    estimate: a statement whose first column is an execution plan as JSON, run before the main statement.
     """
 
     statement: Statement

@@ -44,7 +44,9 @@ MOST_SHAPES = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """A planned write, without its values and the text of its body."""
+    """A planned write, without its values and the text of its body. represented: its response contains the rows.
+    conflict: as `_conflict` returns it.
+    """
 
     relation: Relation
     plan: Plan
@@ -85,7 +87,9 @@ class WritePlanner:
     def _write(
         self, request: ApiRequest, shape: bytes, query: Query, payload: Payload | None, count: int
     ) -> _Write | None:
-        """Return the write of a shape; None if it has to be planned with its values."""
+        """Return the write of a shape (a query string with marks in place of values); None if it has to be planned with
+        its values. payload: None: DELETE. count: number of the values in the query string.
+        """
         form = None if payload is None else replace(payload, text=PAYLOAD_MARK, count=min(payload.count, 1), fields=())
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, shape, form)
         write = self._shapes.get(key)
@@ -103,6 +107,7 @@ class WritePlanner:
         return write
 
     def _planned(self, request: ApiRequest, query: Query, payload: Payload | None) -> _Write:
+        """Plan a write with the values of this query and payload (None: DELETE). Raises `ApiError`."""
         schema, options = self._schema, self._options
         method, preferences = request.method, request.preferences
         relation = find_relation(schema, (request.schema, request.name))
@@ -169,7 +174,7 @@ def _key(relation: Relation, query: Query) -> tuple[tuple[str, str], ...]:
 
 
 def _conflict(request: ApiRequest, relation: Relation, query: Query) -> Conflict | None:
-    """Return the target of the upsert, and whether rows are merged; None: the write is none."""
+    """Return the target of an upsert, and whether rows are merged; None: the write is no upsert."""
     if request.method == "PUT":
         return Conflict(relation.key, merge=True)
     resolution = request.preferences.resolution
@@ -224,7 +229,9 @@ def _respond(request: ApiRequest, write: _Write, responder: Responder, result: R
 
 
 def _status(method: str, represented: bool, conflict: Conflict | None, result: Result) -> int:
-    """Return the status of a write that succeeded."""
+    """Return the status of a write that succeeded. represented: its response contains the rows. conflict: as
+    `_conflict` returns it.
+    """
     inserts = method == "POST" or (method == "PUT" and represented)
     if inserts:
         return 200 if conflict is not None and conflict.merge and not result.inserted else 201

@@ -42,6 +42,7 @@ _STYLE = re.compile(rb'<c r="([ABC])1" s="(\d+)">')
 
 
 def excel_format(table: Table, look: Workbooks) -> TableFormat:
+    """Return the format of spreadsheets. look: date and number formats, and the name of the sheet."""
     options = table.endpoint.options
     names = placeholder_names(table.endpoint.parameters)
     file_template = parse_template(options.excel_file_name or "", names)
@@ -151,6 +152,7 @@ class WorkbookEncoder:
         return await _in_thread(self._add, data)
 
     async def end(self) -> bytes:
+        """End the sheet, and return the last bytes of the file."""
         return await _in_thread(self._close, self._frame.sheet_tail)
 
     def _add(self, data: bytes) -> bytes:

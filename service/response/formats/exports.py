@@ -57,6 +57,7 @@ class Exports:
         return None if value == "json" else (value, FORMATS[value][0])
 
     def _steps_of(self, name: str, media_type: str) -> tuple[Step, ...]:
+        """Return the steps of a format, compiled at its first use."""
         steps = self._steps.get(media_type)
         if steps is None:
             services = self._services

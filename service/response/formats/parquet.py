@@ -44,6 +44,9 @@ _END = b"\r\n"
 
 
 def parquet_format(table: Table) -> TableFormat:
+    """Return the format of Parquet files. A result with a value that does not fit the type of its column is answered
+    406, or cut off if it is streamed.
+    """
     titles = [title.decode() for title in table.titles]
     columns = table.endpoint.shape.columns
     types = [_type_of(column) for column in columns] if len(columns) == len(titles) else [pa.string()] * len(titles)
@@ -70,6 +73,7 @@ def parquet_format(table: Table) -> TableFormat:
 
 
 def _type_of(result_column: ResultColumn) -> pa.DataType:
+    """Return the type of a column; texts for all types that have no exact counterpart."""
     column = result_column.column
     decimal = _DECIMAL.fullmatch(column.type_name)
     if decimal is not None and int(decimal[1]) <= _MOST_DIGITS:
@@ -141,6 +145,7 @@ class ParquetEncoder:
         return b"" if len(self._rest) < GROUP else await _in_thread(self._write_group)
 
     async def end(self) -> bytes:
+        """Return the last bytes of the file. Raises as `part` does."""
         return await _in_thread(self._close)
 
     def _write_group(self) -> bytes:

@@ -60,6 +60,7 @@ class Table:
         return [("content-type", content_type), *self.lines.fields(partial(argument_text, context))]
 
     def stream(self, context: RequestContext, headers: Headers, encoder: Encoder = PLAIN) -> Awaitable[None]:
+        """Send a streamed result as it arrives. encoder: converts rendered rows into the bytes that are sent."""
         return responses.stream_response(
             context, self.database, self.endpoint.success_status, headers, self.time_limit, encoder
         )

@@ -68,7 +68,9 @@ class Catalogues:
         self._seen = {}
 
     async def has_changed(self) -> bool:
-        """Return whether a catalogue has changed since the last reading. Raises `psycopg.Error`."""
+        """Return whether a catalogue has changed since the last reading. The next reading uses the new fingerprint.
+        Raises `psycopg.Error`.
+        """
         for place in self._places.sources:
             async with await self._places.connector(place).open_plain() as connection:
                 fingerprint = await catalogue_fingerprint(connection)

@@ -82,6 +82,7 @@ class _Reader:
         """Oid of relation and number of column → oid of row type and name."""
 
     async def read_types(self, oids: Iterable[int]) -> None:
+        """Read the constraints of types by oid, each once."""
         unread = [oid for oid in oids if oid not in self._types]
         for oid, not_null, checks, labels in await self._rows(_TYPES, (unread,)):
             self._types[oid] = ValueConstraints(not_null, tuple(labels) or _first_choices(checks))
@@ -132,6 +133,7 @@ class _Reader:
                     self._columns[view, number] = replace(combined, never_null=never_null)
 
     def constraints(self) -> ColumnConstraints:
+        """Return what was read."""
         attributes = {self._names[key]: constraints for key, constraints in self._columns.items()}
         return ColumnConstraints(self._types, attributes, self._columns)
 
@@ -140,4 +142,5 @@ class _Reader:
 
 
 def _first_choices(checks: Iterable[str]) -> tuple[str | int, ...]:
+    """Return the values to which the first CHECK constraint that lists values limits them; empty without one."""
     return next((choices for choices in map(choices_of, checks) if choices), ())

@@ -38,7 +38,9 @@ class Places:
         return self._of_connection(endpoint.options.connection)
 
     def _all_of(self, endpoint: Endpoint) -> Sequence[str]:
-        """Return the places where the endpoint may run, and for one of several tenants where it was described."""
+        """Return the places where the endpoint may run. If that depends on the tenant, the place where it was described
+        is among them.
+        """
         tenant = endpoint.options.tenant
         here = self._of_connection(endpoint.options.connection)
         if tenant is None or not tenant.connection:
@@ -64,7 +66,7 @@ class Places:
         return None if place == MAIN or not self._plan.runs_at_home else self._options.others[place].name
 
     def group(self, endpoints: Sequence[Endpoint]) -> dict[str, Sequence[Endpoint]]:
-        """Return the endpoints by the place where they run."""
+        """Return the endpoints by the place where they run. Those of several tenants are at several places."""
         options = {id(endpoint.options): endpoint.options for endpoint in endpoints}.values()
         names = {item.connection for item in options}
         if len(names) == 1 and not any(item.tenant is not None and item.tenant.connection for item in options):

@@ -21,6 +21,7 @@ from rowcall.service.options.server.metrics import AdminOptions
 from rowcall.service.supervisor.operators.profiling import LONGEST, SECONDS, Profiler
 
 _ANSWER_WITHIN = 5.0
+"""Seconds within which the event loop must have collected the gauges."""
 
 
 Result = TypeVar("Result")
@@ -59,6 +60,7 @@ class Admin:
         self._listener.close()
 
     def _metrics(self, request: AdminRequest) -> AdminResponse:
+        """Return the metrics of all processes, as Prometheus text or OpenMetrics."""
         open_metrics = wants_open_metrics(request.accept)
         result = asyncio.run_coroutine_threadsafe(_awaited(self._sample()), self._loop).result(_ANSWER_WITHIN)
         with self._one_at_a_time:
@@ -71,6 +73,9 @@ class Admin:
         return AdminResponse(OPEN_METRICS if open_metrics else PLAIN, exposition(families, open_metrics=open_metrics))
 
     def _profile(self, request: AdminRequest) -> AdminResponse:
+        """Profile the workers, or the one that the request names, and return where the profiles are. Raises `Problem`
+        400 for an invalid number, and the errors of `Profiler.profile`.
+        """
         seconds = _seconds(request)
         if not 0 < seconds <= LONGEST:
             raise Problem(400, f"seconds: between 0 and {LONGEST:g}")
@@ -90,7 +95,9 @@ class Admin:
 def supervisor_families(
     workers: Sequence[int | None], samples: Sequence[Sequence[Gauge] | None], restarts: int
 ) -> list[Family]:
-    """Return the metrics of the supervisor. workers: process ids. samples: None for a worker that did not answer."""
+    """Return the metrics of the supervisor. workers: process ids. samples: None for a worker that did not answer.
+    restarts: number of workers that were replaced.
+    """
     running = len(workers) - workers.count(None)
     return [
         single("rowcall_workers", "gauge", "Workers that run.", running),

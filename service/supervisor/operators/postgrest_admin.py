@@ -68,6 +68,9 @@ class PostgRestAdmin:
         self._listener.close()
 
     def _ready(self, _request: AdminRequest) -> AdminResponse:
+        """Return an empty response. Raises `Problem` 503 before the first reading, and while the database cannot be
+        reached.
+        """
         if self._catalogue() is None:
             raise Problem(503, "the schema cache is not loaded yet")
         if not self._wait(self._reaches_database()):
@@ -75,6 +78,9 @@ class PostgRestAdmin:
         return _EMPTY
 
     def _wait(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine in the event loop, from a thread, and return its result. Raises `TimeoutError` when it
+        takes one second longer than `_SECONDS`.
+        """
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS + 1)
 
     async def _reaches_database(self) -> bool:

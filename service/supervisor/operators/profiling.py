@@ -21,7 +21,9 @@ from rowcall.core.operations.metrics import ProfilingOptions
 log = logging.getLogger("rowcall")
 
 SECONDS = 10.0
+"""Duration of a profile if none is requested."""
 LONGEST = 120.0
+"""Longest duration of a profile that can be requested, in seconds."""
 _GRACE = 20.0
 """Additional seconds that making a profile may take."""
 
@@ -55,9 +57,9 @@ class Profiler:
         self._busy = False
 
     async def profile(self, seconds: float = SECONDS, only: int | None = None) -> Sequence[Profile]:
-        """Profile all workers, or with `only` the one with this number. Return the profiles; workers that have returned
-        none are left out. Raises `Problem`: 404 for a worker that does not exist, 409 while another profile is being
-        made, 500 if a file cannot be written.
+        """Profile all workers, or with `only` the one with this number. seconds: duration. Return the profiles; workers
+        that have returned none are left out. Raises `Problem`: 404 for a worker that does not exist, 409 while another
+        profile is being made, 500 if a file cannot be written.
         """
         workers = self._workers()
         if only is not None:
@@ -88,6 +90,9 @@ class Profiler:
             log.warning("SIGUSR1: %s", problem.detail)
 
     def _folder(self) -> Path:
+        """Return the folder of profiles, which is created if it is missing; without a configured one, a new private
+        one. Raises `OSError`.
+        """
         if self._options.folder is None:
             # Readable for the owner only, as it contains names of routines.
             return Path(tempfile.mkdtemp(prefix="rowcall-profile-"))

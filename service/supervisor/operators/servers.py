@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 _ATTEMPTS = 40
+"""Attempts to open the admin listener behind the previous process."""
 _BETWEEN = 0.25
 """Seconds between attempts to open the admin listener behind the previous process."""
 
@@ -111,6 +112,7 @@ class OperatorServers:
             await asyncio.to_thread(self._postgrest_admin.close)
 
     def count_worker_exit(self) -> None:
+        """Count a worker that has exited and is replaced."""
         if self._admin is not None:
             self._admin.restarts += 1
 
@@ -120,6 +122,7 @@ class OperatorServers:
             self._postgrest_admin.loads += 1
 
     def note_reload(self, before: SchemaSnapshot, snapshot: SchemaSnapshot, difference: Difference) -> None:
+        """Record for the console which endpoints a new schema snapshot has changed."""
         if self._console is not None:
             self._console.note_reload(before, snapshot, difference)
 
@@ -191,6 +194,7 @@ class OperatorServers:
         log.info("the admin server of PostgREST's interface is at %s", self._postgrest_admin.url)
 
     def _subjects(self) -> dict[int, ProfileTarget]:
+        """Return the running workers for the profiler, by number."""
         return {
             worker.number: ProfileTarget(worker.process.pid, partial(worker.profile, self._shown.questions.number()))
             for worker in self._shown.workers.running

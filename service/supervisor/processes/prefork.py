@@ -66,6 +66,7 @@ def copies(channel: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def _receive(channel: socket.socket) -> tuple[bytes, bytes, list[int]]:
+    """Return kind, payload and descriptors of the next request. Raises SystemExit when the supervisor has ended."""
     head, descriptors, _, _ = socket.recv_fds(channel, _QUESTION.size, _MOST_DESCRIPTORS)
     if len(head) < _QUESTION.size:
         channel.close()
@@ -96,9 +97,11 @@ class Template:
         return None if code == _RUNNING else code
 
     def close(self) -> None:
+        """Close the socket, which ends the template."""
         self._channel.close()
 
     def _ask(self, kind: bytes, payload: bytes, descriptors: Sequence[int] = ()) -> int:
+        """Send a request and return its answer. Raises OSError if the template has ended."""
         with self._one_by_one:
             socket.send_fds(self._channel, [_QUESTION.pack(kind, len(payload)), payload], list(descriptors))
             answer = self._channel.recv(_ANSWER.size, socket.MSG_WAITALL)
@@ -136,10 +139,14 @@ class Copy:
         self._ended.set_result(-1 if code is None else code)
 
     async def wait(self) -> int:
+        """Return the exit code when the copy has ended; -1 if only the system knows it, as the template has ended
+        too.
+        """
         code: int = await asyncio.shield(self._ended)
         return code
 
     def kill(self) -> None:
+        """Send SIGKILL to the copy, unless it has ended."""
         if not self._ended.done():
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
@@ -180,6 +187,9 @@ def forked_template(prepare: str, *libraries: str) -> Template | None:
 
 
 def _be_template(channel: socket.socket, prepare: str, libraries: Sequence[str]) -> NoReturn:
+    """Become the template process: import the modules, fork copies on request, and run `main` in each copy. Never
+    returns.
+    """
     # A Ctrl-C is for the supervisor, which stops the workers in order.
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -35,7 +35,7 @@ class Questions:
         return next(self._numbers)
 
     async def sample(self) -> list[Gauges | None]:
-        """Return the gauges of each worker."""
+        """Return the gauges of each worker; None for one that does not reply in time."""
         number = self.number()
         return await asyncio.gather(*(worker.sample(number, SAMPLE_WITHIN) for worker in self._workers.running))
 
@@ -61,13 +61,15 @@ class Questions:
         return None if worker is None else await worker.identify(self.number(), headers, address)
 
     async def streams(self) -> list[tuple[int, StreamsReply | None]]:
-        """Return the process id of each worker, and its open event streams."""
+        """Return the process id of each worker, and its open event streams (None: it does not reply in time)."""
         workers, number = self._workers.running, self.number()
         reports = await asyncio.gather(*(worker.streams(number) for worker in workers))
         return [(worker.process.pid, report) for worker, report in zip(workers, reports, strict=True)]
 
     async def spans(self, trace: str | None) -> list[tuple[int, SpansReply | None]]:
-        """Return the process id of each worker, and its spans of a trace; with None, the first ones of its requests."""
+        """Return the process id of each worker, and its spans of a trace (trace None: the first spans of its last
+        requests), or None if it does not reply in time.
+        """
         workers, number = self._workers.running, self.number()
         reports = await asyncio.gather(*(worker.spans(number, trace) for worker in workers))
         return [(worker.process.pid, report) for worker, report in zip(workers, reports, strict=True)]

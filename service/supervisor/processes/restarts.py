@@ -37,8 +37,8 @@ class RestartDelay:
 
     @property
     def look_systematic(self) -> bool:
-        """Whether the exits look systematic: True for the exit that reaches the limit, and not for those
-        that follow.
+        """Whether the exits look systematic: True for the one that is the `MANY`th quick exit in a row, and not for
+        those that follow.
         """
         return self._in_a_row == MANY
 

@@ -93,6 +93,7 @@ async def _started(descriptors: tuple[int, ...], template: Template | None) -> a
 
 
 def _result_of(answer: _Answer) -> Gauges | str | _Answer:
+    """Return what the question asked for: the gauges, the profile, or the whole reply."""
     if isinstance(answer, GaugesReply):
         return answer.gauges
     return answer.text if isinstance(answer, ProfileReply) else answer
@@ -116,6 +117,9 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, number: int, listeners: tuple[Listener, ...], template: Template | None) -> WorkerProcess:
+        """Start a worker process that inherits the descriptors of its listeners. number: of the worker, from 0.
+        template: the process to copy, or None.
+        """
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as until_started:
             until_started.callback(ours.close)
@@ -177,8 +181,8 @@ class WorkerProcess:
         return result
 
     async def spans(self, number: int, trace: str | None) -> SpansReply | None:
-        """Return the stored spans of the worker of a trace; with None, the first spans of the last requests. None
-        without an answer.
+        """Return the spans of a trace that the worker has stored; with `trace` None, the first spans of its last
+        requests. None without an answer.
         """
         result: SpansReply | None = await self._reply_to(SpansRequest(number, trace), SAMPLE_WITHIN)
         return result

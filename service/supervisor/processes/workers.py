@@ -68,6 +68,7 @@ class Workers:
 
     @property
     def running(self) -> list[WorkerProcess]:
+        """Workers that have not ended, as far as known."""
         return [worker for worker in self if not worker.gone]
 
     def any_serving(self) -> WorkerProcess | None:
@@ -80,12 +81,14 @@ class Workers:
         return [None if worker is None else worker.process.pid for worker in self._places]
 
     def send_all(self, message: Message) -> None:
+        """Send a message to all existing workers."""
         for worker in self:
             worker.channel.send(message)
 
     # --- from start to end -----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
+        """Start all workers."""
         await asyncio.gather(*(self._spawn(number) for number in range(len(self._places))))
 
     async def _spawn(self, number: int) -> None:
@@ -177,6 +180,9 @@ class Workers:
             worker.channel.close()
 
     async def _ended(self, workers: Sequence[WorkerProcess], seconds: float, hurry: asyncio.Event) -> None:
+        """Wait until the workers have ended, at most `seconds`, after which they are killed; kill them at once when
+        `hurry` is set.
+        """
         ending = asyncio.gather(*(worker.end(seconds) for worker in workers))
         hurrying = asyncio.ensure_future(hurry.wait())
         either: set[asyncio.Future[Any]] = {ending, hurrying}
@@ -211,8 +217,10 @@ class Workers:
             return None
 
     async def _prepared(self, snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
-        """Make all workers build the snapshot, and return their answers. Workers that serve the previous snapshot
-        receive only the changes, and if that fails, the whole snapshot.
+        """Make all workers build the snapshot. Return for each None, or the reason why it has not built it.
+
+        If at most half of the endpoints are new, workers that serve the previous snapshot receive only the changes, and
+        the whole snapshot if that fails.
         """
         base = self.snapshot
         change = SnapshotChange.between(base, snapshot) if base.number else None

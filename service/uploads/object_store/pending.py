@@ -17,6 +17,7 @@ from rowcall.service.http_client.bucket import Bucket, StoreError
 log = logging.getLogger("rowcall")
 
 MOST_PARTS = 10_000
+"""Maximum number of parts that S3 accepts."""
 
 
 class PendingObject:
@@ -74,6 +75,7 @@ class PendingObject:
             )
 
     def _problem(self, error: StoreError) -> Problem:
+        """Log an error of the store, and return the problem for the client: 504 if it does not answer, else 502."""
         log.error("the object store refuses %s/%s: %s", self._bucket.name, self._key, error)
         if error.status == 0:
             return Problem(504, f"the object store does not answer: {error.code}")

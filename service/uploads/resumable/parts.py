@@ -38,6 +38,7 @@ LET_GO = "uploads-let-go"
 LOCK_TIMEOUT = 5.0
 """Seconds to wait for the release of an upload."""
 ASK_AGAIN = 0.05
+"""Seconds between two requests for the release of an upload."""
 LONGEST_SWEEP = 3600.0
 """Maximum seconds between two removals of expired uploads."""
 _BYTES, _ABOUT = ".bytes", ".json"
@@ -79,14 +80,16 @@ class Part:
 
     @property
     def size(self) -> int:
+        """Bytes in the file."""
         return os.fstat(self.file.fileno()).st_size
 
     @property
     def offset(self) -> int:
+        """Bytes that count as arrived (`About.offset`)."""
         return self.about.offset(self.size)
 
     def save(self, **changes: Any) -> None:
-        """Change the state and write it."""
+        """Change members of the state (`About`) and write it. Raises `OSError`."""
         self.about = replace(self.about, **changes)
         _write_about(self._base, self.id, self.about)
 
@@ -96,7 +99,7 @@ class Part:
         self._unfinished.resize(self.id, length)
 
     def cut(self, offset: int) -> None:
-        """Truncate the file at the offset."""
+        """Truncate the file at the offset, if it is longer; the next chunk is written at its end."""
         if self.size > offset:
             self.file.truncate(offset)
         self.file.seek(0, os.SEEK_END)
@@ -227,7 +230,9 @@ class Parts:
             (self._folder / f"{id}{suffix}").unlink(missing_ok=True)
 
     async def take(self, id: str) -> Part | None:
-        """Lock an upload. Return None if there is none. Raises `Problem` 423 if it is not released in time."""
+        """Lock an upload; ask the request that holds it for its release. Return None if there is none. Raises `Problem`
+        423 if it is not released in time.
+        """
         until = time.monotonic() + LOCK_TIMEOUT
         while True:
             part = await aside(partial(_locked, self._folder, id, self._unfinished))
@@ -243,7 +248,8 @@ class Parts:
     async def append(self, part: Part, pieces: Any, checked: Callable[[bytes], None] | None) -> None:
         """Append what the client sends, until its end. What arrived before an error is retained.
 
-        checked: called with each chunk. Raises `Problem` 409 if another request wants to continue the upload.
+        checked: called with each chunk. Raises `Problem`: 409 if another request wants to continue the upload, 500 or
+        507 for errors of the disk.
         """
         source = aiter(pieces)
         self._receiving[part.id] = part
@@ -296,8 +302,9 @@ class Parts:
         return count
 
     def _waits(self, id: str) -> bool:
-        """Whether the upload still waits for its end: it exists and is not marked as done. If it is done, a process was
-        killed after marking it and before it removed it from the list.
+        """Return whether the upload is still unfinished: it exists and is not marked as done.
+
+        One that is done can still be in the list of unfinished uploads, if a process was killed before it removed it.
         """
         known = self.look(id)
         return known is not None and not known.about.done
@@ -311,6 +318,7 @@ class Parts:
 
 
 def default_folder() -> str:
+    """Return the folder of resumable uploads if none is configured."""
     return os.path.join(tempfile.gettempdir(), f"rowcall-uploads-{os.getuid()}")
 
 
@@ -351,6 +359,7 @@ def _locked(folder: Path, id: str, unfinished: UnfinishedUploads) -> Part | bool
 
 
 def _read_about(folder: Path, id: str) -> About | None:
+    """Return the state of an upload; None if there is none, or it cannot be read."""
     if not is_id(id):
         return None
     try:

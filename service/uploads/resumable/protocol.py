@@ -58,7 +58,7 @@ _AGAIN = frozenset({401, 403, 408, 409, 423, 429})
 
 
 def announced(services: Services) -> Headers:
-    """Return the headers of the response to OPTIONS."""
+    """Return the headers of the response to OPTIONS, which describe what resumable uploads support."""
     return [
         ("tus-resumable", VERSION),
         ("tus-version", VERSION),
@@ -105,6 +105,7 @@ class _ResumableUploadStep:
         self._hear = services.hear(endpoint) if endpoint.options.upload.progress else None
 
     def step(self, context: RequestContext) -> Waiting:
+        """Respond to a tus request, unless it completes an upload; a form continues. Raises `Problem`."""
         headers = context.scope.headers
         id = context.values.get(ID)
         version = headers.get("tus-resumable")
@@ -163,6 +164,7 @@ class _ResumableUploadStep:
         return client[:32]
 
     def _length(self, headers: Any) -> int | None:
+        """Return the announced length; None if it is deferred. Raises `HeaderError`, and `Problem` 413."""
         if headers.get("upload-defer-length") is None:
             return self._fitting(whole_number("Upload-Length", headers.get("upload-length")))
         if headers.get("upload-defer-length") != "1" or headers.get("upload-length") is not None:
@@ -170,6 +172,7 @@ class _ResumableUploadStep:
         return None
 
     def _fitting(self, length: int) -> int:
+        """Return the length. Raises `Problem` 413 if it is beyond the limit."""
         if length > self._options.max_size:
             raise Problem(413, f"the file is larger than {self._options.max_size} bytes")
         return length
@@ -396,11 +399,13 @@ def _finish(parts: Parts, ready: TusResponseProtocol, stored: list[Part]) -> Non
 
 
 def owner(context: RequestContext) -> str | None:
+    """Return a digest of the signed-in user; None for an anonymous caller."""
     user = context.user
     return None if user is None else hashlib.sha256(orjson.dumps(user.subject)).hexdigest()
 
 
 def _answered(context: RequestContext, status: int, headers: Headers) -> None:
+    """Send an empty response, and end the request."""
     context.protocol.response_empty(status, headers)
     # An awaited step ends the request by removing the steps behind it.
     context.follow(())

@@ -51,6 +51,7 @@ class BatchCallProvider:
         self._answer: asyncio.Task[ManyRows | None] | None = None
 
     async def call(self) -> ManyRows | None:
+        """Return the call for many rows; None if rows have to run one by one."""
         if self._pattern is None:
             return None
         if self._answer is None:
@@ -81,7 +82,7 @@ class BatchCallProvider:
 
 async def _batch(database: Database, command: RowCommand, pattern: Pattern, own_about: bool) -> Batch | None:
     """Return the statement for many rows, or None if the command cannot process several rows at once. own_about: as for
-    `BatchCallProvider`. Raises `psycopg.Error` for a command that cannot be analysed, and may be invalid.
+    `BatchCallProvider.__init__`. Raises `psycopg.Error` for a command that cannot be analysed, and may be invalid.
     """
     async with database.maintenance_connection() as connection:
         if not pattern.inserts:
@@ -94,7 +95,7 @@ async def _batch(database: Database, command: RowCommand, pattern: Pattern, own_
 
 
 async def _types(connection: psycopg.AsyncConnection[Any], command: RowCommand, own_about: bool) -> Types:
-    """Return the types that only the server can determine. own_about: as for `BatchCallProvider`."""
+    """Return the types that only the server can determine. own_about: as for `BatchCallProvider.__init__`."""
     json = CELLS in command.picks and not command.types[command.picks.index(CELLS)]
     if not (command.chained or own_about or json):
         return Types()
@@ -115,6 +116,7 @@ async def _types(connection: psycopg.AsyncConnection[Any], command: RowCommand, 
 
 
 async def _result_type(connection: psycopg.AsyncConnection[Any], command: RowCommand, taken: Sequence[str]) -> str:
+    """Return the name of the type of the value that the command returns. taken: types of its parameters."""
     probe = f"select * from ({with_nulls(command, taken)}) as probe(value) where false"
     described = (await connection.execute(probe.encode())).description
     value = described[0].type_code if described else 25
@@ -124,6 +126,7 @@ async def _result_type(connection: psycopg.AsyncConnection[Any], command: RowCom
 
 
 async def _prepare(connection: psycopg.AsyncConnection[Any], name: str, text: str, types: tuple[int, ...]) -> None:
+    """Prepare a statement under a name. types: oids; 0: PostgreSQL infers the type. Raises `psycopg.Error`."""
     names = {0: "unknown", 23: "pg_catalog.int4", 1009: "pg_catalog.text[]"}
     declared = ", ".join(names[oid] for oid in types)
     await connection.execute(f"prepare {name} ({declared}) as {text}".encode())

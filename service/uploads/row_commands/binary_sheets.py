@@ -74,6 +74,7 @@ def _has_rewritten_records(parts: zipfile.ZipFile, info: zipfile.ZipInfo) -> boo
 
 
 def _rewrite(source: IO[bytes], target: IO[bytes]) -> None:
+    """Copy a worksheet, with records that calamine reads in place of the others. Raises `UnreadableError`."""
     out = bytearray()
     in_data = False
     column = -1

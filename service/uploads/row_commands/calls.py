@@ -30,6 +30,7 @@ class Commands:
 
 
 def large_object_commands(endpoint: Endpoint, services: Services) -> Commands:
+    """Return the commands that create a large object and write a part of it."""
     create = b"select pg_catalog.lo_create($1::pg_catalog.oid)"
     write = b"select pg_catalog.lo_put($1::pg_catalog.oid, $2::pg_catalog.int8, $3::pg_catalog.bytea)"
     return Commands(
@@ -44,6 +45,8 @@ def large_object_commands(endpoint: Endpoint, services: Services) -> Commands:
 
 
 def row_call(endpoint: Endpoint, services: Services, command: RowCommand) -> Call:
+    """Return the call of a row command for one row."""
+
     def statement() -> Statement:
         return Statement(
             next(numbers),
@@ -60,7 +63,8 @@ def row_call(endpoint: Endpoint, services: Services, command: RowCommand) -> Cal
 def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) -> Call:
     """Return a call whose errors are not subject to the error policy, which is for the routine (uploads-23).
 
-    A cell that the command cannot take, or that violates a constraint, is a fault of the file: 400 or 409.
+    A cell that the command cannot take, or that violates a constraint, is a fault of the file: 400 or 409, unless
+    `UnusableValues` is Established. what: name of the call in messages. statement: builds its statement.
     """
     faults = {} if endpoint.options.lenient else FAULTS_OF_VALUES
     return Call(
@@ -76,7 +80,9 @@ def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) 
 
 
 def first_value(execution: Execution) -> tuple[bytes | None, Any]:
-    """Return the first column of the first row, as text and as JSON value. NULL if there is no row."""
+    """Return the first column of the first row, as text and as JSON value. NULL if there is no row, or its type is
+    void.
+    """
     rows = orjson.loads(execution.body) if execution.body else []
     if not rows or not rows[0]:
         return None, None

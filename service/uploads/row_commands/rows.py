@@ -20,7 +20,9 @@ ROWS = 256
 FEW = 64
 """Rows that run one by one before it is determined whether many can run at once."""
 FIRST_BATCH = 128
+"""Rows of the first batch."""
 LARGEST_BATCH = 2048
+"""Maximum number of rows of a batch."""
 MOST_BYTES = 1_048_576
 """Bytes of cells that wait to be sent, at most: rows may be long."""
 SHORT, LONG = 0.05, 0.25
@@ -123,7 +125,9 @@ class Rows:
         await self._place(self._call, last, before, alone=self._chained)
 
     async def _place(self, call: Call, last: Values, before: list[Values], *, alone: bool) -> None:
-        """Send executions. alone: whether the next row needs their result."""
+        """Send the executions with the values `before`, and then with `last`, after waiting for the oldest sent ones if
+        there are several. alone: whether the next row needs their result.
+        """
         if len(self._sent) > 1:
             await self._settle(self._sent.pop(0), call)
         self._sent.append(self._transaction.send(call, last, before))
@@ -131,11 +135,13 @@ class Rows:
             await self._settle_all(call)
 
     async def _settle_all(self, call: Call) -> None:
+        """Wait for all executions in flight. call: the one that they run."""
         sent, self._sent = self._sent, []
         for execution in sent:
             await self._settle(execution, call)
 
     async def _settle(self, execution: Execution, call: Call) -> None:
+        """Wait for an execution, and store its result. Raises `Problem` if it failed."""
         await self._transaction.finished(call, execution)
         self._last = execution
         self._previous, self.result = first_value(execution)
@@ -143,7 +149,9 @@ class Rows:
     # --- batches -----------------------------------------------------------------------------------------------------
 
     async def _add_to_batch(self, rows: list[bytes | None], about: bytes | list[bytes]) -> None:
-        """Add rows that run many at once."""
+        """Add rows that run many at once, and send those that fill a batch. about: the file metadata, of all rows or of
+        each.
+        """
         self._cells += rows
         if isinstance(about, bytes):
             self._about = about
@@ -190,6 +198,7 @@ class Rows:
         await self._settle_all(self._call if self._batch is None else self._batch.call)
 
     async def finish(self) -> None:
+        """Run the waiting rows, and wait for all. Raises `Problem` if one failed."""
         if self._cells:
             await self._send_batch(len(self._cells))
         await self._drain()

@@ -39,6 +39,7 @@ UNPACKED = 4_294_967_296
 PACKED_WELL = 500
 """Maximum ratio of unpacked to packed size of a large part; XML of equal rows has a ratio of about a hundred."""
 LARGE_PART = 67_108_864
+"""Bytes from which a part is large."""
 BEHIND = 10
 """Added to the niceness of the process: if processors are short, requests that take a millisecond come first."""
 BATCH, BATCH_TEXT = 200, 65_536
@@ -49,6 +50,10 @@ _CELL = re.compile(rb'<(?:\w+:)?c\s[^>]*?\br="([A-Z]{1,3})\d')
 
 
 def main(options: dict[str, Any], out: BinaryIO) -> None:
+    """Send the messages of one workbook to `out` (see the module). Raises nothing for a workbook that cannot be
+    read.
+    """
+
     def send(message: dict[str, Any]) -> None:
         text = orjson.dumps(message)
         out.write(b"%d\n%b" % (len(text), text))
@@ -77,6 +82,7 @@ def main(options: dict[str, Any], out: BinaryIO) -> None:
 
 
 def _chosen(names: Sequence[str], options: dict[str, Any]) -> list[str]:
+    """Return the sheets that the options select: all, the one of this name, or the first."""
     if options["all"]:
         return list(names)
     sheet = options["sheet"]
@@ -113,6 +119,7 @@ class CellLimit:
 
 
 def _workbook(file: BinaryIO, limit: CellLimit) -> _Workbook | _OtherWorkbook:
+    """Return the reader for the format of the file. Raises `UnreadableError` for a file that unpacks to too much."""
     file.seek(0)
     if file.read(4) != b"PK\x03\x04":
         return _OtherWorkbook(file, limit)
@@ -168,7 +175,7 @@ class _Workbook:
         return list(self._sheets)
 
     def rows(self, name: str) -> Iterator[Row]:
-        """Yield all rows, as wide as the widest one, whatever size the sheet states."""
+        """Yield all rows, as wide as the widest one, whatever size the sheet states. Raises `TooManyCellsError`."""
         book = self._workbook
         sheet = Sheet(self._strings, book.epoch, frozenset(book._date_formats), frozenset(book._timedelta_formats))
         height, width = self._size(name)
@@ -227,6 +234,7 @@ def _texts(
 
 
 def _batches(rows: Iterable[tuple[int, list[str | None]]], *, as_json: bool) -> Iterator[list[tuple[int, str]]]:
+    """Yield the rows in lists for one message each: number, and cells as an array literal or as JSON."""
     batch: list[tuple[int, str]] = []
     size = 0
     for number, texts in rows:

@@ -76,7 +76,9 @@ class Sheet:
     """Reader for the cells of one sheet."""
 
     def __init__(self, strings: list[str], epoch: datetime, dates: frozenset[int], durations: frozenset[int]) -> None:
-        """dates, durations: the styles whose numbers are dates or durations."""
+        """strings: the shared ones. epoch: the day of the number 0. dates, durations: the styles whose numbers are
+        dates or durations.
+        """
         self._strings = strings
         self._epoch = epoch
         self._dates = dates
@@ -172,6 +174,7 @@ class Sheet:
         cells[column] = value
 
     def _cell(self) -> Cell:
+        """Return the value of the cell that has ended; None if it is empty or an error."""
         kind = self._type
         if kind == "inlineStr":
             return _unescaped("".join(self._inline))

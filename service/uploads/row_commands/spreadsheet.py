@@ -154,12 +154,14 @@ class _Sheet:
         self._count = 0
 
     async def add(self, rows: list[tuple[int, str]]) -> None:
+        """Add rows: index in the sheet, and cells."""
         self._count += len(rows)
         metadata = [b'%b,"rowIndex":%d}' % (self._begun, index) for index, _ in rows] if self._with_metadata else b""
         await self._rows.add([cells.encode() for _, cells in rows], metadata)
         report_progress(self._rows, self._turn, self._place)
 
     async def finish(self) -> Entry:
+        """Wait for all rows, and return the entry of the sheet."""
         await self._rows.finish()
         report_progress(self._rows, self._turn, self._place, last=True)
         # `result` is the older name of `lastResult` (uploads-18); both are sent.
@@ -182,6 +184,9 @@ async def _message(says: asyncio.StreamReader) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def _reader(stored: SpooledFile, options: Mapping[str, object]):  # type: ignore[no-untyped-def]
+    """Run the reader of a workbook while the block runs, and kill it afterwards. options: as `sheet_reader` takes
+    them.
+    """
     number = stored.stored.fileno()
     process = await asyncio.create_subprocess_exec(
         *interpreter_command("-m", "rowcall.service.uploads.row_commands.sheet_reader"),

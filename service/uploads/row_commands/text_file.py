@@ -69,7 +69,8 @@ class TextFile(abc.ABC):
         self._headed = headed
 
     @abc.abstractmethod
-    def reader(self, file: File) -> RowReader: ...
+    def reader(self, file: File) -> RowReader:
+        """Return the reader of a file."""
 
     async def store(self, file: File) -> list[Entry]:
         if self._running.command.has_file_metadata and len(await file.sample(SMALL)) >= SMALL:

@@ -39,6 +39,7 @@ INVALID_TEXT = "22P02"
 GROUP = 256
 """Rows of a group if each is an execution of its own."""
 LARGE_GROUP = 2048
+"""Rows of a group if one statement takes many."""
 FEW = 64
 """Rows after which it is determined whether one statement can take many."""
 
@@ -120,6 +121,7 @@ class ImportRows:
 
     @property
     def mode(self) -> OnError:
+        """What happens after a row with an error."""
         return self._source.handling.mode
 
     @property
@@ -150,7 +152,9 @@ class ImportRows:
         return self._seen - (self._source.mapping is not None and self._seen > 0)
 
     async def add(self, rows: list[bytes | None], about: bytes | list[bytes]) -> None:
-        """Add consecutive rows. about: file metadata, of all rows or of each."""
+        """Add consecutive rows. about: file metadata, of all rows or of each. Raises `Problem` for a header without the
+        named columns, for an error that ends the import, and if there are too many errors.
+        """
         mapping = self._source.mapping
         for place, cells in enumerate(rows):
             self._seen += 1
@@ -169,6 +173,7 @@ class ImportRows:
             raise Problem(400, f"{file} has no column {', '.join(missing)} in its first row")
 
     async def finish(self) -> None:
+        """Run the waiting rows. Raises `Problem` as `add` does."""
         await self._run_waiting()
 
     async def _run_waiting(self) -> None:
@@ -284,7 +289,9 @@ def report_progress(rows: Rows | ImportRows, turn: Turn, place: Mapping[str, obj
 
 
 def counts_of(rows: Rows | ImportRows) -> dict[str, Any]:
-    """Return the members about rows with errors in the description of a file whose rows may be skipped."""
+    """Return the members about rows with errors in the description of a file whose rows may be skipped. Empty if none
+    may be skipped.
+    """
     if not isinstance(rows, ImportRows) or rows.mode is not OnError.SKIP:
         return {}
     return {"rows": rows.rows, "failed": rows.failed, "errors": rows.errors}
