@@ -14,6 +14,7 @@ from rowcall.core.sections.declaration import (
     flag,
     integer,
     interval,
+    lenient,
     names,
     objects,
     part,
@@ -43,7 +44,7 @@ def _tenant(text: str | None) -> Tenant | None:
 
 @section("Service:BeforeRoutineCommands:[]:Parameters:[]")
 class BeforeParameter:
-    source = choice("Source", "Claim RequestHeader IpAddress", None, "Source of a value.")
+    source = lenient(choice("Source", "Claim RequestHeader IpAddress", None, "Source of a value."))
     name = text("Name", None, "Name of the claim or header.")
 
 

@@ -22,7 +22,8 @@ from rowcall.core.errors.problems import Problem, UnavailableError, unavailable,
 from rowcall.ext.driver.execution import Execution, Loss, Script, ServerError
 from rowcall.ext.rendering.body_writer import ColumnsChangedError
 from rowcall.service.database.call import Call
-from rowcall.service.request_context.deadline import DeadlineError
+from rowcall.service.database.pools.overload import ConnectionTimeoutError
+from rowcall.service.request_context.deadline import DeadlineError, is_past
 from rowcall.service.request_context.redaction import hide_values
 from rowcall.service.request_context.request_context import RequestContext
 
@@ -214,10 +215,10 @@ class Failures:
         """Return the problem document for a run that is not repeated, and log the failure. tries: the failed runs of
         the request; None: this is the only one.
         """
-        if isinstance(execution.failure, Problem):
-            return execution.failure
         if _was_deadline(context, execution):
             return DeadlineError(context)
+        if isinstance(execution.failure, Problem):
+            return execution.failure
         if isinstance(execution.failure, CallTimeoutError):
             log.warning("%s: no answer within its limit of %g s", call.label, execution.timeout)
             late = call.policy.timeout.out_of_time()
@@ -416,6 +417,9 @@ def _was_deadline(context: RequestContext, execution: Execution) -> bool:
     """
     if not context.deadline or time.monotonic() < context.deadline - CLOCKS_DIFFER:
         return False
+    if isinstance(execution.failure, ConnectionTimeoutError):
+        # A pool waits no longer than until the deadline.
+        return is_past(context)
     canceled = execution.error is not None and execution.error.sqlstate == QUERY_CANCELED and _out_of_time(execution)
     return canceled or isinstance(execution.failure, CallTimeoutError)
 

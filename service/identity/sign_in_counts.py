@@ -34,7 +34,7 @@ class Counts(Protocol):
     """The interface of the counters of failed sign-ins, by the key of an account or an address."""
 
     async def begin(self, key: bytes, limit: Limit) -> Attempt:
-        """Count an attempt if it is permitted. The result tells how long the caller has to wait if it is not."""
+        """Count an attempt if it is permitted. If it is not, the result has the seconds to wait."""
 
     async def give_back(self, key: bytes, limit: Limit) -> None:
         """Remove an attempt that has neither failed nor succeeded."""

@@ -229,8 +229,8 @@ MUTATIONS = {
     ),
     "the API reference": Mutation(
         "service/codegen/reference_page.py",
-        "if page.closed else ()\n    body",
-        "if False else ()\n    body",
+        "if page.closed else ()\n    antiforgery",
+        "if False else ()\n    antiforgery",
         "GET /docs, anonymous: 200",
     ),
     "the list of jobs": Mutation(
@@ -367,14 +367,14 @@ MUTATIONS = {
     # PostgREST's interface.
     "anonymous callers of PostgREST's interface": Mutation(
         "service/postgrest/authentication.py",
-        "if caller is None:\n            raise",
-        "if False:\n            raise",
+        "if caller is None:\n        raise",
+        "if False:\n        raise",
         "GET /rest/mount, anonymous: 500",
     ),
     "signatures of tokens for PostgREST's interface": Mutation(
         "service/postgrest/authentication.py",
-        "        if signature is None or not any(",
-        "        if signature is None and not any(",
+        "        if not any(_verifies(",
+        "        if False and not any(_verifies(",
         "GET /rest/mount, forged JWT: 200",
     ),
     "expired tokens for PostgREST's interface": Mutation(

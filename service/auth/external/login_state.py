@@ -49,7 +49,7 @@ class LoginState(NamedTuple):
     verifier: str | None
     nonce: str | None
     user: str | None
-    """Digest of the user who was signed in when the sign-in began; None: nobody was."""
+    """Digest of the user who was signed in when the sign-in began; None: no user was."""
 
 
 class LoginStates:

@@ -32,6 +32,10 @@ RESET_SECONDS = 10.0
 """Seconds. A reset that takes longer than this (and the watchdog's grace) means that the server no longer answers."""
 
 
+_AFTER_DEADLINE = 0.005
+"""Seconds added to the limit of a wait: if it is that of the deadline of a request, the deadline ends the request."""
+
+
 class _Turn:
     """Waits for a connection without a task; has the methods of a future that the pool uses.
 
@@ -48,7 +52,7 @@ class _Turn:
         self._refused = refused
         self._over = False
         self.seconds = seconds
-        self.until = self._loop.time() + seconds
+        self.until = self._loop.time() + seconds + _AFTER_DEADLINE
 
     def done(self) -> bool:
         return self._over
@@ -137,7 +141,7 @@ class DedicatedPool:
         waiter: asyncio.Future[Connection] = loop.create_future()
         self._join(waiter)
         seconds = queue_timeout_for(self._options.queue_timeout, limit)
-        timer = loop.call_later(seconds, self._late, waiter, seconds)
+        timer = loop.call_later(seconds + _AFTER_DEADLINE, self._late, waiter, seconds)
         try:
             return await waiter
         except asyncio.CancelledError:
