@@ -203,9 +203,14 @@ def _remember(known: dict[bytes, T], fingerprint: bytes, value: T) -> None:
     known[fingerprint] = value
 
 
+def has_scheme(header: str | None) -> bool:
+    """Return whether the header `Authorization` has the scheme Basic, in any case (RFC 9110, 11.1)."""
+    return header is not None and header[: len("Basic ")].lower() == "basic "
+
+
 def read_credentials(header: str | None) -> Credentials | None:
     """Return name and password, split at the first colon and decoded as UTF-8; None if missing, malformed or empty."""
-    if header is None or header[: len("Basic ")].lower() != "basic ":
+    if header is None or not has_scheme(header):
         return None
     try:
         user, colon, password = base64.b64decode(header[len("Basic ") :], validate=True).decode().partition(":")

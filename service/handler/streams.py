@@ -14,7 +14,7 @@ from rowcall.core.endpoint.capabilities import Events
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.events.stream_path import stream_path
 from rowcall.service.auth.access import authorize
-from rowcall.service.auth.basic import basic_step
+from rowcall.service.auth.basic import basic_step, has_scheme
 from rowcall.service.events.broadcaster import Broadcaster
 from rowcall.service.events.subscription import Subscription
 from rowcall.service.pipeline.services import Services
@@ -92,7 +92,6 @@ def _if_given(check: Step) -> Step:
     callers without any pass."""
 
     def check_if_given(context: RequestContext) -> Waiting:
-        header = context.scope.headers.get("authorization")
-        return check(context) if header is not None and header.startswith("Basic ") else None
+        return check(context) if has_scheme(context.scope.headers.get("authorization")) else None
 
     return check_if_given

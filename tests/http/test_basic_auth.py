@@ -292,6 +292,16 @@ def test_events_for_callers_do_not_reach_a_subscriber_without_a_password(service
             anonymous.wait_for("for all")
 
 
+@pytest.mark.parametrize("scheme", ["Basic", "basic", "BASIC"])
+def test_a_stream_refuses_wrong_passwords(service: Service, scheme: str) -> None:
+    """Without any, it is open; the scheme is compared without regard to case (RFC 9110, 11.1)."""
+    ((_, wrong),) = credentials("mate", "wrong").items()
+    with EventStream(
+        service, "/api/publish-callers/info", {"authorization": scheme + wrong.removeprefix("Basic")}
+    ) as stream:
+        assert stream.status == 401
+
+
 @pytest.mark.parametrize("path", ["/api/to-keep", "/api/to-keep-by-line"])
 def test_what_a_password_opens_is_for_no_shared_cache(service: Service, everywhere: Service, path: str) -> None:
     """`public` permits a shared cache to store the response to a request with `Authorization` (RFC 9111, 3.5)."""
