@@ -147,6 +147,8 @@ class Pool:
             with contextlib.suppress(ValueError):
                 (host.shared if isinstance(connection, Http2Connection) else host.idle).remove(connection)  # type: ignore[arg-type]
             self._wake(host)
+            if self._closed:
+                connection.close()
 
         return freed
 
@@ -214,7 +216,7 @@ class Pool:
             self._sweep = self._loop.call_later(self._options.idle / 2, self._close_old)
 
     def close(self) -> None:
-        """Close the connections that are not in use by a request of HTTP/1.1; no connection is reused any more."""
+        """Close the connections, those in use by a request of HTTP/1.1 when it has ended."""
         self._closed = True
         if self._sweep is not None:
             self._sweep.cancel()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import queue
 import socket
 import ssl
 import subprocess
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -113,6 +115,33 @@ def test_a_certificate_of_another_host_is_refused(secure: Upstream, certificate:
 def test_a_server_without_tls_is_no_https_server(upstream: Upstream) -> None:
     with pytest.raises(OutboundError):
         run(lambda client: ask(client, f"https://localhost:{upstream.port}/echo"))
+
+
+# --- the end of a client --------------------------------------------------------------------------------------------
+
+
+def test_a_connection_in_use_is_closed_when_its_request_has_ended(upstream: Upstream) -> None:
+    go_on, ends = threading.Event(), queue.SimpleQueue[bytes]()
+
+    def slow(_seen: Seen, connection: socket.socket) -> bytes | None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\none")
+        assert go_on.wait(30)
+        connection.sendall(b"two")
+        connection.settimeout(30)
+        ends.put(connection.recv(1))
+        return None
+
+    upstream.on("/slow", slow)
+
+    async def work(client: Client) -> bytes:
+        reply = await client.send(request(f"http://127.0.0.1:{upstream.port}/slow"), named=True)
+        client.close()
+        go_on.set()
+        content = await reply.read(None)
+        assert await asyncio.to_thread(ends.get, timeout=30) == b""
+        return content
+
+    assert run(work) == b"onetwo"
 
 
 # --- HTTP/2 ---------------------------------------------------------------------------------------------------------
