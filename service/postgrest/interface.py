@@ -145,7 +145,7 @@ class _Steps:
         interface = self._interface
         if interface.cache is not None:
             interface.cache.release(context)
-        interface.responder.send(context, interface.responder.error(error, context.scope, self._request))
+        interface.responder.send(context, interface.responder.error(error, context.scope))
 
     def _limit(self, limit: Step, context: RequestContext) -> Waiting:
         """Request a permit of the rate limiter. A refusal is answered as an error of the interface."""

@@ -131,7 +131,7 @@ class Responder:
 
     # --- errors -------------------------------------------------------------------------------------------------------
 
-    def error(self, error: Exception, scope: Any, request: ApiRequest | None) -> Response:
+    def error(self, error: Exception, scope: Any) -> Response:
         """Return the response to an `ApiError` or `Problem`, and log it from status 500 on; raise any other error."""
         if isinstance(error, Problem):
             error = problem_error(error)
