@@ -89,11 +89,10 @@ class Calls:
         return context.execution.body
 
     async def shared(self, call: Call) -> Call:
-        """Once it shares connections."""
+        """Once it shares connections: those for writes, or those for reads with custom or with generic plans."""
         number = -1
-        while not (
-            call.shared and (guarded := call.guarded[2 if call.volatile else 0].get(1)) and guarded.admissions == 1
-        ):
+        pools = call.guarded[2:3] if call.volatile else call.guarded[:2]
+        while not (call.shared and any((guarded := pool.get(1)) and guarded.admissions == 1 for pool in pools)):
             await self.ask(call, number)
             number -= 1
             await asyncio.sleep(0)
