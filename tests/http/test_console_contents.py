@@ -123,6 +123,7 @@ def test_an_endpoint_is_found_and_shown_with_all_that_is_known_of_it(service: Se
     tab.get_by_label("Group by").select_option("tag")
     expect(tab.locator(".list h3", has_text="Shop (1)")).to_be_visible()
     tab.get_by_label("Search").fill("finds ITEM")
+    expect(tab.locator(".list a")).to_have_count(1)
     tab.locator(".list a").click()
     expect(tab.locator("h2")).to_have_text("GET /items/{_id}")
     expect(card(tab, "Access")).to_have_text("anyone")
