@@ -15,7 +15,7 @@ from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SECONDS = float(os.environ.get("ROWCALL_DRILL_SECONDS") or 15)
-"""Length of the drill. The issue asks for 600, in which there are 20,000 jobs."""
+"""Length of the drill. In 600 seconds there are 20,000 jobs."""
 INTERVAL = 0.5
 JOBS_PER_KILL = 17
 SQL = """
