@@ -114,7 +114,7 @@ class SnapshotReader:
         return self._files is not None
 
     async def has_changed(self) -> bool:
-        """Return whether a catalogue has changed since the last reading; if so, its fingerprint is kept for `read`.
+        """Return whether a catalogue has changed since the last reading; if so, its fingerprint is stored for `read`.
         Raises `psycopg.Error`.
         """
         return await self._catalogues.has_changed()

@@ -292,11 +292,11 @@ def test_a_long_stream_keeps_its_end_in_the_page(service: Service, tab: Page) ->
     tab.get_by_role("button", name="Open the stream").click()
     events = tab.get_by_role("log", name="Events")
     expect(events).to_contain_text("connected")
-    expect(tab.get_by_text("characters are kept")).to_be_hidden()
+    expect(tab.get_by_text("characters are shown")).to_be_hidden()
     service.post("/publish-long", json={"length": 90_000, "times": 4})
     service.post("/publish", json={"text": "the last one"})
     expect(events).to_contain_text("the last one")
-    expect(tab.get_by_text("Only the last 200,000 characters are kept.")).to_be_visible()
+    expect(tab.get_by_text("Only the last 200,000 characters are shown.")).to_be_visible()
     text = events.evaluate("element => element.textContent")
     assert len(text) == 200_000
     assert "connected" not in text

@@ -4,7 +4,7 @@ import { el, table } from "./dom.js";
 
 const AS_JSON = /int|numeric|float|double|real|bool|json|\[\]/;
 const SECRET = /passw|passphrase|secret|pwd/i;
-// Characters of a stream that are kept on the page.
+// Characters of a stream that the page shows.
 const MOST_EVENTS = 200_000;
 
 // Credentials of further requests, until the page is loaded again.
@@ -120,7 +120,7 @@ function form(item, label, signedIn) {
 function stream(item) {
   const state = el("p", { role: "status" });
   const events = el("pre", { tabindex: "0", role: "log", "aria-label": "Events", hidden: true });
-  const older = el("p", { class: "soft", hidden: true }, `Only the last ${MOST_EVENTS.toLocaleString("en")} characters are kept.`);
+  const older = el("p", { class: "soft", hidden: true }, `Only the last ${MOST_EVENTS.toLocaleString("en")} characters are shown.`);
   let size = 0;
   const show = (text) => {
     events.hidden = false;

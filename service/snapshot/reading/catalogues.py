@@ -82,7 +82,7 @@ class Catalogues:
 
     async def read(self, *, only_files: bool) -> None:
         """Read all sources. only_files: only files of SQL are read anew, by the caller, so the catalogues of the last
-        reading are kept, if there is one. Raises `psycopg.Error`.
+        reading stay in use, if there is one. Raises `psycopg.Error`.
         """
         if only_files and self._databases.keys() == set(self._places.sources):
             self.affected = dict.fromkeys(self._databases, frozenset())
