@@ -81,8 +81,8 @@ class Console:
         self._entries = sources.entries
         self._reloads = Reloads(sources)
         self._closing = threading.Event()
-        self._streams: set[object] = set()
-        """A mark for each stream that is being sent."""
+        self._streams: dict[object, MountRequest] = {}
+        """The request of each stream that is being sent, by a mark."""
         self._files = {item.name: item.read_bytes() for item in files(__package__).joinpath("assets").iterdir()}
         if options.roles:
             self._files["sign-in.html"] = self._files["sign-in.html"].replace(b'id="own" hidden', b'id="own"')
@@ -167,15 +167,15 @@ class Console:
             result = self._actions.run(name, values, operator, request.address)
             if isinstance(result, dict):
                 return _response(200, orjson.dumps(result))
-            return self._stream(self._results(request, result))
+            return self._stream(request, self._results(request, result))
         if request.method != "GET":
             raise Problem(405, f"{request.path[:200]} answers GET and HEAD", headers=(("allow", "GET, HEAD"),))
         if request.path == API + "live":
-            return self._stream(self._reports(request, self._overview_with_hosts))
+            return self._stream(request, self._reports(request, self._overview_with_hosts))
         if request.path == API + "events/live":
-            return self._stream(self._reports(request, self._events.report))
+            return self._stream(request, self._reports(request, self._events.report))
         if request.path == API + "log/live":
-            return self._stream(self._log_events(request))
+            return self._stream(request, self._log_events(request))
         source = self._data.get(request.path.removeprefix(API)) if request.path.startswith(API) else None
         if source is not None:
             return _response(200, orjson.dumps(source(request.query), default=str))
@@ -192,31 +192,35 @@ class Console:
             raise Problem(404, f"the console has {_PREFIX} and {paths}")
         return _response(200, body, _TYPES[name.rpartition(".")[2]])
 
-    def _stream(self, events: Iterator[bytes]) -> MountResponse:
-        """Return a response with server-sent events. Raises `Problem` 503 if there are too many streams."""
-        if len(self._streams) >= _MOST_STREAMS:
+    def _stream(self, request: MountRequest, events: Iterator[bytes]) -> MountResponse:
+        """Return a response with server-sent events. Raises `Problem` 503 if there are too many streams; those whose
+        clients are gone, but that have not ended yet, are not counted.
+        """
+        if sum(other.connected() for other in (*self._streams.values(),)) >= _MOST_STREAMS:
             raise Problem(503, f"there are {_MOST_STREAMS} event streams already", headers=(("retry-after", "5"),))
-        return MountResponse(200, (("content-type", "text/event-stream"), *_PROTECTION), self._counted(events))
+        return MountResponse(200, (("content-type", "text/event-stream"), *_PROTECTION), self._counted(request, events))
 
-    def _counted(self, events: Iterator[bytes]) -> Iterator[bytes]:
+    def _counted(self, request: MountRequest, events: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the parts of a stream, and count the stream as open from the first part to the end. The stream of a
         HEAD request never begins, and is not counted.
         """
         mark = object()
-        self._streams.add(mark)
+        self._streams[mark] = request
         try:
             yield b"retry: 2000\n\n"
             yield from events
         finally:
-            self._streams.discard(mark)
+            del self._streams[mark]
 
     def _overview_with_hosts(self) -> dict[str, object]:
         self.hosts.latest()  # asks other hosts while the first rates are measured
         return {**self._load.overview(), "hosts": self.hosts.latest()}
 
     def _goes_on(self, request: MountRequest) -> bool:
-        """Return whether a stream continues: the service is not stopping, and the session of the request is valid."""
-        return not self._closing.is_set() and self._gate.holds(request)
+        """Return whether a stream continues: the service is not stopping, the client is connected, and the session of
+        the request is valid.
+        """
+        return not self._closing.is_set() and request.connected() and self._gate.holds(request)
 
     def _reports(self, request: MountRequest, report: Callable[[], object]) -> Iterator[bytes]:
         """Yield a report as an event each second."""

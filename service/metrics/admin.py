@@ -9,6 +9,7 @@ import hmac
 import json
 import logging
 import os
+import select
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -63,6 +64,7 @@ Pages = Mapping[tuple[str, str], Page]
 class MountRequest:
     """A request below the path of a mount. headers: by name in lower case; several values of a name are joined.
     address: of the client; empty for a Unix socket. body: reads the body, once; raises `Problem` if it is too large.
+    connected: returns whether the client has not closed its connection, for streams that may be silent for long.
     """
 
     method: str
@@ -71,6 +73,7 @@ class MountRequest:
     headers: Mapping[str, str]
     address: str = ""
     body: Callable[[], bytes] = bytes
+    connected: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +224,8 @@ class _Handler(BaseHTTPRequestHandler):
             headers[name.lower()] = f"{headers[name.lower()]}, {value}" if name.lower() in headers else value
         method = "GET" if self.command == "HEAD" else self.command
         address = self.client_address[0] if isinstance(self.client_address, tuple) else ""
-        return mount(MountRequest(method, parts.path, dict(parse_qsl(parts.query)), headers, address, self._read_body))
+        query = dict(parse_qsl(parts.query))
+        return mount(MountRequest(method, parts.path, query, headers, address, self._read_body, self._is_connected))
 
     def _read_body(self) -> bytes:
         """Return the body of a request to a mount. Raises `Problem`: 411 without Content-Length, 400 for an invalid
@@ -235,6 +239,16 @@ class _Handler(BaseHTTPRequestHandler):
         if int(length) > _LARGEST_BODY:
             raise Problem(413, f"the body has more than {_LARGEST_BODY} bytes")
         return self.rfile.read(int(length))
+
+    def _is_connected(self) -> bool:
+        """Return whether the client has not closed its connection, without waiting."""
+        readable = select.poll()
+        try:
+            readable.register(self.connection, select.POLLIN)
+            # Only a socket with data or with the end of the connection is read: others would wait for their timeout.
+            return not readable.poll(0) or self.connection.recv(1, socket.MSG_PEEK) != b""
+        except (OSError, ValueError):  # ValueError: the handler has closed the socket.
+            return False
 
     def _page(self) -> MountResponse:
         """Return the response of the page. Raises `Problem`: 401 or 403 for a caller without access, 404 and 405 for a
