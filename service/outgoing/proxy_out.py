@@ -23,6 +23,7 @@ from rowcall.service.outgoing.pass_through import pass_through
 from rowcall.service.outgoing.proxy import FAILURES, answer_headers, failure, own_fields
 from rowcall.service.request.subrequests import CapturedResponse
 from rowcall.service.request_context.client_liveness import cancel_on_disconnect
+from rowcall.service.request_context.protocols import find_wrapper
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.trace import trace_of
 
@@ -144,9 +145,7 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
     private_fields = list(private_headers(endpoint))
 
     async def send(context: RequestContext) -> None:
-        captured = context.protocol
-        while captured is not None and not isinstance(captured, _Result):
-            captured = getattr(captured, "inner", None)
+        captured = find_wrapper(context.protocol, _Result)
         if captured is None or captured.sending is None:
             return
         context.protocol = captured.outer
