@@ -271,6 +271,8 @@ cdef class Connection:
         self.request = request
         self.phase = RUNNING
         self._feed()
+        # The request has waited for the response to the one in front, and the rest of its body will not arrive.
+        request.input_ended = self.eof and not request.body_complete
         self.server.handle(scope, request)
         return self.phase != RUNNING
 

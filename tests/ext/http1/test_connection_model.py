@@ -394,3 +394,16 @@ def _unchunked(data: bytes) -> tuple[bytes | None, bytes]:
 
 TestConnectionModel = ConnectionModel.TestCase
 TestConnectionModel.settings = settings(max_examples=examples(400), stateful_step_count=40, deadline=None)
+
+
+def test_a_body_that_breaks_off_ends_the_read_of_a_request_that_had_to_wait() -> None:
+    model = ConnectionModel()
+    model.request("GET", 0, False, False)
+    model.request("POST", 700, False, False)
+    model.push(len(model.unsent) - 1)
+    model.stop_sending(0)
+    model.answer(1)
+    model.read(True)
+    assert model.arrived[1].whole is None, "the read waits for a client that sends nothing any more"
+    assert broken_invariants(model.connection) == []
+    model.teardown()
