@@ -32,6 +32,8 @@ PROCESSORS = os.cpu_count() or 1
 class PoolSelection:
     """Selects the pool of each call. pools: pipelined, generic-plan and volatile pool. The volatile pool is separate so
     that a write that waits for a lock never delays a read.
+
+    pooler: a transaction pooler is in between, so that no statement can be guarded and no generic plan forced.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class PoolSelection:
         return pool, statement
 
     def learn_shared(self, call: Call, mask: int, execution: Execution) -> None:
-        """Record a successful run in a pipelined pool, which may demote the call."""
+        """Record a successful run of the statement for this mask in a pipelined pool, which may demote the call."""
         if call.volatile:
             self._learn_write(call, execution)
         elif call.pace.record(execution.seconds, self._contention.factor):
@@ -95,8 +97,8 @@ class PoolSelection:
             self.assign(call)
 
     def learn_alone(self, call: Call, mask: int, execution: Execution, busy: int) -> None:
-        """Record a run in the dedicated pool, which may move the call to the pipelined pool. busy: connections of the
-        dedicated pool in use now.
+        """Record a successful run of the statement for this mask in the dedicated pool, which may move the call to the
+        pipelined pool. busy: connections of the dedicated pool in use now.
         """
         call.small = True
         if not self._may_share(call, execution.statement):
@@ -107,7 +109,7 @@ class PoolSelection:
             self._examine(call, mask)
 
     def _may_share(self, call: Call, statement: Statement) -> bool:
-        """Return whether the call may run in a pipelined pool, however fast it is."""
+        """Return whether the call may run in a pipelined pool, however fast it is. statement: the one that has run."""
         if call.procedure or call.hear is not None or not self._options.pools.sharing or not call.may_share:
             return False
         if self._pooler or self.trusts(call):

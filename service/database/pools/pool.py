@@ -41,7 +41,9 @@ class PoolLoad:
 
 
 def queue_timeout_for(queue_timeout: float, limit: float) -> float:
-    """Return the seconds to wait for a connection. limit: the remaining time of the request; 0: no limit."""
+    """Return the seconds to wait for a connection. queue_timeout: longest wait of the pool. limit: the remaining time
+    of the request; 0: no limit.
+    """
     return min(queue_timeout, limit) if limit > 0 else queue_timeout
 
 
@@ -60,7 +62,7 @@ def log_closed(pool: str, connection: Connection) -> None:
 
 async def cancel_safely(connector: Connector, connection: Connection, execution: Execution) -> bool:
     """Cancel `execution` if the connection still runs it, and only its own reset follows. False: there was nothing to
-    cancel.
+    cancel. If the cancel request fails, that is logged, and the connection closes.
 
     The connection is not reused before the cancel request has returned and the Sync was read: a late cancel request
     would hit the next execution on it (driver-22).

@@ -37,6 +37,7 @@ class Primary:
         self._samples: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
         """Time of the event loop, and a position that the primary had at the latest then."""
         self._waiting: list[asyncio.Future[int]] = []
+        """Callers of `position` for which no query has been sent yet."""
         self._background = Background()
         self._busy = False
 
@@ -76,7 +77,9 @@ class Primary:
         return await waiter
 
     async def _answer(self) -> None:
-        """Send one query for all callers that arrived before it, and the next one for those that arrive meanwhile."""
+        """Answer all callers of `position`: one query for those that arrived before it, and the next one for those that
+        arrive meanwhile. If a query fails, its callers get the error.
+        """
         try:
             while self._waiting:
                 requested, self._waiting = self._waiting, []
@@ -99,6 +102,7 @@ class Primary:
 
 
 def _position(row: tuple[object, ...]) -> int:
+    """Return the WAL position in the first column. Raises `psycopg.OperationalError` if it has none."""
     position = parse_position(str(row[0]))
     if position is None:
         raise psycopg.OperationalError("the server gives no position")
