@@ -21,7 +21,7 @@ SIZE = 67_108_864
 class BoundedCache:
     """A cache whose table is opened at its first use. Construct it in the running event loop.
 
-    most: maximum number of entries. prune: seconds between removals of expired entries.
+    name: of the table. most: maximum number of entries. prune: seconds between removals of expired entries.
     """
 
     def __init__(self, host: HostState, name: str, most: int, prune: float) -> None:

@@ -78,7 +78,7 @@ class HostState:
 
     def announce_worker_exit(self, process: int) -> None:
         """Publish the exit of a worker, so that other workers no longer wait for the leases that it held. Does nothing
-        if no process of the host has opened the message bus.
+        if no process of the host has opened the message bus. process: its process id.
         """
         if (self._folder / "bus").is_dir():
             self.message_bus.publish(WORKER_GONE, str(process).encode())

@@ -25,7 +25,7 @@ log = logging.getLogger("rowcall")
 
 
 class StateFolder:
-    """The folder of the shared state: created by construction, removed by `remove`."""
+    """The folder of the shared state, at `path`: created by construction, removed by `remove`. Raises `OSError`."""
 
     def __init__(self) -> None:
         base = _base()
@@ -73,6 +73,7 @@ def _locked(folder: Path) -> int | None:
 
 
 def _remove_abandoned(base: Path) -> None:
+    """Remove the state folders of services in `base` that have ended without doing so."""
     for folder in base.glob(PREFIX + "*"):
         # Without a lock file, another process is removing it.
         if not (folder / _LOCK).exists():

@@ -17,7 +17,11 @@ _AT_ONCE = 65_536
 
 
 class WakeupPipe:
-    """The wake-up pipe of this process, from construction until `close`. Needs a running event loop."""
+    """The wake-up pipe of this process, from construction until `close`. Needs a running event loop.
+
+    path: of the named pipe, which is created. on_ring: called in the event loop after the pipe was written to, once for
+    several writes in a row. Raises `OSError`.
+    """
 
     def __init__(self, path: Path, on_ring: Callable[[], None]) -> None:
         os.mkfifo(path, 0o600)
@@ -70,6 +74,7 @@ class Notifier:
         return True
 
     def _forget(self, name: str) -> None:
+        """Close and delete a pipe that no process reads any more."""
         pipe = self._pipes.pop(name, None)
         if pipe is not None:
             os.close(pipe)
