@@ -38,7 +38,9 @@ class InheritedSockets:
         return cls(by_place, stay, required)
 
     def take(self, host: str, port: int) -> list[socket.socket]:
-        """Return the sockets of an address and remove them, so that no socket is used twice."""
+        """Return the sockets of an address and remove them, so that no socket is used twice; empty if there are none.
+        host, port: as in `Place`.
+        """
         return self.sockets.pop((host, port), [])
 
     def finish(self) -> None:

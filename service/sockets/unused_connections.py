@@ -76,7 +76,7 @@ def _port(listener: Listener) -> int | None:
 
 
 class _Looks:
-    """Repeated checks of the connections on some ports."""
+    """Repeated checks of the connections on some ports. seconds, unread: as for `close_unused`."""
 
     def __init__(self, ports: frozenset[int], seconds: float, unread: float) -> None:
         self._ports = ports
@@ -87,7 +87,9 @@ class _Looks:
         connection that is unused twice in a row is closed."""
 
     def look(self, clients: Clients) -> None:
-        """Close the connections that are unused and were so at the last check."""
+        """Close the connections that are unused and were so at the last check. clients: those with requests in progress
+        now.
+        """
         previous, self._suspects = self._suspects, set()
         for connection in own_sockets():
             with connection, contextlib.suppress(OSError):
