@@ -207,10 +207,12 @@ def _any_stream_first(
 
 
 def _every_method(router: Router) -> tuple[str, ...]:
+    """Return the methods for `Allow` of the whole server, as `allowed_methods` does for a path."""
     return _with_implied({route.method for route in router.routes})
 
 
 def _with_implied(methods: set[str]) -> tuple[str, ...]:
+    """Return the methods with those that the service itself answers: HEAD if there is GET, and OPTIONS; sorted."""
     implied = {"HEAD", "OPTIONS"} if "GET" in methods else {"OPTIONS"}
     return tuple(sorted(methods | implied))
 
