@@ -78,8 +78,8 @@ def load(arguments: Arguments) -> Configuration:
 
 
 def _load_postgrest(name: str, overrides: Iterable[tuple[str, str]], environment: Mapping[str, str]) -> Configuration:
-    """Load PostgREST's own configuration file. name: its path. overrides: keys and values that precede it. Raises
-    ConfigError.
+    """Load PostgREST's own configuration file. name: its path. overrides: keys and values that replace those of the
+    file. Raises ConfigError.
     """
     from rowcall.core.postgrest.configuration.equivalent import equivalent
     from rowcall.core.postgrest.configuration.keys import ineffective_keys, unknown_keys
@@ -97,7 +97,7 @@ def _load_postgrest(name: str, overrides: Iterable[tuple[str, str]], environment
 
 def postgrest_texts(name: str, environment: Mapping[str, str]) -> dict[str, str]:
     """Return the texts of PostgREST's configuration file and of its environment by key, such as `db-uri`; the
-    environment precedes the file. name: path of the file. Raises ConfigError.
+    environment replaces texts of the file. name: path of the file. Raises ConfigError.
     """
     from rowcall.core.postgrest.configuration.file import ConfigurationFileError, parse_configuration_file
     from rowcall.core.postgrest.configuration.keys import from_environment, present_names

@@ -464,8 +464,8 @@ def _is_over(execution: Execution) -> bool:
 
 
 def _renew_statement(call: Call, mask: int, execution: Execution) -> bool:
-    """Replace the statement if it no longer fits the schema. Return whether it did not fit, so that the call may run
-    again.
+    """Replace the statement for this mask if it no longer fits the schema. Return whether it did not fit, so that the
+    call may run again.
     """
     if not _is_stale(execution):
         return False

@@ -37,7 +37,9 @@ class HostState:
         return self._folder.name
 
     def environment(self, name: str, size: int) -> Environment:
-        """Return the environment of a capability, the same for all processes. size: bytes, equal in all processes."""
+        """Return the environment of a capability, the same for all processes. name: also that of its folder, so unique.
+        size: bytes, equal in all processes.
+        """
         if name not in self._environments:
             self._environments[name] = Environment(self._folder / name, size)
         return self._environments[name]

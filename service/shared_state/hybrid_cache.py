@@ -51,7 +51,7 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf')
 
 @lru_cache(1024)
 def _copy_name(key: bytes) -> bytes:
-    """Return the name of a copy in the memory backend.
+    """Return the name in the memory backend of the copy of the response for a key.
 
     The results are cached: keys of `Hybrid` have a bounded length, and few keys are requested often.
     """

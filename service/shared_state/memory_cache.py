@@ -168,7 +168,9 @@ class MemoryCache:
         return NOT_SHARED if result == FULL else MemoryLease(self, name, result, at)  # type: ignore[arg-type]
 
     def _wait(self, name: bytes, time_limit: float, *, fresh: bool) -> Awaitable[LookupResult]:
-        """Register a waiting request now, and return what waits for the result, as `_waited` does."""
+        """Register a waiting request now, and return what waits for the result. Parameters, result and errors: as for
+        `_waited`.
+        """
         # Join now, not when it is first awaited: a result reported in between must not be missed.
         return self._waited(name, self._waiters.join(name), time_limit, fresh=fresh)
 

@@ -269,12 +269,14 @@ class RedisCache:
         return None if left == -1 else max(0.0, left / 1000)
 
     async def _acquire(self, name: bytes, time_limit: float) -> LookupResult:
-        """Look up a name as `CacheBackend.begin` does. Raises `GoneError` if Redis does not answer."""
+        """Look up a name (of a key in Redis) as `CacheBackend.begin` does. Raises `GoneError` if there is no answer."""
         result = await self._wait_or_begin(name, time_limit, _BEGIN, [])
         return result.entry if isinstance(result, StaleEntry) else result
 
     async def _acquire_stale(self, name: bytes, time_limit: float, stale: Stale) -> StaleLookupResult:
-        """Look up a name as `CacheBackend.begin_stale` does. Raises `GoneError` if Redis does not answer."""
+        """Look up a name (of a key in Redis) as `CacheBackend.begin_stale` does. Raises `GoneError` if Redis does not
+        answer.
+        """
         times = [_milliseconds(stale.longest), _milliseconds(stale.revalidate)]
         return await self._wait_or_begin(name, time_limit, _BEGIN_STALE, times)
 
@@ -356,8 +358,8 @@ class RedisCache:
         return None if content is None else unpacked(content)
 
     async def _remove_refused(self, name: bytes, data: bytes) -> None:
-        """Delete a corrupt entry, so that it is computed anew, unless it has been replaced. data: the entry as it was
-        read. Raises `GoneError` if Redis does not answer.
+        """Delete a corrupt entry, so that it is computed anew, unless it has been replaced. name: of the key in Redis.
+        data: the entry as it was read. Raises `GoneError` if Redis does not answer.
         """
         log.warning("a cached response in Redis is corrupt; it is removed and computed anew")
         await self.link.run(_BREAK, _keys(name)[:1], [data])
@@ -430,7 +432,9 @@ class RedisCache:
             raise invalidation_failed() from None
 
     async def _invalidate(self, name: bytes) -> bool:
-        """Invalidate a name, and return whether there was an entry. Raises `GoneError` if Redis does not answer."""
+        """Invalidate the key with this name in Redis, and return whether there was an entry. Raises `GoneError` if
+        Redis does not answer.
+        """
         return bool(await self.link.run(_INVALIDATE, _keys(name), [CHANNEL, name + b"r"]))
 
     async def invalidate_tag(self, tag: str) -> int:
@@ -485,7 +489,9 @@ class RedisCache:
                 self.link.background(self._break(name, number))
 
     async def _break(self, name: bytes, number: bytes) -> None:
-        """End the lease with this number, if it is still held, and let the waiting requests look up again."""
+        """End the lease with this number, if it is still held, and let the waiting requests look up again. name: of its
+        key in Redis.
+        """
         with contextlib.suppress(GoneError):
             await self.link.run(_BREAK, [_keys(name)[1]], [number])
         self._waiters.resolve(name, RETRY_LOOKUP)

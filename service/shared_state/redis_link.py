@@ -43,7 +43,7 @@ Hear = Callable[[bytes], Awaitable[None] | None]
 
 
 class GoneError(Exception):
-    """Redis does not answer."""
+    """Redis does not answer, or refuses the command."""
 
 
 class MalformedReplyError(ValueError):
@@ -337,7 +337,7 @@ def _values_of(count: int) -> Callable[[Any], bool]:
 
 
 def _echo_of(mark: bytes) -> Callable[[Any], bool]:
-    """Return the check that a reply has this mark in front."""
+    """Return the check that a reply begins with this mark, as a script of `_echoing` makes it."""
     return lambda reply: isinstance(reply, list) and len(reply) in (1, 2) and reply[0] == mark
 
 

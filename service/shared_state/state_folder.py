@@ -42,8 +42,8 @@ class StateFolder:
 
 
 def _base() -> Path:
-    """Return the folder in which to create the state folder, with enough room, after removing
-    abandoned state folders.
+    """Return the folder in which to create the state folder: shared memory if it has room for `LEAST` bytes, otherwise
+    the folder for temporary files. Abandoned state folders in it are removed before.
     """
     if _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
         _remove_abandoned(_SHARED_MEMORY)

@@ -58,7 +58,7 @@ class Notifier:
         return [name for name in names if not self._ring(name)]
 
     def _ring(self, name: str) -> bool:
-        """Wake a process. Return False if no process reads the pipe any more, which is then removed."""
+        """Wake the process with this name. Return False if nothing reads its pipe any more, which is then removed."""
         try:
             pipe = self._pipes.get(name)
             if pipe is None:
@@ -74,7 +74,7 @@ class Notifier:
         return True
 
     def _forget(self, name: str) -> None:
-        """Close and delete a pipe that no process reads any more."""
+        """Close and delete the pipe with this name, as no process reads it any more."""
         pipe = self._pipes.pop(name, None)
         if pipe is not None:
             os.close(pipe)

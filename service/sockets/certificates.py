@@ -46,7 +46,9 @@ class CertificateFiles:
 
     @classmethod
     def of(cls, name: str, section: Mapping[str, object]) -> CertificateFiles:
-        """Return the paths in a configuration section. Raises StartupError for a section without a file."""
+        """Return the paths in a configuration section. name: the configuration key of the section. Raises StartupError
+        for a section without a file.
+        """
         texts = {key.casefold(): str(text) for key, text in section.items() if text not in (None, "")}
         if "path" not in texts:
             store = " (there is no store of certificates to look in)" if {"subject", "store"} & texts.keys() else ""

@@ -76,8 +76,8 @@ class Address:
 
     @classmethod
     def _of_path(cls, scheme: str, path: str, key: str) -> Address:
-        """Return the address of the Unix socket at `path`. Raises `StartupError` that names `key` for https and for a
-        relative path.
+        """Return the address of the Unix socket at `path`. Raises `StartupError` that names `key` for another scheme
+        than `http`, and for a relative path.
         """
         if scheme != "http" or not path.startswith("/"):
             raise StartupError(f"{key}: a Unix socket is written http://unix:/absolute/path, without TLS")

@@ -102,8 +102,11 @@ class _Looks:
                     self._suspects.add(identity)
 
     def _is_unused(self, connection: socket.socket, clients: Clients) -> bool:
-        """Return whether a connection is unused (see the module). Raises `OSError` for a socket that is not
-        connected.
+        """Return whether a connection is unused: none of its requests is being processed, and no data was sent to the
+        client for the timeout; or, while all requests wait for the rest of a body, none was received for it. False for
+        sockets that are no client connections of the ports. Raises `OSError` for a socket that is not connected.
+
+        clients: those with requests in progress now.
         """
         if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.type != socket.SOCK_STREAM:
             return False

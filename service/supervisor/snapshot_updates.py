@@ -210,6 +210,7 @@ class SnapshotUpdates:
 
 
 def _log_difference(snapshot: SchemaSnapshot, difference: Difference) -> None:
+    """Log how many endpoints are served, and the names of those that are added, changed and removed."""
     left_out = f", {snapshot.left_out_count} left out" if snapshot.left_out else ""
     log.info("schema snapshot %d is served: %d endpoints%s", snapshot.number, len(snapshot.endpoints), left_out)
     for word, names in (

@@ -276,7 +276,9 @@ class Supervisor:
         self._updates.start(self._background)
 
     async def _listen_for_postgrest(self) -> None:
-        """Listen for `NOTIFY pgrst`, which reads the schema and the configuration of the database again."""
+        """Listen for `NOTIFY pgrst` (or the configured channel), which reads the schema and the configuration of the
+        database again. Nothing happens without PostgREST's interface, or if its channel is off.
+        """
         options = self._options.postgrest
         if options is None or not options.channel_enabled:
             return

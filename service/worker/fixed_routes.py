@@ -117,8 +117,8 @@ def _second_factor(services: Services) -> FixedRoutes:
 def snapshot_routes(
     snapshot: SchemaSnapshot, services: Services, send_subrequest: Subrequests | None
 ) -> Iterator[CompiledRoute]:
-    """Iterate over the routes of documents about the endpoints, and of their tools. send_subrequest: how tools call
-    them; None: there are none.
+    """Iterate over the routes of documents about the endpoints, and of MCP tools. send_subrequest: sends the calls of
+    tools to endpoints; None: there are no tools.
     """
     options = services.options
     result = _as_sent(snapshot, options)

@@ -95,7 +95,9 @@ class LoopServer:
             self._opening = self._loop.create_task(self._open())
 
     async def _open(self) -> None:
-        """Listen on a copy of the socket."""
+        """Accept connections from now on, on a copy of the listening socket. If the server has stopped accepting
+        meanwhile, the copy is closed at once.
+        """
         # A copy of the descriptor: to stop accepting, uvloop closes the socket that it was given.
         listening = socket.socket(fileno=os.dup(self._listener.fd))
         if self._listener.unix:

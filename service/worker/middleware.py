@@ -139,7 +139,7 @@ def _may_lack_host(scope: Any) -> bool:
 
 def redirected(handle: Handle, https_port: int, options: WorkerOptions) -> Handle:
     """Wrap `handle` so that clients are redirected with 307 to the same path over https, unless they have used https
-    already (browsers-11). https_port: the port in the target.
+    already (browsers-11). A request without a host gets 400. https_port: the port in the target.
     """
     port = "" if https_port == 443 else f":{https_port}"
     read = client_reader(options.forwarding)

@@ -185,7 +185,7 @@ def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
 
 
 def _stream_first(streams: Mapping[str, Match], router: Router, method: str, path: str) -> Match | None:
-    """Return the event stream at this path, else the route; None: there is neither."""
+    """Return the event stream at this path, else the route of this method; None: there is neither. streams: by path."""
     return streams.get(path) or router.find(method, path)
 
 

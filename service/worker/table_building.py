@@ -132,8 +132,10 @@ class TableBuilder:
         )
 
     def _batch_routes(self, services: Services, routing: Routing) -> Iterator[CompiledRoute]:
-        """Iterate over the route of batches. Their endpoints are compiled for them: in their transaction, nothing is
-        cached, and nothing is read from replicas.
+        """Iterate over the route of batches, if they are configured. Endpoints are compiled for batches in one
+        transaction: there, nothing is cached, and nothing is read from replicas.
+
+        services, routing: of the schema snapshot.
         """
         options = self._options.batch
         if options is None:

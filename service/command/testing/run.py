@@ -282,7 +282,9 @@ class Run:
                 sys.stdout.flush()
 
     async def _rebuild(self, reader: SnapshotReader, applications: Sequence[TestApplication]) -> bool:
-        """Read the database again and replace the endpoints; return False if that fails and they stay unchanged."""
+        """Read the database again, replace the endpoints of the applications, and print which ones that adds and
+        removes. If the database cannot be read, print why and return False: the endpoints stay unchanged.
+        """
         before = [route.primary.name for route in applications[0].routes]
         self._snapshot_number += 1
         try:

@@ -481,8 +481,8 @@ def _notices_of(protocol: Any, handler: NoticeHandler) -> NoticeHandler:
     """
 
     def handle(
-        label: str | None, severity: str, sqlstate: str, message: str, preamble: str | None, _owner: object
+        label: str | None, severity: str, sqlstate: str, message: str, context: str | None, _owner: object
     ) -> None:
-        handler(label, severity, sqlstate, message, preamble, protocol)
+        handler(label, severity, sqlstate, message, context, protocol)
 
     return handle

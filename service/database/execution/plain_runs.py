@@ -201,8 +201,8 @@ class PlainTransaction:
         self._pool.let_go(connection, resets=[])
 
     async def run(self, statement: Statement, values: Values, ahead: Ahead) -> Execution:
-        """Run a statement behind `ahead` in one segment, and return the finished execution, successful or not. If the
-        task is cancelled, the execution is cancelled.
+        """Run a statement behind `ahead` (in the first run, beginning with BEGIN) in one segment, and return the
+        finished execution, successful or not. If the task is cancelled, the execution is cancelled.
         """
         execution = Execution(statement, values, ahead or None)
         self._open = True

@@ -144,8 +144,8 @@ class PoolSelection:
             (self._writes if call.volatile else self._shared).open_missing()
 
     def install_guards(self, call: Call, mask: int, pool: PipelinedPool) -> None:
-        """Install the guarded statement of the call on the connections of the pool, in the background. Raises the error
-        of a statement that cannot be built for `mask`.
+        """Install the guarded statement of the call for this mask on the connections of the pool, in the background,
+        unless that is being done. Raises the error of a statement that cannot be built for `mask`.
         """
         key = (pool.number, mask)
         if key not in call.installing_guards:
@@ -156,8 +156,8 @@ class PoolSelection:
             self._background.start(self._install_guards_on_all(call, mask, pool))
 
     async def _install_guards_on_all(self, call: Call, mask: int, pool: PipelinedPool) -> None:
-        """Install the guarded statement on one connection after another, until one fails. If the call proves not to be
-        harmless, it leaves the pipelined pool.
+        """Install the guarded statement for this mask on one connection of the pool after another, until one fails. If
+        the call proves not to be harmless, it leaves the pipelined pool.
         """
         try:
             pool.open_missing()
@@ -171,15 +171,15 @@ class PoolSelection:
             call.installing_guards.discard((pool.number, mask))
 
     def _examine(self, call: Call, mask: int) -> None:
-        """Check in the background, once for each statement, whether it may run with a generic plan. Calls that write
-        are not checked.
+        """Check in the background whether the statement for this mask may run with a generic plan. Callers ask once for
+        each statement. Statements of calls that write are not checked.
         """
         call.checked.add(mask)
         if not self._pooler and not call.volatile:
             self._background.start(self._check_generic(call, mask))
 
     async def _check_generic(self, call: Call, mask: int) -> None:
-        """Let the statement run with a generic plan if its plan is eligible. Errors are only logged."""
+        """Let the statement for this mask run with a generic plan if its plan is eligible. Errors are only logged."""
         statement = call.statement(mask)
         try:
             async with self._connector.maintenance_connection() as connection:

@@ -169,6 +169,7 @@ class PipelinedPool:
             return
 
     def _adopt(self, connection: Connection) -> None:
+        """Add a new connection to the pool, and submit waiting executions to it; close it if the pool is closed."""
         if self._closed:
             connection.close(STOPPING)
             return
@@ -224,6 +225,7 @@ class PipelinedPool:
         self._waiting.append((now, execution))
 
     def _capacity(self, connection: Connection) -> None:
+        """Submit waiting executions, as the connection has room again. Called by the driver."""
         if self._waiting:
             self._place_waiting()
 

@@ -48,11 +48,14 @@ def queue_timeout_for(queue_timeout: float, limit: float) -> float:
 
 
 def queue_time_of(pool: str, options: PoolOptions) -> QueueTimeBound:
+    """Return the limit for waiting in the queue of a pool. pool: its name, for the log."""
     return QueueTimeBound(pool, options.queue_timeout, options.queue_target, options.queue_interval)
 
 
 def log_closed(pool: str, connection: Connection) -> None:
-    """Log the end of a connection on one line, whatever libpq wrote; a planned end only at level DEBUG."""
+    """Log the end of a connection on one line, whatever libpq wrote; a planned end only at level DEBUG. pool: the name
+    of its pool, for the log.
+    """
     reason = (connection.close_reason or "").partition("\n")[0]
     planned = reason in (STOPPING, REPLACED, UNUSED)
     log.log(

@@ -57,6 +57,7 @@ class MonitoringConnection:
         return row
 
     async def _drop(self) -> None:
+        """Close the connection, if there is one; the next query opens another."""
         connection, self._connection = self._connection, None
         if connection is not None:
             # No result of a statement that may still run is needed.

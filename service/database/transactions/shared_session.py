@@ -25,8 +25,8 @@ class SharedSession:
 
     Use: `async with database.shared_session() as session: await session.run(call, context)`, for each call.
 
-    request_of: makes the execution of a call, which has a waiter. resets: statements that reset the session after the
-    last call.
+    request_of: makes the execution of a call, with a waiter. resets: statements that reset the session after the last
+    call.
     """
 
     def __init__(

@@ -186,7 +186,9 @@ class Transaction:
         return self._place(execution)
 
     async def run(self, call: Call, values: Values) -> Execution:
-        """Run a command, and return its finished execution. Raises `Problem` if it fails or the connection is lost."""
+        """Run a command (`call` with `values`) and return its finished execution. The transaction begins if it has not
+        begun. Raises `Problem` if the command fails or the connection is lost.
+        """
         await self.begin()
         return await self.finished(call, self.send(call, values))
 
@@ -199,21 +201,22 @@ class Transaction:
         return await self._finished(call, execution, quiet=quiet)
 
     async def command(self, sql: str) -> None:
-        """Run a command of the service itself, without a result. Raises `Problem` if it fails or the connection is
-        lost.
+        """Run a command of the service itself, without a result. The transaction begins if it has not begun. Raises
+        `Problem` if the command fails or the connection is lost.
         """
         await self.begin()
         await self._finished(self._call, self._place(Execution(statement_for(sql, 0), [])))
 
     async def set(self, settings: Values) -> None:
-        """Set transaction-local settings: names and values in turn. Raises `Problem` if that fails or the connection is
-        lost.
+        """Set transaction-local settings: names and values in turn. The transaction begins if it has not begun. Raises
+        `Problem` if that fails or the connection is lost.
         """
         await self.begin()
         await self._finished(self._call, self._place(Execution(settings_statement(len(settings) // 2), settings)))
 
     async def call(self) -> None:
-        """Run the routine with the arguments of the request context, and store its execution there.
+        """Run the routine with the arguments of the request context, and store its execution there. The transaction
+        begins if it has not begun.
 
         Raises: Problem: it failed. ClientDisconnectedError: the client has disconnected.
         """

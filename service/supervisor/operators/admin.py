@@ -118,6 +118,7 @@ def supervisor_families(
 
 
 async def _awaited(work: Awaitable[Result]) -> Result:
+    """Return the result of `work`, as a coroutine, which `run_coroutine_threadsafe` requires."""
     return await work
 
 

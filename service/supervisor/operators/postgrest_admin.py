@@ -85,6 +85,7 @@ class PostgRestAdmin:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS + 1)
 
     async def _reaches_database(self) -> bool:
+        """Return whether the database answers a query within `_SECONDS`, on a new connection."""
         try:
             async with asyncio.timeout(_SECONDS), await self._connector.open_plain() as connection:
                 await connection.execute("select 1")
@@ -136,4 +137,5 @@ def _sum(samples: Sequence[Sequence[Gauge] | None], name: str) -> float:
 
 
 async def _awaited(work: Awaitable[Any]) -> Any:
+    """Return the result of `work`, as a coroutine, which `run_coroutine_threadsafe` requires."""
     return await work

@@ -90,8 +90,8 @@ class Template:
         return self._ask(_COPY, payload, descriptors)
 
     def exit_code(self, pid: int) -> int | None:
-        """Return the exit code of a copy that has ended, once; None while it runs. Negative: the signal
-        that ended it.
+        """Return the exit code of a copy that has ended, negative for the signal that ended it; None while it runs. The
+        system forgets the code afterwards, so this returns it only once.
         """
         code = self._ask(_EXIT_CODE, str(pid).encode())
         return None if code == _RUNNING else code
@@ -101,7 +101,11 @@ class Template:
         self._channel.close()
 
     def _ask(self, kind: bytes, payload: bytes, descriptors: Sequence[int] = ()) -> int:
-        """Send a request and return its answer. Raises OSError if the template has ended."""
+        """Send a request and return its answer, a process id or an exit code. Raises OSError if the template has ended.
+
+        kind: `_COPY` or `_EXIT_CODE`. payload: of a copy, or the process id in decimal digits. descriptors: duplicates
+        of them are sent with it.
+        """
         with self._one_by_one:
             socket.send_fds(self._channel, [_QUESTION.pack(kind, len(payload)), payload], list(descriptors))
             answer = self._channel.recv(_ANSWER.size, socket.MSG_WAITALL)
@@ -112,7 +116,9 @@ class Template:
 
 
 class Copy:
-    """A running copy, with the part of the interface of `asyncio.subprocess.Process` that the supervisor uses."""
+    """A running copy of the template with the process id `pid`, with the part of the interface of
+    `asyncio.subprocess.Process` that the supervisor uses.
+    """
 
     @classmethod
     async def made_by(cls, template: Template, descriptors: Sequence[int]) -> Copy:

@@ -169,12 +169,12 @@ class WorkerProcess:
         return error
 
     async def sample(self, number: int, seconds: float) -> Gauges | None:
-        """Return the gauges of the worker; None without an answer within `seconds`."""
+        """Return the gauges of the worker; None without an answer within `seconds`. number: of the question."""
         result: Gauges | None = await self._reply_to(GaugesRequest(number), seconds)
         return result
 
     async def profile(self, number: int, seconds: float) -> str | None:
-        """Return a profile of the worker over `seconds`; None without an answer."""
+        """Return a profile of the worker over `seconds`; None without an answer. number: of the question."""
         result: str | None = await self._reply_to(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
         return result
 
@@ -184,29 +184,35 @@ class WorkerProcess:
         return result
 
     async def identify(self, number: int, headers: Headers, address: str) -> IdentityReply | None:
-        """Return which user the headers authenticate, sent from this address of a client; None without an answer."""
+        """Return which user the headers authenticate, sent from this address of a client; None without an answer.
+        number: of the question.
+        """
         result: IdentityReply | None = await self._reply_to(Identify(number, headers, address), IDENTIFY_WITHIN)
         return result
 
     async def streams(self, number: int) -> StreamsReply | None:
-        """Return the open event streams of the worker; None without an answer."""
+        """Return the open event streams of the worker; None without an answer. number: of the question."""
         result: StreamsReply | None = await self._reply_to(StreamsRequest(number), SAMPLE_WITHIN)
         return result
 
     async def spans(self, number: int, trace: str | None) -> SpansReply | None:
-        """Return the spans that the worker has stored; None without an answer. trace: id of their trace; None: the
-        first spans of its last requests.
+        """Return the spans that the worker has stored; None without an answer. number: of the question. trace: id of
+        their trace; None: the first spans of its last requests.
         """
         result: SpansReply | None = await self._reply_to(SpansRequest(number, trace), SAMPLE_WITHIN)
         return result
 
     async def end_stream(self, number: int, stream: int) -> EndStreamReply | None:
-        """End an event stream of the worker; None without an answer. stream: its number in the worker."""
+        """End an event stream of the worker; None without an answer. number: of the question. stream: its number in the
+        worker.
+        """
         result: EndStreamReply | None = await self._reply_to(EndStream(number, stream), END_STREAM_WITHIN)
         return result
 
     async def _reply_to(self, question: _Question, seconds: float) -> Any:
-        """Send a question and return the reply; None without a reply within `seconds`."""
+        """Send a question and return the reply, or its content as `_result_of` does; None without a reply within
+        `seconds`.
+        """
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
         self.channel.send(question)
         try:
