@@ -107,6 +107,7 @@ class TableBuilder:
         return table
 
     def _subrequests(self) -> Subrequests:
+        """Return a new sender of subrequests. Its `serve` has to follow, with the routes that it can call."""
         return Subrequests(self._start, self._fail, self._services.auth.sessions.is_secure)
 
     def _services_for(self, snapshot: SchemaSnapshot, subrequests: Subrequests | None) -> Services:
@@ -131,8 +132,10 @@ class TableBuilder:
         )
 
     def _batch_routes(self, services: Services, routing: Routing) -> Iterator[CompiledRoute]:
-        """Iterate over the route of batches. Their endpoints are compiled for them: in their transaction, nothing is
-        cached, and nothing is read from replicas.
+        """Iterate over the route of batches, if they are configured. Endpoints are compiled for batches in one
+        transaction: there, nothing is cached, and nothing is read from replicas.
+
+        services, routing: of the schema snapshot.
         """
         options = self._options.batch
         if options is None:
@@ -148,6 +151,7 @@ class TableBuilder:
         yield from compiled(batch_routes(options, services, joint, independent))
 
     def _job_routes(self, services: Services) -> Iterator[CompiledRoute]:
+        """Return the routes of jobs; none if they are off."""
         options = self._options.jobs
         if options is None:
             return iter(())
@@ -178,7 +182,9 @@ class TableBuilder:
 
 
 def _steps_ahead(path: str, services: Services) -> Ahead:
-    """Return the steps of requests below a path. Spans and meters have templates of paths, so that there are few."""
+    """Return the steps in front of requests of PostgREST's interface, which is below `path`; empty if no option needs
+    any. Spans and meters have templates of paths, so that there are few.
+    """
     base = path.rstrip("/")
     templates = {False: f"{base}/{{relation}}", True: f"{base}/rpc/{{function}}"}
     steps = {

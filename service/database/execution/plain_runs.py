@@ -77,7 +77,7 @@ class PlainRuns:
 
     def settle(self, execution: Execution, pace: PoolAssignment | None = None) -> bool:
         """End the watch over an execution and record its duration. Return whether it has to run again, by `begin`
-        without pace.
+        without pace. pace: as for `begin`.
 
         Raises the error of an execution that no connection has run.
         """
@@ -106,7 +106,9 @@ class PlainRuns:
             shared.open_missing()
 
     def _take_turn(self, execution: Execution, disconnected: Disconnected) -> None:
-        """Run the execution on an idle connection, or on the next one that becomes free."""
+        """Run the execution on an idle connection, or on the next one that becomes free. Raises `Problem` if the queue
+        of the pool is full. disconnected: as for `begin`.
+        """
         connection = self._pool.take_turn(
             partial(self._run_next, execution, disconnected), execution.refuse, self._seconds
         )
@@ -114,7 +116,9 @@ class PlainRuns:
             self._run_next(execution, disconnected, connection)
 
     def _run_next(self, execution: Execution, disconnected: Disconnected, connection: Connection) -> None:
-        """Run the execution on this connection or, if that has closed, on the next one."""
+        """Run the execution on this connection or, if that has closed, on the next one. If it has ended while it
+        waited, the connection is released. disconnected: as for `begin`.
+        """
         if execution.finished:
             self._pool.release(connection)
             return
@@ -141,7 +145,9 @@ class PlainRuns:
             self._pool.release(connection)
 
     def transaction(self, disconnected: Disconnected) -> PlainTransaction:
-        """Return a transaction over several segments, whose end depends on a result."""
+        """Return a transaction over several segments, whose end depends on a result. disconnected: returns when the
+        client has disconnected; a running statement is cancelled then.
+        """
         return PlainTransaction(self._pool, self._watchdog, disconnected, self._seconds)
 
 
@@ -152,7 +158,8 @@ class PlainTransaction:
             execution = await transaction.run(statement, values, ahead)  # ahead begins with BEGIN
             await transaction.end(COMMIT)
 
-    Without `end`, the transaction is rolled back.
+    Without `end`, the transaction is rolled back. seconds: limit of the wait for a connection, and of each statement;
+    0: none. Entering raises `Problem` if no connection is free in time.
     """
 
     def __init__(self, pool: DedicatedPool, watchdog: Watchdog, disconnected: Disconnected, seconds: float) -> None:
@@ -179,7 +186,9 @@ class PlainTransaction:
             self._pool.let_go(connection, resets=[])
 
     def _roll_back(self, connection: Connection) -> None:
-        """Send ROLLBACK without waiting; the connection returns to the pool behind it."""
+        """Send ROLLBACK without waiting; the connection returns to the pool behind it. If it cannot be sent, the
+        connection is closed.
+        """
         execution = Execution(ROLLBACK, [])
         execution.timeout = RESET_SECONDS
         execution.on_free = lambda _execution: self._let_go(connection)
@@ -192,8 +201,8 @@ class PlainTransaction:
         self._pool.let_go(connection, resets=[])
 
     async def run(self, statement: Statement, values: Values, ahead: Ahead) -> Execution:
-        """Run a statement behind `ahead` in one segment, and return the finished execution, successful or not. If the
-        task is cancelled, the execution is cancelled.
+        """Run a statement behind `ahead` (in the first run, beginning with BEGIN) in one segment, and return the
+        finished execution, successful or not. If the task is cancelled, the execution is cancelled.
         """
         execution = Execution(statement, values, ahead or None)
         self._open = True
