@@ -178,6 +178,8 @@ def _counted(numbers: Mapping[str, float]) -> dict[str, Any]:
 def _pools(reported: Mapping[str, Any], options: WorkerOptions, workers: int) -> list[dict[str, Any]]:
     """Return the load of each pool, summed over the workers. Its member `most` is the number of executions that can be
     in flight; further ones wait.
+
+    reported: gauges by name. workers: their number.
     """
     pools: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
     for name, member in (

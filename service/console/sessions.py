@@ -127,7 +127,7 @@ class Sessions:
 
     def _add(self, known: dict[bytes, Stored], item: Stored) -> str:
         """Store an item under a new secret, and return the secret. If there are too many items, the oldest one is
-        removed.
+        removed. known: links or sessions by digest, which gets the item.
         """
         secret = secrets.token_urlsafe(_BYTES)
         with self._lock:

@@ -55,7 +55,7 @@ def request_actions(sources: Sources) -> Iterator[Action]:
 
 
 class _Request(NamedTuple):
-    """A valid request. url: of the listener."""
+    """A valid request. url: of the listener. target: path and query."""
 
     url: str
     method: str
@@ -248,9 +248,10 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _read(response: http.client.HTTPResponse, connection: Any, until: float) -> tuple[bytes, bool]:
-    """Return the part of the body that arrives before `until`, and whether it is complete.
+    """Return the part of the body that arrives before `until`, of about `_LARGEST` bytes at most, and whether it is
+    complete.
 
-    connection: None if the server has closed it. until: in seconds of the monotonic clock.
+    connection: socket of the response; None if the server has closed it. until: in seconds of the monotonic clock.
     """
     parts: list[bytes] = []
     length = 0

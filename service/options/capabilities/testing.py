@@ -74,7 +74,10 @@ def _response_table(table: ResponseTable) -> ResponseTable:
 
 
 def _named_steps(value: JsonValue) -> dict[str, PreparationStep | None]:
-    """Return the steps of `Steps` by case-folded name; None for disabled ones."""
+    """Return the steps of `Steps` by case-folded name, None for disabled ones. An entry that does nothing is left out.
+
+    value: the configured mapping; any other value has no steps. Raises StartupError.
+    """
     steps: dict[str, PreparationStep | None] = {}
     for name, body in value.items() if isinstance(value, Mapping) else ():
         is_step, step = _step(name, body)
@@ -131,7 +134,10 @@ def _kinds(texts: Mapping[str, str]) -> list[str]:
 
 
 def _step(name: str, body: JsonValue) -> tuple[bool, PreparationStep | None]:
-    """Return whether `body` is a step, and the step itself, or None if it is disabled. Raises StartupError."""
+    """Return whether `body` does something (it has Sql, SqlFile or Command), and its step, or None if it is disabled.
+
+    name: of the step, also for messages. Raises StartupError if it does several things or Enabled is not a boolean.
+    """
     texts = _texts(body)
     what = _kinds(texts)
     if not what:

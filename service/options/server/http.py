@@ -110,7 +110,9 @@ def _read_at_once(settings: Settings, chosen: int | None) -> int | None:
 
 
 def http_options(settings: Settings) -> HttpOptions:
-    """Return the options of a worker's HTTP server; the limit of connections is divided by the number of workers."""
+    """Return the options of a worker's HTTP server; the limit of connections is divided by the number of workers.
+    Raises StartupError.
+    """
     server, limits, threads = settings.read(HttpServer), settings.read(HttpLimits), settings.read(ThreadPool)
     return HttpOptions(
         server=replace(server, threads=server.threads or threads.threads),
@@ -164,8 +166,10 @@ def unix_mode(settings: Settings) -> int | None:
 def _endpoint_plan(
     name: str, endpoint: Mapping[str, Any], default: CertificateFiles | None, protocols_of_server: str
 ) -> ListenerPlan:
-    """Return the listener of one entry of `HttpServer:Endpoints`. Raises `StartupError`. default: the certificate of
-    entries without one.
+    """Return the listener of one entry of `HttpServer:Endpoints`. Raises `StartupError`.
+
+    endpoint: its values by key in lower case. default: the certificate of entries without one; None: there is none.
+    protocols_of_server: value of `Protocols` for entries without it.
     """
     key = f"HttpServer:Endpoints:{name}"
     url = endpoint.get("url")

@@ -49,8 +49,8 @@ def _text(value: object) -> str:
 
 
 def _content_of(text: str, key: str) -> str:
-    """Return the content of the file that a text `@PATH` names, without a final line feed; else the text. Raises
-    StartupError.
+    """Return the content of the file that a text `@PATH` names, without a final line feed; else the text. key: of
+    PostgREST, for messages. Raises StartupError if the file cannot be read.
     """
     if not text.startswith("@"):
         return text
