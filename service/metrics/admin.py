@@ -272,7 +272,7 @@ class _Handler(BaseHTTPRequestHandler):
         return MountResponse(200, (("content-type", response.content_type),), response.body)
 
     def _check(self, options: AdminOptions) -> None:
-        """Raises `Problem` 401 without the token, or 403 for a host name if no token is configured."""
+        """Raise `Problem` 401 without the token, or 403 for a host name if no token is configured."""
         if not options.access.anonymous:
             scheme, _, token = self.headers.get("authorization", "").partition(" ")
             matches = hmac.compare_digest(token.strip().encode(), (options.token or "").encode())
