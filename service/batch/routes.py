@@ -153,7 +153,9 @@ class _Batches:
 
     @staticmethod
     def _fail(context: RequestContext, number: int, response: tuple[int, Headers, bytes]) -> None:
-        """Send the response of the request that has failed, with its number; a status below 400 becomes 409."""
+        """Send the response of the request that has failed, with its number; a status below 400 becomes 409. response:
+        its status, headers and body.
+        """
         status, headers, body = response
         content_type = next((value for name, value in headers if name.lower() == "content-type"), "")
         members: dict[str, Any] = {"status": status}
@@ -166,7 +168,9 @@ class _Batches:
 
 
 class _Responses:
-    """The responses of one batch so far. most: limit of the bytes of all bodies together."""
+    """The responses of one batch so far. most: limit of the bytes of all bodies together. results: to which later
+    requests may refer. last: status, headers and body of the last response.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most

@@ -99,7 +99,8 @@ def document_routes(
     catalogue: PostgRestCatalogue | None,
 ) -> Iterator[tuple[str, Step]]:
     """Yield path and step of each served document; the method is GET. requests: names and texts of `.http` files.
-    openapi, tools: None if not served.
+    openapi, tools: None if not served. catalogue: of PostgREST's interface, which the OpenAPI document describes too;
+    None: the interface is not served.
     """
     if openapi is not None and openapi.path is not None:
         options = openapi.options

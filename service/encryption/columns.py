@@ -148,7 +148,9 @@ def _spread(columns: tuple[ResultColumn, ...], choice: _Choice, codecs: Codecs) 
 
 
 def _of_type(oid: int, codecs: Codecs, open_text: Open) -> Open | None:
-    """Return the function for values of this type, or None if they cannot contain a sealed text."""
+    """Return the function for values of this type, or None if they cannot contain a sealed text. open_text: decrypts
+    one text.
+    """
     kind, *about = codecs.definition(oid)
     match kind:
         case "domain":

@@ -160,7 +160,7 @@ class Deliveries:
             ]
 
     async def take(self, most: int) -> Sequence[Attempt]:
-        """Take up to `most` deliveries, and return the attempts to run."""
+        """Take up to `most` deliveries, and return the attempts to run. Raises `psycopg.Error`."""
         rows = await self._queue.query(self._sql, self._names, self._topics, most, self._options.timeout + MARGIN)
         return [self._deliver(_Delivery(*row)) for row in rows]
 
