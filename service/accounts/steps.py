@@ -201,7 +201,7 @@ class _Run:
     async def _may_issue(self, issue: _Issue, most: int, subject: str, transaction: Transaction) -> bool:
         """Return whether the subject may get another token. If it has too many: raise `Problem` 429 if the response
         would contain the token; return False if a mail would, because the caller must not learn whether the subject
-        exists.
+        exists. most: tokens that the subject may get in the period of the token's options.
         """
         purpose, period = issue.token.purpose, issue.token.period
         values: Values = [purpose.encode(), subject.encode(), str(most).encode(), str(period).encode()]

@@ -75,7 +75,7 @@ def _write_tools(endpoints: Sequence[Endpoint], types_of: TypesOf, options: Tool
 
 def _write(name: str, text: str, *, overwrite: bool) -> bool:
     """Write a file that is missing or, with `overwrite`, has other content. Return False if that fails, which is
-    logged.
+    logged. name: path of the file.
     """
     path = Path(name)
     try:

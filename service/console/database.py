@@ -186,8 +186,8 @@ async def _add(
     query: str | sql.Composed,
     parameters: tuple[object, ...] = (),
 ) -> None:
-    """Add the rows of a query to the report, or the reason to `unavailable`. Raises `psycopg.OperationalError` if the
-    connection is lost or the query too slow.
+    """Add the rows of a query to the report, or the reason to `unavailable`, under `name`. Raises
+    `psycopg.OperationalError` if the connection is lost or the query too slow.
     """
     try:
         report[name] = await _rows(connection, query, parameters)

@@ -214,7 +214,9 @@ class Client:
         return began
 
     def _over(self, request: OutgoingRequest, began: float, status: int) -> None:
-        """Record the end of a request for circuit breakers and meters. status: 0 without a response."""
+        """Record the end of a request for circuit breakers and meters. began: what the meter returned at the begin.
+        status: 0 without a response.
+        """
         origin = request.address.origin
         if self._circuit_breakers is not None and status:
             if status in FAILING:

@@ -112,7 +112,9 @@ class _Gate:
 
 
 class HostPermits:
-    """The permits of one worker. To be created in the running event loop."""
+    """The permits of one worker. To be created in the running event loop. In all methods, `caller` is the name under
+    which the caller of a request is counted.
+    """
 
     def __init__(self, environment: Environment, message_bus: MessageBus, policies: tuple[Policy, ...]) -> None:
         self._environment = environment
@@ -295,7 +297,7 @@ class HostPermits:
         return served
 
     def _notify_waiters(self, waiters: Sequence[tuple[int, int]]) -> None:
-        """Report to waiting requests that they hold a permit."""
+        """Report to waiting requests that they hold a permit. waiters: number of the wait and process, of each."""
         for waiter in waiters:
             self._deliver(waiter, allowed=True)
 

@@ -247,7 +247,9 @@ class _Server:
         return 403 if required and not RequiredRoles(required, roles_match_users=self._matching).admits(user) else None
 
     def _read(self, described: OpenApiOptions, user: User | None, uri: object) -> dict[str, Any]:
-        """Return the contents of a resource for this user. Raises `RpcError` for an unknown one."""
+        """Return the contents of a resource for this user. described: options of the OpenAPI document. uri: of the
+        resource, as the client has sent it. Raises `RpcError` for an unknown one.
+        """
         visible = [endpoint for endpoint in self._endpoints if self._shows(endpoint, user)]
         contents = resource_contents(str(uri), visible, self._types_of, described, self._catalogue)
         if contents is None:

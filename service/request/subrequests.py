@@ -122,8 +122,8 @@ class CapturedResponse:
     """`response_file` opens its path: streamed bodies come through a pipe."""
 
     def __init__(self, outer: Any, body: bytes = b"") -> None:
-        """outer: protocol of the request that makes the subrequest; both have the same client. body: of the subrequest,
-        which the endpoint reads from this object.
+        """outer: reports the disconnect of the client, such as the protocol of the request that makes the subrequest.
+        body: of the subrequest, which the endpoint reads from this object.
         """
         self._body = body
         self._loop = asyncio.get_running_loop()
@@ -265,8 +265,8 @@ def _is_named(route: str, written: str | None, path: str) -> bool:
     """Return whether the author of the comment has named this route: values of the client are only where the route has
     placeholders, and none of them contains several segments.
 
-    route: path template of the endpoint. written: URL in the comment, with placeholders in braces for values of the
-    client; None: the whole path is the author's. path: the path of the subrequest, encoded.
+    route: path template of the endpoint. written: path and query in the comment, with placeholders in braces for values
+    of the client; None: the whole path is the author's. path: the path of the subrequest, encoded.
     """
     if written is None:
         return True
@@ -406,8 +406,8 @@ class Subrequests:
         return await capture.begun
 
     def _find(self, method: str, path: str) -> Match | None:
-        """Return the route of a path (for HEAD also that of GET); None without one, and for a path that ends with a
-        slash.
+        """Return the route of a decoded path (for HEAD also that of GET); None without one, and for a path that ends
+        with a slash.
         """
         if len(path) > 1 and path.endswith("/"):
             return None

@@ -34,7 +34,9 @@ def headers_of_tenant(tenant: Tenant, value: str) -> list[tuple[str, str]]:
 
 
 def _of_host(pattern: str, context: RequestContext) -> str | None:
-    """Return the part of the host name in the place of the `*`; None: the host name does not match."""
+    """Return the part of the host name in the place of the `*` in `pattern`, in lower case; None: the host name does
+    not match.
+    """
     scope = context.scope
     host = (scope.headers.get("host") or scope.authority or "").lower()
     host = host.rpartition(":")[0] if re.search(r":\d+$", host) else host

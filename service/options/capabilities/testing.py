@@ -106,7 +106,8 @@ def _warnings(keys: TestSteps) -> Iterator[str]:
 def _steps(value: JsonValue, named: Mapping[str, PreparationStep | None], key: str) -> tuple[PreparationStep, ...]:
     """Return the steps of a list, whose items are names of steps or steps themselves; disabled ones are left out.
 
-    named: the steps of `Steps`. key: of the list, for messages. Raises StartupError for an unknown name.
+    value: the configured list; any other value has no steps. named: the steps of `Steps`, as `_named_steps` returns
+    them. key: of the list, for messages. Raises StartupError for an unknown name.
     """
     result: list[PreparationStep] = []
     for number, item in enumerate(value if isinstance(value, tuple | list) else (), 1):

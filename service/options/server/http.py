@@ -93,7 +93,9 @@ def _is_given(settings: Settings, path: str) -> bool:
 
 
 def _is_default(settings: Settings, path: str) -> bool:
-    """Return whether the value is the default, as in the output of `rowcall --config`; then no warning is due."""
+    """Return whether the value of the key at `path` is the default, as in the output of `rowcall --config`; then no
+    warning is due.
+    """
     return str(settings.at(path)).casefold() == str(key_at(path).default).casefold()
 
 
@@ -195,13 +197,15 @@ def _words(setting: object) -> list[str]:
 
 
 def _only_tls13(names: object) -> bool:
-    """Return whether `SslProtocols` contains `Tls13` and not `Tls12`, which disables TLS 1.2."""
+    """Return whether `SslProtocols` contains `Tls13` and not `Tls12`, which disables TLS 1.2. names: its value."""
     versions = [name.casefold() for name in _words(names)]
     return "tls13" in versions and "tls12" not in versions
 
 
 def _sections(value: JsonValue) -> dict[str, Mapping[str, Any]]:
-    """Return named sections: names as written (except `Default`), keys in lower case."""
+    """Return named sections: names as written (except `Default`), keys in lower case. value: mapping of the
+    configuration; any other value has no sections.
+    """
     return dict(_named(value)) if isinstance(value, Mapping) else {}
 
 
