@@ -17,7 +17,6 @@ from rowcall.core.batch.options import BatchOptions
 from rowcall.core.batch.requests import KEY, BatchError, BatchRequest, MissingResultError, Result, read_batch
 from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
-from rowcall.core.http.forwarded_headers import FORWARDED
 from rowcall.core.text import exact_json
 from rowcall.service.database.transactions.joint_transaction import JointTransaction
 from rowcall.service.http_client.errors import TooLargeError
@@ -208,8 +207,10 @@ class _Responses:
 
 
 def _passed_on(headers: Sequence[tuple[str, str]]) -> Headers:
-    """Return the headers of the batch that apply to each of its requests, such as credentials and client address."""
-    return [(name, value) for name, value in headers if name.lower() not in _OF_BATCH and name.lower() not in FORWARDED]
+    """Return the headers of the batch that apply to each of its requests, such as credentials, and those by which a
+    trusted proxy reports the client.
+    """
+    return [(name, value) for name, value in headers if name.lower() not in _OF_BATCH]
 
 
 def _in_transaction(query: str) -> bool:
