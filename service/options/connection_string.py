@@ -42,7 +42,7 @@ class ConnectionInfo:
         return conninfo.make_conninfo("", **self.parameters)
 
     def masked(self) -> str:
-        """Return the parameters for logs, with passwords, keys and certificates masked."""
+        """Return the connection string of libpq for logs, with passwords, keys and certificates masked."""
         shown = {
             name: _MASK if any(word in name for word in _SECRET_WORDS) else text
             for name, text in self.parameters.items()
@@ -103,7 +103,9 @@ def connection_for(settings: Settings, name: str, default_application_name: str)
 
 
 def parse_connection_string(text: str) -> ConnectionInfo | EmbeddedServerPath:
-    """Read any of the four forms. Raise StartupError that names the offending keyword, never a value."""
+    """Return the connection of a libpq URI, libpq keywords, `Host=…;Database=…` or `embedded:PATH`. Raises StartupError
+    that names the offending keyword, never a value.
+    """
     text = text.strip()
     scheme, colon, rest = text.partition(":")
     if colon and scheme.casefold() == "embedded":

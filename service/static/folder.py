@@ -99,7 +99,7 @@ class Folder:
         return any(os.path.isfile(os.path.join(folder, name)) for name in DEFAULT_DOCUMENTS)
 
     def _is_inside(self, target: str) -> bool:
-        """Return whether the path is in the folder and contains no symbolic link below it."""
+        """Return whether a path on disk is in the folder and contains no symbolic link below it."""
         plain = os.path.normpath(target)
         return os.path.realpath(plain) == plain and (plain == self._root or plain.startswith(self._root + os.sep))
 

@@ -196,7 +196,7 @@ class Deliveries:
             log.exception("webhook %s to %s", delivery.message, delivery.subscriber)
 
     async def _attempt(self, delivery: _Delivery) -> _Outcome:
-        """Send a delivery once. Nothing is raised."""
+        """Send a delivery once. Failures of the request are outcomes, and not raised."""
         client = self._client
         configured = self._configured.get(delivery.subscriber)
         url = delivery.url if configured is None else configured.url

@@ -139,7 +139,9 @@ def _cookie(settings: Settings, name: str | None = None) -> CookieScheme:
 
 
 def _wanted_by_prefix(scheme: CookieScheme) -> Iterable[str]:
-    """Yield unmet conditions of browsers for cookies named `__Secure-…` and `__Host-…` (RFC 6265bis, 4.1.3)."""
+    """Yield unmet conditions of browsers for cookies named `__Secure-…` and `__Host-…` (RFC 6265bis, 4.1.3), as ends of
+    a sentence.
+    """
     name = scheme.cookie.lower()
     if name.startswith(("__secure-", "__host-")) and scheme.secure != "Always":
         yield "CookieSecure is Always"
