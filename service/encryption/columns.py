@@ -117,7 +117,9 @@ class _Choice:
 
 
 def _openers(endpoint: Endpoint, shape: ResultShape, choice: _Choice, codecs: Codecs) -> Iterator[Opener | None]:
-    """Yield a function for each column of the result, in order; None if it is not decrypted."""
+    """Yield the function that decrypts the values of a column, for each column of the result, in order; None if it is
+    not decrypted.
+    """
     if not shape.columns:
         # A single value is decrypted, whatever names the comment has.
         open_text = choice.opened.bound_to(single_value_binding(choice.encryption))

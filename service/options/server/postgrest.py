@@ -23,8 +23,8 @@ def postgrest_options(settings: Settings) -> PostgRestOptions | None:
 
 
 def interface_texts(settings: Settings) -> dict[str, str]:
-    """Return the section `PostgRest` as texts, by the keys of PostgREST. Raises `StartupError` for a file that cannot be
-    read, and for values that cannot work.
+    """Return the section `PostgRest` as texts, by the keys of PostgREST. Raises `StartupError` for a file that cannot
+    be read, and for values that cannot work.
     """
     options = settings.read(PostgRest)
     texts = {"path": options.path, "rate-limiter-policy": options.rate_limiter or ""}
