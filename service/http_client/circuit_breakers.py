@@ -71,8 +71,8 @@ class CircuitBreakers:
                 transaction.delete(key)
 
     def failed(self, origin: Origin) -> None:
-        """Count a failure; enough consecutive ones open the circuit of the server. Hosts may come from values of requests: if there are more than the environment has room for,
-        some are not counted.
+        """Count a failure; enough consecutive ones open the circuit of the server. Hosts may come from values of
+        requests: if there are more than the environment has room for, some are not counted.
         """
         key = _key(origin)
         with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:

@@ -23,7 +23,8 @@ _VARIABLE = re.compile(r"[^\W\d][\w$]*(\.[^\W\d][\w$]*)+")
 
 
 def configuration_warnings(settings: Settings, auth: AuthOptions, static: StaticFileOptions | None) -> Iterator[str]:
-    """Yield a message for each setting of sign-in that does not do what it seems to. static: None: no files are served.
+    """Yield a message for each setting of sign-in that does not do what it seems to. static: None if no files are
+    served.
     """
     for name in settings.names_of(NamedScheme):
         if auth.schemes.default is None and settings.enabled(NamedScheme, name):
