@@ -254,7 +254,7 @@ def _slow_requests(settings: Settings) -> SlowRequestOptions | None:
 
 
 def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[ConnectionTarget, DatabaseOptions]:
-    """Return how to connect to one database, and how a worker uses it."""
+    """Return how to connect to one database, and how a worker uses it. name: of its connection string."""
     timeout = settings.read(ServiceOptions).command_timeout
     if timeout is None:
         timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout

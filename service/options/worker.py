@@ -150,6 +150,7 @@ class WorkerOptions:
     request_log: bool
     """Each request is logged."""
     correlation_header: str | None
+    """Header with the correlation id of a request; None: there are no correlation ids."""
     notices: NoticeMode | None
     """How notices of PostgreSQL are logged; None: they are not logged."""
     before: tuple[BeforeCommand, ...]

@@ -103,6 +103,10 @@ class CompressedProtocol(ObservedProtocol):
             headers = _with_coding(headers, self._streaming)
         self.inner.response_file(status, headers, file)
 
+    def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
+        """Send a part of a file, uncompressed: its header Content-Range counts the bytes of the file."""
+        self.inner.response_file_range(status, headers, file, start, end)
+
     def stream_coder(self, headers: Headers) -> Coder | None:
         """Return the compressor for the body that `response_file` is about to begin; None: it is not compressed."""
         self._streaming = coding = self._choose() if self._fits(headers) else None

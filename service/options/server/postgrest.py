@@ -23,8 +23,8 @@ def postgrest_options(settings: Settings) -> PostgRestOptions | None:
 
 
 def interface_texts(settings: Settings) -> dict[str, str]:
-    """Return the texts by key of PostgREST. Raises `StartupError` for a file that cannot be read, and for values that
-    cannot work.
+    """Return the section `PostgRest` as texts, by the keys of PostgREST. Raises `StartupError` for a file that cannot
+    be read, and for values that cannot work.
     """
     options = settings.read(PostgRest)
     texts = {"path": options.path, "rate-limiter-policy": options.rate_limiter or ""}
@@ -49,8 +49,8 @@ def _text(value: object) -> str:
 
 
 def _content_of(text: str, key: str) -> str:
-    """Return the content of the file that a text `@PATH` names, without a final line feed; else the text. Raises
-    StartupError.
+    """Return the content of the file that a text `@PATH` names, without a final line feed; else the text. key: of
+    PostgREST, for messages. Raises StartupError if the file cannot be read.
     """
     if not text.startswith("@"):
         return text
