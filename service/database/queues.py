@@ -39,8 +39,6 @@ class QueueConnection:
         channel to listen on. notify: called with the payload of each notification. Raises `psycopg.Error`.
         """
         async with await self._connector.open_plain() as queue, await self._connector.open_plain() as listener:
-            await queue.set_autocommit(True)
-            await listener.set_autocommit(True)
             await listener.execute(f"listen {channel}".encode())
             self._connection = queue
             self._listening = asyncio.get_running_loop().create_task(_listen(listener, notify))
