@@ -114,6 +114,7 @@ class SnapshotChange:
     other_types: Mapping[str, Mapping[int, TypeInfo]] | None
     left_out: tuple[Diagnostic, ...]
     looked_at: tuple[str, ...]
+    example_requests: tuple[tuple[str, str], ...]
     postgrest: CatalogueChange | None
 
     @classmethod
@@ -148,6 +149,7 @@ class SnapshotChange:
             None if new.other_types == old.other_types else new.other_types,
             new.left_out,
             new.looked_at,
+            new.example_requests,
             None
             if new.postgrest is None or new.postgrest == old.postgrest
             else CatalogueChange.between(old.postgrest, new.postgrest),
@@ -174,7 +176,8 @@ class SnapshotChange:
             old.other_types if self.other_types is None else self.other_types,
             self.left_out,
             self.looked_at,
-            postgrest=old.postgrest if self.postgrest is None else self.postgrest.applied(old.postgrest),
+            self.example_requests,
+            old.postgrest if self.postgrest is None else self.postgrest.applied(old.postgrest),
         )
 
 
