@@ -37,16 +37,19 @@ class SinkHandler(logging.Handler):
         self._client_name = client_name
 
     def add(self, sink: SinkThread) -> None:
+        """Add a sink, which gets the entries from now on."""
         self._sinks = (sink, *self._sinks)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.submit((entry_of(record, self._client_name),))
 
     def submit(self, entries: Iterable[Entry]) -> None:
+        """Pass entries to every sink, without waiting for them."""
         for sink in self._sinks:
             sink.submit(entries)
 
     def flush(self) -> None:
+        """Wait until everything is written; for each sink at most 5 seconds."""
         for sink in self._sinks:
             sink.flush()
 
@@ -111,7 +114,9 @@ class Forwarder(logging.Handler):
             self._loop.call_later(DELAY, self.flush)
 
     def flush(self) -> None:
-        """Send the batch, unless too many bytes are on their way; then its entries are counted as lost."""
+        """Send the batch, unless too many bytes are on their way; then its entries are counted as lost, which the next
+        batch reports. From another thread than that of the event loop, nothing happens.
+        """
         batch, self._gathered = self._gathered, []
         if not batch or threading.get_ident() != self._thread:
             self._gathered = batch
