@@ -344,8 +344,8 @@ class FileRunner:
     # --- setup and teardown ----------------------------------------------------------------------------------------
 
     def _named(self, names: Sequence[str]) -> list[PreparationStep]:
-        """Return the preparation steps with these names, in any case, without those that are switched off (None in the
-        configuration). Raises PreparationError for an unknown name.
+        """Return the preparation steps with these names, in any case, without disabled ones. Raises PreparationError
+        for an unknown name.
         """
         steps = self._means.options.steps
         unknown = [name for name in names if name.casefold() not in steps]
