@@ -27,7 +27,9 @@ class DetachedProtocol:
 
 
 class Refresher:
-    """Computes new responses of one endpoint. steps: those that run the routine and store the result."""
+    """Computes new responses of one endpoint. name: of the endpoint, for the log. steps: those that run the routine and
+    store the result.
+    """
 
     def __init__(self, name: str, steps: tuple[Step, ...], database: Database) -> None:
         self._name = name
@@ -36,7 +38,9 @@ class Refresher:
         self._runner = StepTasks(self._fail).runner
 
     def begin(self, context: RequestContext, lease: CacheLease) -> None:
-        """Start a computation with the values of this request. Returns at once. lease: released at its end."""
+        """Start a computation with the values of this request, and return at once. lease: the result is stored with it;
+        it ends with the computation. A failure is logged.
+        """
         quiet = RequestContext(context.scope, DetachedProtocol())
         quiet.values, quiet.user, quiet.body = context.values, context.user, context.body
         quiet.mask, quiet.has_null = context.mask, context.has_null
