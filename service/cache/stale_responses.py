@@ -92,8 +92,8 @@ class StaleResponses:
         return tuple(self._guarded(step, len(run) - index) for index, step in enumerate(run))
 
     def _guarded(self, step: Step, steps_to_skip: int) -> Step:
-        """Wrap a step: if it fails, the last response is sent. steps_to_skip: number of steps behind the lookup that
-        are not run then.
+        """Wrap a step: if it fails, the last response is sent. steps_to_skip: number of the following steps that are
+        not run then.
         """
 
         async def run_later(context: RequestContext, waiting: Awaitable[None]) -> None:

@@ -477,7 +477,7 @@ def _below_domains(info: TypeInfo, types: Mapping[int, TypeInfo]) -> TypeInfo:
 
 def _inputs(arguments: Sequence[_Argument], defaults: int, types: Mapping[int, TypeInfo]) -> Iterator[Parameter]:
     """Yield the input parameters. arguments: all, in order. defaults: number of parameters at the end that have a
-    default, whose expression is not read.
+    default, whose expression is not read. types: by oid.
     """
     inputs = [(index, argument) for index, argument in enumerate(arguments) if argument.mode in _INPUTS]
     first_default = len(inputs) - defaults
@@ -493,7 +493,7 @@ def _inputs(arguments: Sequence[_Argument], defaults: int, types: Mapping[int, T
 
 
 def _pure_outputs(arguments: Sequence[_Argument], types: Mapping[int, TypeInfo]) -> Iterator[Parameter]:
-    """Yield the OUT arguments, without INOUT and TABLE ones. arguments: all, in order."""
+    """Yield the OUT arguments, without INOUT and TABLE ones. arguments: all, in order. types: by oid."""
     for index, argument in enumerate(arguments):
         if argument.mode == "o":
             display = types[argument.type_oid].display

@@ -82,7 +82,7 @@ def _table(
     owners: Owners,
 ) -> Table:
     """Return the table of a row of `TABLES`. columns: its rows of `COLUMNS`. types: by oid. operators: as `_operators`
-    returns them. The key is empty unless the role may read all of its columns.
+    returns them. The key is empty unless the role may read all of its columns and use their types.
     """
     oid, kind, schema, name, comment, row_type, key_numbers, immediate, deletable, _, owner, silent, ruled, part = row
     names = {column[1]: column[2] for column in columns if column[8] and column[11]}

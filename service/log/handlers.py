@@ -21,7 +21,7 @@ _format_exception = logging.Formatter().formatException
 
 
 def entry_of(record: logging.LogRecord, client_name: str | None = None) -> Entry:
-    """Return the entry of a record. client_name: shown instead of `rowcall.client`."""
+    """Return the entry of a record. client_name: shown instead of `rowcall.client`; None: that name is shown."""
     exception = harmless(_format_exception(record.exc_info)) if record.exc_info and record.exc_info[0] else None
     source = client_name if client_name and record.name == "rowcall.client" else record.name
     properties = getattr(record, "properties", NOTHING)
@@ -29,7 +29,7 @@ def entry_of(record: logging.LogRecord, client_name: str | None = None) -> Entry
 
 
 class SinkHandler(logging.Handler):
-    """Passes records of the supervisor and entries of its workers to every sink."""
+    """Passes records of the supervisor and entries of its workers to every sink. client_name: as for `entry_of`."""
 
     def __init__(self, sinks: Sequence[SinkThread], client_name: str | None) -> None:
         super().__init__()

@@ -38,7 +38,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
 
 
 class TokenError(Exception):
-    """A request cannot be authenticated. code: of PostgREST."""
+    """A request cannot be authenticated. code: error code of PostgREST. message, details: of the error body."""
 
     def __init__(self, code: str, message: str, details: str | None = None) -> None:
         super().__init__(message)
@@ -261,7 +261,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _jwks(value: Mapping[str, Any]) -> Iterator[_Key]:
-    """Yield the keys of a JWK or a set of them. Raises `InvalidOptionError`."""
+    """Yield the keys of a JWK, or of a set of JWKs. value: its parsed JSON. Raises `InvalidOptionError`."""
     members = value["keys"] if isinstance(value.get("keys"), list) else [value]
     for member in members:
         family = _FAMILIES.get(str(member.get("kty"))) if isinstance(member, dict) else None

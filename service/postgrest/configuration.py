@@ -55,7 +55,8 @@ async def _set_by_function(connection: psycopg.AsyncConnection[Any], name: str) 
 
 def by_key(texts: Mapping[str, str]) -> dict[str, str]:
     """Return texts of settings by key of PostgREST. texts: by name of the setting, where `db_schemas` is for the key
-    `db-schemas`. Unknown keys and those that need a restart are left out.
+    `db-schemas`. Settings of the application (`app.settings.…`) are kept; unknown keys and those that need a restart
+    are left out.
     """
     reloadable = {key.postgrest for key in INTERFACE_KEYS if key.reloadable}
     result: dict[str, str] = {}

@@ -51,8 +51,8 @@ class PipeBody:
         self, protocol: Any, status: int, headers: list[tuple[str, str]], time_limit: float, client: str
     ) -> None:
         """Begin the response. time_limit: seconds for which the client may leave it unread. client: `host:port` of the
-        client, by which its disconnect is noticed; empty if unknown or if its connection carries other responses.
-        Raises `Problem` 503 if the process has too many open files.
+        client, by which its disconnect is noticed; empty: unknown. Raises `Problem` 503 if the process has too many
+        open files.
         """
         self._presence = Presence(client)
         self._loop = asyncio.get_running_loop()
@@ -380,8 +380,9 @@ async def stream_result(
 ) -> bool:
     """Send the result of a STREAMING execution. Return False if the rest of its rows is not needed any more: the client
     has disconnected, or the result could not be encoded, which is logged. If the execution itself fails, the response
-    is cut off, and True is returned. client, time_limit: as for `PipeBody`. encoder: converts rendered rows into the
-    bytes that are sent.
+    is cut off, and True is returned. client: `host:port`, whose connection ends with an incomplete body; empty if it
+    carries other responses. time_limit: as for `PipeBody`. encoder: converts rendered rows into the bytes that are
+    sent.
     """
     connection = execution.connection
     assert connection is not None  # noqa: S101 (only executions on dedicated connections stream)

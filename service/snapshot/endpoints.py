@@ -82,8 +82,8 @@ class KnownBuilds:
     def over(self, catalog: Catalog) -> Build:
         """Return the build function for one reading. It returns the builds of earlier readings for unchanged routines.
 
-        catalog: of this reading. If its types or its installation have changed, all routines are built again. Builds
-        that this reading does not use are dropped with the next.
+        catalog: of this reading. If types are changed or removed, or the installation is another one, all routines are
+        built again. Builds that this reading does not use are dropped with the next.
         """
         same = self._types is catalog.types or self._types.items() <= catalog.types.items()
         same = same and self._installation == catalog.installation

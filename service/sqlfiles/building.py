@@ -70,7 +70,9 @@ class NamedTypes:
         return oid if self._is_composite(oid) else 0
 
     def _declared_type(self, file: SqlFile, number: int) -> int:
-        """Return the oid of the type that the comment declares for a parameter; 0: it declares no known type."""
+        """Return the oid of the type that the comment declares for a parameter; 0: it declares no known type. number:
+        of the parameter, from 0.
+        """
         hint = file.notes.hints.get(number)
         readings = () if hint is None else hint.readings
         oid = next((self.oids[name] for name in readings if name in self.oids), 0)

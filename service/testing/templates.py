@@ -28,7 +28,7 @@ MAX_ATTEMPTS = 10
 
 
 class Templates:
-    """The copies of the tested databases, for one run."""
+    """The copies of the tested databases, for one run. channel: name of the log channel."""
 
     def __init__(self, channel: str) -> None:
         self._log = logging.getLogger(channel)

@@ -138,7 +138,9 @@ def _arguments(
 
 
 def _takes_body(arguments: Sequence[Argument]) -> bool:
-    """Return whether one parameter has no name and the first one has a type of `RAW_TYPES`."""
+    """Return whether exactly one parameter has no name, and the first one has a type of `RAW_TYPES`. arguments: input
+    parameters.
+    """
     unnamed = [item for item in arguments if not item.name]
     return len(unnamed) == 1 and arguments[0].type in RAW_TYPES
 

@@ -17,7 +17,7 @@ MAIN = ""
 
 
 class Places:
-    """The connections of one service as places. Methods with the name of a connection accept it in any case."""
+    """The connections of one service as places. Names of connections may be in any case."""
 
     def __init__(self, options: WorkerOptions, plan: ConnectionPlan) -> None:
         self._options = options
