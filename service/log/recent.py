@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from rowcall.service.log.entry import Entry
 
 _LIMIT = 2000
-"""Number of entries that are kept in memory."""
+"""Number of entries that are stored."""
 
 
 class RecentEntries:
-    """A sink with the last entries, numbered in the order of their arrival."""
+    """A sink with the last entries, numbered in the order of their arrival. limit: number of entries that it stores."""
 
     name = "Recent"
 
