@@ -50,12 +50,14 @@ class Refresher:
         self._runner.start(quiet, self._steps)
 
     def _end(self, context: RequestContext) -> None:
+        """End an execution that is still streaming."""
         execution = context.execution
         if execution is not None and execution.streaming:
             # The result is too large to be stored, so the rest is not needed.
             self._database.end_stream(execution, gone=True)
 
     def _fail(self, _context: RequestContext, error: Exception) -> None:
+        """Log that the computation has failed."""
         if isinstance(error, Problem):
             log.warning("%s: the stale response could not be refreshed: %s", self._name, error.detail or error.title)
         else:

@@ -396,6 +396,7 @@ class _Routines:
         return {row[0]: self._routine(row) for row in rows}
 
     def _routine(self, row: TupleRow) -> Routine:
+        """Return the routine of a row of `ROUTINES`."""
         signature = self._signature(row)
         return Routine(
             oid=row[0],

@@ -67,6 +67,7 @@ class ChannelListener:
             await asyncio.wait_for(self._settled.wait(), SETTLE_SECONDS)
 
     def close(self) -> None:
+        """Stop listening, and end the connection in the background."""
         if self._task is not None:
             self._task.cancel()
             self._task = None

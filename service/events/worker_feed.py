@@ -44,6 +44,7 @@ class WorkerFeed:
             self._loop.call_soon(self._send)
 
     def _send(self) -> None:
+        """Send the events of this turn of the event loop to the supervisor."""
         events, self._leaving = self._leaving, []
         self.send(pack_events(events))
 

@@ -59,6 +59,7 @@ class SinkHandler(logging.Handler):
             sink.give_up()
 
     def close(self) -> None:
+        """Write the waiting entries, as far as that is quick, and end all sinks."""
         # The console is last, because the other sinks report their failures there.
         for sink in reversed(self._sinks):
             sink.close()

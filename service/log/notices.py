@@ -53,6 +53,7 @@ class NoticeLog:
         log.log(level, "%s: %s: %s", label or "idle connection", severity, text, extra={"properties": properties})
 
     def _text(self, message: str, context: str | None) -> str:
+        """Return what is logged of a notice, by the mode. context: as for `__call__`."""
         if self._mode is NoticeMode.MESSAGE_ONLY or not context:
             return one_line(message)
         frames = context if self._mode is NoticeMode.FULL_STACK else context.splitlines()[-1]

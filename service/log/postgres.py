@@ -103,6 +103,7 @@ class PostgresSink:
             raise refused
 
     def _connect(self) -> psycopg.Connection[Any]:
+        """Open and return the connection. Raises `psycopg.OperationalError`."""
         if self._parameters is None:
             raise psycopg.OperationalError("the database is not known yet")
         parameters: dict[str, Any] = dict(self._parameters)

@@ -92,6 +92,7 @@ class LoggedProtocol(ObservedProtocol):
         self._log(CLIENT_GONE)
 
     def _log(self, status: int) -> None:
+        """Log the request with this status, or with `CLIENT_GONE` if its client has disconnected."""
         seconds = time.monotonic() - self._began
         status = CLIENT_GONE if self._client_gone else status
         self._add((time.time(), self._method, self.path, status, seconds, self.endpoint, self.correlation, self.trace))

@@ -204,6 +204,9 @@ class _Call:
         return [*headers, *((name, value) for name, value in own if value is not None)]
 
     def _filled_headers(self, value_of: ValueOf) -> Headers:
+        """Return the headers of the definition with values filled in; a content type only with a body. value_of:
+        returns the value of a placeholder.
+        """
         headers = [(name, template.fill(value_of)) for name, template in self._headers]
         if self._content_type is not None and self._body is not None:
             headers.append(("Content-Type", self._content_type.fill(value_of)))

@@ -188,6 +188,7 @@ class Authentication:
         self._check_audience(claims.get("aud"))
 
     def _check_audience(self, audience: Any) -> None:
+        """Check the claim `aud`; None: the token has none, so it is for every audience. Raises `TokenError`."""
         if audience is None:
             return
         values = [audience] if isinstance(audience, str) else audience
@@ -253,6 +254,7 @@ def verification_keys(options: PostgRestOptions) -> tuple[_Key, ...] | None:
 
 
 def _from_base64(text: str) -> bytes:
+    """Decode a secret in base64, also in the alphabet for URLs or without padding. Raises `InvalidOptionError`."""
     plain = text.strip().replace("-", "+").replace("_", "/").replace(".", "=")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)

@@ -59,6 +59,7 @@ class Responder:
             protocol.response_bytes(response.status, headers, body)
 
     def _shared_headers(self, scope: Any) -> Headers:
+        """Return the CORS and trace headers of every response to a request, with names in lower case."""
         headers: Headers = []
         origin = scope.headers.get("origin")
         if origin is not None and scope.method != "OPTIONS":

@@ -192,4 +192,5 @@ def estimated_rows(plan: bytes) -> int:
 
 
 def _unsendable() -> ApiError:
+    """Return the error for values that contain a NUL, which PostgreSQL cannot store."""
     return ApiError(400, "22021", 'invalid byte sequence for encoding "UTF8": 0x00')

@@ -122,6 +122,7 @@ class _Runs(DedicatedRuns):
         return []
 
     async def _prepare_procedure(self, connection: Connection, call: Call, context: RequestContext) -> None:
+        """Do what `DedicatedRuns` does. The connection still belongs to the test afterwards, so it is not reset."""
         try:
             await super()._prepare_procedure(connection, call, context)
         finally:

@@ -282,6 +282,7 @@ class FileRunner:
         self._judge_reply(step, reply)
 
     async def _run_jobs(self, step: JobsStep, session: Session) -> None:
+        """Run the jobs that are due. Raises `_Stop` if they cannot be run, or a request of theirs has no stub."""
         try:
             unexpected = await self._caller.run_jobs(session, self._stubs)
         except (CallRefusedError, psycopg.Error) as error:
@@ -322,6 +323,7 @@ class FileRunner:
         self._report.assertions.append(Assertion(name, Verdict.PASS, step.file, step.line))
 
     def _fail_step(self, step: SqlStep, verdict: Verdict, message: str, name: str | None = None) -> NoReturn:
+        """Fail (`_Stop`) with the statement of a step. name: of the assertion; None: the title of the step."""
         self._fail(Assertion(name or step.title, verdict, step.file, step.line, message, step.text))
 
     def _fail(self, assertion: Assertion) -> NoReturn:

@@ -258,6 +258,9 @@ class SessionPool:
                 await session.close()
 
     async def _open(self, connector: Connector, hear: Hear) -> Session:
+        """Open a session, with repeated attempts until these have all failed once. Raises `StartupError`; with a single
+        attempt, `psycopg.Error`.
+        """
         if self._hopeless:
             return await Session.open(connector, hear)
         try:

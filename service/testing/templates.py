@@ -97,6 +97,7 @@ class Templates:
 
 
 async def _name(connector: Connector) -> str:
+    """Return the name of the database to which a connector connects. Raises `psycopg.Error`."""
     async with await connector.open_plain() as connection:
         row = await (await connection.execute("select current_database()")).fetchone()
     return str(row[0]) if row else ""

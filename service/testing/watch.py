@@ -69,6 +69,7 @@ class Watch:
             self._known = await self._seen()
 
     async def _poll(self) -> None:
+        """Poll the catalogue without end, and report changes to `next`."""
         while True:
             await asyncio.sleep(self._every)
             before = self._known
@@ -87,6 +88,7 @@ class Watch:
             return None
 
     async def _watch_files(self) -> None:
+        """Watch the folders without end, and report changes of SQL files to `next`."""
         # Imported here, because only watch mode needs it.
         from watchfiles import Change as Kind
         from watchfiles import awatch

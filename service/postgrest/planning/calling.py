@@ -99,6 +99,7 @@ class CallPlanner:
         return call
 
     def _remember(self, key: tuple[object, ...], call: _Call) -> None:
+        """Store a planned call, and drop the oldest ones beyond `MOST_SHAPES`."""
         while len(self._calls) >= MOST_SHAPES:
             del self._calls[next(iter(self._calls))]
         self._calls[key] = call
@@ -149,6 +150,7 @@ class CallPlanner:
         return _Call(function, plan, negotiated, check, settings, Template(statement), headers)
 
     def _work(self, request: ApiRequest, call: _Call, statement: Statement) -> Work:
+        """Return the work of a call. statement: that of the call, with the values of this request."""
         function, negotiated = call.function, call.negotiated
         work = Work(
             statement,

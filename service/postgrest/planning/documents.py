@@ -71,6 +71,7 @@ class Documents:
         return body.getvalue()
 
     def _keep(self, key: Key, document: bytes) -> None:
+        """Cache a document, and evict the oldest ones beyond the size limit. A larger one is not cached."""
         if len(document) > self._most_bytes:
             return
         self._cached[key] = document

@@ -76,6 +76,7 @@ def _plan_root(documents: Documents, options: PostgRestOptions, request: ApiRequ
 
 
 async def _respond(documents: Documents, request: ApiRequest, result: Result) -> Response:
+    """Return the response with the description of the schema. result: the privileges of the role."""
     host = request.scope.headers.get("host") or "localhost"
     body = await documents.document(request.schema, host, result.body)
     return Response(200, [("Content-Type", _TYPE), *request.profile_headers, VARY], body)

@@ -141,6 +141,7 @@ class WritePlanner:
         return _Write(relation, plan, negotiated, represented, conflict, Template(statement), check, headers)
 
     def _work(self, request: ApiRequest, write: _Write, statement: Statement) -> Work:
+        """Return the work of a write. statement: that of the write, with the values of this request."""
         respond = partial(_respond, request, write, self._responder)
         work = Work(statement, respond, read_only=False, check=write.check)
         return explained(work, write.negotiated, request.profile_headers)
