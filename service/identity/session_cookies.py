@@ -28,7 +28,7 @@ def with_fields(headers: Headers, fields: Headers) -> Headers:
 
 
 class RenewingProtocol(ObservedProtocol):
-    """Adds cookies to the response, and headers against caching."""
+    """Adds Set-Cookie headers with the values `cookies` to the response, and headers against caching."""
 
     __slots__ = ("_cookies",)
 
