@@ -24,7 +24,9 @@ _BY_THE_DRIVER = "25P01"
 
 
 def hear_notices(endpoint: Endpoint, options: EventOptions, publish: Publish) -> Hear | None:
-    """Return the function that makes the notice listener of a request, or None for endpoints that publish nothing."""
+    """Return the function that makes the notice listener of a request; None: the endpoint publishes nothing. publish:
+    called with each event.
+    """
     events = endpoint.options.events
     if events is None or not events.publish:
         return None
@@ -46,6 +48,7 @@ class _Publisher:
         self._tenant = endpoint.options.tenant
 
     def execution_of(self, context: RequestContext) -> str:
+        """Return the execution id in the headers of a request; empty: it has none."""
         return context.scope.headers.get(self._header) or ""
 
     def tenant_of(self, context: RequestContext) -> str | None:
@@ -53,8 +56,8 @@ class _Publisher:
         return "" if self._tenant is None else tenant_of(self._tenant, context)
 
     def event(self, message: str, hint: str | None, execution: str) -> Event:
-        """Return the event for a notice. A HINT with a mistake is logged, and the scope of the endpoint applies
-        instead.
+        """Return the event for a notice. hint: its HINT, which can say who may see the event; if it has a mistake, this
+        is logged, and the scope of the endpoint applies instead. execution: from `execution_of`.
         """
         try:
             return self._publication.event(message, hint, execution)
@@ -67,7 +70,9 @@ class _Publisher:
 
 
 class _AtOnce:
-    """Publishes each notice when it arrives, before the transaction has ended, as reports of progress cannot wait."""
+    """The notice listener of a request that publishes each notice of the event level when it arrives, before the
+    transaction has ended, as reports of progress cannot wait.
+    """
 
     __slots__ = ("_context", "_execution", "_publisher", "_tenant")
 
@@ -85,12 +90,15 @@ class _AtOnce:
                 self._publish(event)
 
     def send(self, message: str) -> None:
+        """Publish a message at once, as a notice without HINT."""
         event = self._event(message, None)
         if event is not None:
             self._publisher.publish(event)
 
     def _event(self, message: str, hint: str | None) -> Event | None:
-        """Return the event for a notice, or None if its tenant is unknown, as in a job enqueued in SQL."""
+        """Return the event for a notice, with the tenant of the request; None: the tenant is unknown, as in a job
+        enqueued in SQL, so nothing is published.
+        """
         if self._execution is None:
             self._execution = self._publisher.execution_of(self._context)
             self._tenant = self._publisher.tenant_of(self._context)
@@ -107,7 +115,9 @@ class _AtOnce:
 
 
 class _AfterCommit(_AtOnce):
-    """Publishes the notices of a transaction after it has committed, and nothing if that is unknown."""
+    """The notice listener of a request that publishes the notices of a transaction after it has committed, and nothing
+    if that is unknown.
+    """
 
     __slots__ = ("_events",)
 

@@ -155,7 +155,7 @@ class Transactions:
         )
 
     def _level(self, request: ApiRequest, work: Work) -> str | None:
-        """Return the isolation level as SQL; None: it is the default."""
+        """Return the isolation level as SQL; None: it is the default. An unknown level counts as the default."""
         chosen = work.isolation or self._settings.isolation(request.user.role)
         if chosen is None:
             return None
@@ -177,6 +177,7 @@ class Transactions:
         return Result(None, execution.rows, execution.body or b"", None, None, None, None)
 
     def _result_of_plan(self, request: ApiRequest, execution: Execution) -> int:
+        """Return the row estimate that the execution of `Work.estimate` gives. Raises `ApiError` or `Problem`."""
         self._raise_if_failed(request, execution)
         return estimated_rows(execution.body or b"")
 
@@ -191,4 +192,5 @@ def estimated_rows(plan: bytes) -> int:
 
 
 def _unsendable() -> ApiError:
+    """Return the error for values that contain a NUL, which PostgreSQL cannot store."""
     return ApiError(400, "22021", 'invalid byte sequence for encoding "UTF8": 0x00')

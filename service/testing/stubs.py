@@ -26,8 +26,9 @@ class StubbedClient(Client):
         """Requests without a matching stub since the list was cleared."""
 
     async def send(self, request: OutgoingRequest, *, named: bool, trace: Trace | None = None) -> HttpResponse:
-        """Return the response of the latest stub that fits; without any stubs, send the request. Raises `OutboundError`
-        if there are stubs and none fits, which `unexpected` records.
+        """Return the response of the latest stub that fits; without any stubs, send the request. named: as for
+        `Client.send`. trace: ignored. Raises `OutboundError` if there are stubs and none fits, which `unexpected`
+        records.
         """
         if not self.stubs:
             return await super().send(request, named=named)
@@ -53,6 +54,9 @@ class _Silent:
 
 
 def _answer(stub: Stub, request: OutgoingRequest) -> HttpResponse:
+    """Return the complete response of a stub. A body without a content type is JSON or plain text, by its first
+    character.
+    """
     body = (stub.answer.body or "").encode()
     answer = HttpResponse(_Silent())
     answer.status = stub.answer.status
