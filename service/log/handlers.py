@@ -118,10 +118,9 @@ class Forwarder(logging.Handler):
         """Send the batch, unless too many bytes are on their way; then its entries are counted as lost, which the next
         batch reports. From another thread than that of the event loop, nothing happens.
         """
-        batch, self._gathered = self._gathered, []
-        if not batch or threading.get_ident() != self._thread:
-            self._gathered = batch
+        if not self._gathered or threading.get_ident() != self._thread:
             return
+        batch, self._gathered = self._gathered, []
         self._flushes_soon = False
         if self._backlog() > BACKLOG_LIMIT:
             self._lost += len(batch)

@@ -50,6 +50,7 @@ from rowcall.service.mcp.cancellation import CancelledCallError, cancel_call, un
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services, SubrequestSender
 from rowcall.service.request.body import read_body
+from rowcall.service.request_context import trace
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.request_context import RequestContext, Step
 
@@ -62,8 +63,8 @@ the response."""
 _JSON = ("content-type", "application/json")
 _REPLY = [_JSON, ("MCP-Protocol-Version", PROTOCOL)]
 _SCHEMES = {"ws": "http", "wss": "https"}
-_PASSED_ON = ("host", "user-agent", "cookie", "authorization", "forwarded", "accept-language", "x-correlation-id")
-"""Headers of the caller that the endpoint receives, besides those that begin with `x-`: credentials and origin."""
+_PASSED_ON = frozenset({"host", "user-agent", "cookie", "authorization", "forwarded", "accept-language", *trace.NAMES})
+"""Headers of the caller for the endpoint, besides those that begin with `x-`: credentials, origin and trace."""
 
 
 def mcp_routes(
