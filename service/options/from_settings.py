@@ -228,6 +228,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         statistics=statistics_options(settings, target, connections),
         encrypts=settings.enabled(DataProtection),
         application=application_name(settings),
+        tenant=service.tenant,
         requires_authorization=service.requires_authorization,
         hides_paths=service.hide_paths,
         headers=_request_headers(service),

@@ -17,6 +17,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.postgrest.errors import ApiError
 from rowcall.ext.driver.execution import Execution, Loss
+from rowcall.service.database.call import HearAs, NoticeListener
 from rowcall.service.database.execution.plain_runs import PlainRuns
 from rowcall.service.postgrest.anonymous_cache import AnonymousCache
 from rowcall.service.postgrest.authentication import Authentication, TokenError, user_of
@@ -60,11 +61,13 @@ class PostgRestInterface:
         cache: AnonymousCache | None = None,
         authentication: Authentication | None = None,
         identity: IdentityClaims | None = None,
+        hear: HearAs | None = None,
     ) -> None:
         """ahead: steps before those of the interface. body_limit: in bytes. limit: the step that requests a permit of
         the rate limiter; None: no limit. cache: of reads by anonymous callers; None: they are not cached.
         authentication: None for that of the options. identity: claim types of the users of requests; None if nothing
-        needs their users.
+        needs their users. hear: makes the notice listeners of requests, whose `runs` pipeline nothing then; None:
+        notices are only logged.
         """
         self._options = options = catalogue.options
         self._authentication = authentication or Authentication(options)
@@ -73,6 +76,7 @@ class PostgRestInterface:
         self.limit = limit
         self.body_limit = body_limit
         self.cache = cache
+        self.hear = hear
         self.responder = Responder(options)
         self.times = options.server_timing
         """Whether responses say how long the parts of a request took."""
@@ -261,16 +265,20 @@ class _Steps:
         """Start the work. Return its execution, or an awaitable if it needs an explicit transaction, which also
         answers. alone: as for `Transactions.begin`.
         """
-        execution = self._interface.transactions.begin(request, work, alone=alone)
+        hear = self._interface.hear
+        listener = None if hear is None else hear(context, request.user.role)
+        execution = self._interface.transactions.begin(request, work, listener, alone=alone)
         if execution is None:
-            return self._run_transaction(context, request, work)
+            return self._run_transaction(context, request, work, listener)
         context.execution = execution
         return execution
 
-    async def _run_transaction(self, context: RequestContext, request: ApiRequest, work: Work) -> None:
-        """Run work in an explicit transaction, and answer."""
+    async def _run_transaction(
+        self, context: RequestContext, request: ApiRequest, work: Work, listener: NoticeListener | None
+    ) -> None:
+        """Run work in an explicit transaction, and answer. listener: gets its notices."""
         try:
-            result = await self._interface.transactions.run(request, work)
+            result = await self._interface.transactions.run(request, work, listener)
             waiting: Any = self._send(context, work, result)
             if waiting is not None:
                 await waiting

@@ -141,6 +141,7 @@ class Application:
             self._databases,
             dict(service_routes(self._for_all, self.keys, self._databases, self.single_use)),
             self.events,
+            publish,
             self._runner.start,
             self._fail,
             runs_jobs=self._work.runs_jobs,
