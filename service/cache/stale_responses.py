@@ -27,7 +27,9 @@ FAILED = 500
 
 
 class StaleResponses:
-    """Stale responses of one endpoint."""
+    """Stale responses of one endpoint. stale: how long and in which cases they are used. refresher: computes new ones.
+    give: sends an entry.
+    """
 
     def __init__(self, store: CacheBackend, stale: Stale, refresher: Refresher, give: Give) -> None:
         self._store = store
@@ -106,7 +108,7 @@ class StaleResponses:
 
     async def _fall_back(self, context: RequestContext, problem: Problem) -> None:
         """Send the last response in place of the problem, and release the lease. Raises the problem if there is no
-        response.
+        response, or the request has no lease.
         """
         lease = context.lease
         entry = None if lease is None else await self._instead(problem, lease.last)
@@ -122,7 +124,8 @@ class StaleResponses:
         self, problem: Problem, last: Callable[..., Entry | Awaitable[Entry | None] | None], *key: bytes
     ) -> Entry | None:
         """Return the last response, to send it in place of the problem. None: the problem is no server error, the
-        options do not allow it, or `last` finds none.
+        options do not allow it, or `last` finds none. last: finds the response, for `key` if that is passed, and these
+        options.
         """
         if problem.status < FAILED or not self._stale.error:
             return None
