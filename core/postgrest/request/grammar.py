@@ -412,11 +412,15 @@ def logic(operator: str, negated: bool, text: str) -> Group:
     """Parse the value of a logic parameter: a group in parentheses. operator: the last part of the key; anything but
     `and` and `or` is refused. negated: `not.` precedes it."""
     try:
-        if operator not in LOGIC:
-            raise RefusedError
-        return Group(operator, _members(Cursor(text)), negated)
+        return _tree(Cursor(text), operator, negated)
     except RefusedError:
         raise syntax_error("logic tree", text, f"not.{operator}" if negated else operator) from None
+
+
+def _tree(cursor: Cursor, operator: str, negated: bool) -> Group:
+    if operator not in LOGIC:
+        raise RefusedError
+    return Group(operator, _members(cursor), negated)
 
 
 def _members(cursor: Cursor) -> tuple[LogicNode, ...]:

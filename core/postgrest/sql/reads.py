@@ -169,6 +169,9 @@ class Renderer:
             if junction is not None:
                 origin += f", {quote_qualified(junction.schema, junction.name)} AS {self._junction(node)}"
             conditions.extend(self._join_conditions(node, node.relationship, table, parent))
+        if node.relationship is not None and node.relationship.function is not None and node.single:
+            # A function without SETOF returns a row of nulls if it finds none.
+            conditions.append(f"NOT ({table} IS NULL)")
         conditions.extend(self.condition(table, relation, member, node) for member in node.filters)
         items, grouping = self._items(node, table, relation)
         return " ".join(
