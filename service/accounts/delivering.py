@@ -90,7 +90,7 @@ class MailDelivery:
             self.gauges = [("rowcall_mail", {"state": state}, count) for state, count in rows]
 
     async def take(self, most: int) -> Sequence[Attempt]:
-        """Take up to `most` waiting mails from the database. Return an attempt to send each."""
+        """Take up to `most` waiting mails from the database. Return an attempt to send each. Raises `psycopg.Error`."""
         rows = await self._queue.query(_TAKE, most, STEPS * self._options.timeout + MARGIN)
         return [self._deliver(_QueuedMail(*row)) for row in rows]
 

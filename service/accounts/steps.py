@@ -41,7 +41,7 @@ INVALID_TOKEN = "the token is not valid, has expired, or has been used"  # noqa:
 
 
 class _Consume(NamedTuple):
-    """The call that consumes the token in a parameter of the routine."""
+    """The call that consumes the token in a parameter of the routine. parameter: its index."""
 
     call: Call
     purpose: bytes
@@ -201,7 +201,7 @@ class _Run:
     async def _may_issue(self, issue: _Issue, most: int, subject: str, transaction: Transaction) -> bool:
         """Return whether the subject may get another token. If it has too many: raise `Problem` 429 if the response
         would contain the token; return False if a mail would, because the caller must not learn whether the subject
-        exists.
+        exists. most: tokens that the subject may get in the period of the token's options.
         """
         purpose, period = issue.token.purpose, issue.token.period
         values: Values = [purpose.encode(), subject.encode(), str(most).encode(), str(period).encode()]
@@ -214,7 +214,9 @@ class _Run:
         return False
 
     async def _enqueue(self, send: _Send, cells: list[Cell], token: str | None, transaction: Transaction) -> None:
-        """Enqueue the mail of a row, if the row makes one. Faults of row or template are only logged."""
+        """Enqueue the mail of a row, if the row makes one. Faults of row or template are only logged. token: for the
+        mail; None: it contains none.
+        """
         try:
             mail = mail_of(cells, send.template(), token, send.sender)
         except (MailError, OSError) as error:

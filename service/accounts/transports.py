@@ -34,7 +34,8 @@ class MailTransport(Protocol):
     async def send(self, sender: str, recipients: Sequence[str], message: EmailMessage, number: str) -> None:
         """Send a mail. Raises `TransientError` and `FinalError`, whose texts contain no texts of the mail.
 
-        number: id of the mail, for log and file name.
+        sender: address, which may have a display name. recipients: addresses. number: id of the mail, for log and file
+        name.
         """
 
     async def close(self) -> None:

@@ -84,10 +84,12 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _refusing_impersonation(endpoint: Endpoint) -> Step | None:
+    """Return the step that refuses users who impersonate; None: the endpoint admits them."""
     return _refuse_impersonation if endpoint.access.impersonation is Impersonation.REFUSED else None
 
 
 def _refuse_impersonation(context: RequestContext) -> None:
+    """Raise `Problem` 403 for a user who impersonates."""
     if context.user is not None and context.user.impersonates:
         raise impersonation_refusal()
 
@@ -98,8 +100,11 @@ def impersonation_refusal() -> Problem:
 
 
 def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoint) -> Step:
-    """Wrap the authorization step. A user who impersonates gets 403, unless the endpoint ends impersonations; there,
-    all other users get 403. An endpoint that begins them and requires no role refuses everyone.
+    """Wrap the authorization step of an endpoint that begins, ends or refuses impersonations.
+
+    If the user impersonates another one, the wrapped step raises `Problem` 403, unless the endpoint ends
+    impersonations; there, it does so for all other users. An endpoint that begins impersonations and requires no role
+    refuses everyone.
     """
     impersonation = endpoint.access.impersonation
 
@@ -126,8 +131,8 @@ def recently(
 ) -> Callable[[RequestContext], None]:
     """Wrap an authorization step for `authorize … within 5 minutes`.
 
-    The wrapped step raises `Problem` 401 if the user signed in longer ago than `within` allows (RFC 9470). Callers by
-    HTTP Basic are never refused, because each request carries the password.
+    The wrapped step raises `Problem` 401 if the user signed in longer ago than `within` allows, or if the time of the
+    sign-in is unknown (RFC 9470). Callers by HTTP Basic are never refused, because each request carries the password.
     """
     seconds = endpoint.access.freshness or 0.0
     # With HTTP Basic, each request carries the password. A configured scheme of the same name does not count.
@@ -150,7 +155,7 @@ def sign_in_again(seconds: float) -> Problem:
 
 
 def _insufficient(title: str, header: str) -> Problem:
-    """Return a 401 with the code of RFC 9470. header: its `WWW-Authenticate`."""
+    """Return a 401 with the code of RFC 9470. title: says what the user has to do. header: its `WWW-Authenticate`."""
     code = "insufficient_user_authentication"
     return Problem(401, title=title, code=code, headers=(("www-authenticate", header),))
 
@@ -226,7 +231,9 @@ def gate(endpoints: Sequence[Endpoint], services: Services) -> tuple[Step, ...]:
 
 
 def _who_may(endpoint: Endpoint, required: RequiredRoles | None) -> str:
-    """Return the detail of the 403 for a signed-in user. It names roles, but no users, whom the endpoint admits."""
+    """Return the detail of the 403 for a signed-in user. It names roles, but no users, whom the endpoint admits.
+    required: as the endpoint lists them; None: it lists none.
+    """
     if required is None or not required.roles:
         return f"{endpoint.name} is for other users"
     return f"{endpoint.name} is for users with one of the roles {', '.join(required.roles)}"

@@ -111,6 +111,12 @@ class _AntiforgeryCheck:
         return None
 
     async def _ask(self, context: RequestContext, kind: bytes, *, free: bool) -> None:
+        """Check a request as `ask` does, with the token of the header or, if that is missing, of the form field.
+
+        If forms are read, the whole body is stored in `context.body`, without the field if `strips` is set. Raises
+        `Problem` 400 for a missing or invalid token, 413 for a body that is too large. kind: media type of the body,
+        without parameters. free: the request needs no token; only the field is removed.
+        """
         scope = context.scope
         options = self._guard.options
         token = scope.headers.get(options.header.lower())

@@ -50,7 +50,8 @@ def basic_header(user: str, password: str) -> str:
 
 def basic_step(endpoint: Endpoint, services: Services) -> Step:
     """Return the step that sets `context.user`. It raises `Problem`: 401 with a challenge for missing or wrong
-    credentials, or without TLS where that is required; 429 after too many failed sign-ins.
+    credentials, or without TLS where that is required; 429 after too many failed sign-ins; 500 if the row of the
+    challenge command cannot be used.
     """
     return _Basic(endpoint, services).authenticate
 
@@ -115,6 +116,8 @@ class _Basic:
     ) -> None:
         """Run a check. It counts as an attempt to sign in, unless the same credentials were accepted before. Raises
         `Problem` 429 after too many failures, and the errors of the check.
+
+        fingerprint: keyed hash of the credentials. check: verifies them and sets `context.user`, or raises `Problem`.
         """
         attempt = None
         if self._accepted.pop(fingerprint, True):
@@ -161,7 +164,7 @@ class _Basic:
     async def _ask(self, context: RequestContext, credentials: Credentials, command: Command) -> None:
         """Authenticate by the command alone; its `$3` is the validity of the password (access-6 to access-11 step 4).
         Sets `context.user`. Raises `Problem`: 401 if the command does not accept the credentials, 500 if its row cannot
-        be used.
+        be used, and the errors of `Command.run`.
         """
         valid = await self._known_validity(credentials) if VALID in command.takes else None
         values = (credentials.user, credentials.password, valid, self._realm, self._endpoint.path)
@@ -188,16 +191,20 @@ class _Basic:
         return "true" if valid else "false"
 
     def _refused(self) -> Problem:
+        """Log that the challenge command has refused the credentials, and return the 401 for that."""
         log.warning("%s: the challenge command refused, realm %s", self._endpoint.name, self._realm)
         return self._challenge("the user name or the password is wrong")
 
     def _challenge(self, detail: str) -> Problem:
+        """Return the 401 with the challenge of this realm."""
         escaped = self._realm.replace("\\", "\\\\").replace('"', '\\"')
         return unauthorized(f'Basic realm="{escaped}", charset="UTF-8"', detail)
 
 
 def _remember(known: dict[bytes, T], fingerprint: bytes, value: T) -> None:
-    """Store a value; if there are `REMEMBERED` values, the oldest one is removed."""
+    """Store a value under the fingerprint of credentials; if there are `REMEMBERED` values, the oldest one is
+    removed.
+    """
     if len(known) >= REMEMBERED:
         known.pop(next(iter(known)))
     known[fingerprint] = value

@@ -44,7 +44,8 @@ class Command:
     async def run(self, context: RequestContext, values: Sequence[str | None]) -> list[list[Cell]]:
         """Run the command and return its rows.
 
-        values: for `$1` and following; values that the command does not use are ignored.
+        values: for `$1` and following, as text; None is NULL, as are missing ones. Values that the command does not use
+        are ignored.
 
         Raises:
             Problem: the command failed.

@@ -37,7 +37,9 @@ def user_context(endpoint: Endpoint, services: Services) -> Preamble | None:
 
 
 def _keep_claims(user: User, mapping: LoginOptions) -> list[bytes | None]:
-    """Return the settings of a user's claims as names and values in turn, and cache them on the user."""
+    """Return the settings of a user's claims as names and values in turn, and cache them on the user. The value is None
+    for a claim that the user lacks. mapping: says which setting gets which claim.
+    """
     json = [] if mapping.json_key is None else [mapping.json_key.encode(), user.json]
     pairs = ((key.encode(), user.texts.get(claim)) for key, claim in mapping.context)
     user.context = [*json, *(part for pair in pairs for part in pair)]

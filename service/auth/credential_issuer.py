@@ -44,8 +44,8 @@ class CredentialIssuer:
     ) -> None:
         """Sign the user of the row in and send the response. From here on the request has that user.
 
-        body: content type and content of the response to a sign-in by cookie; None: it is empty. anew: the user has
-        proved their identity in this request, so the time of the sign-in is set.
+        headers: further headers of the response. body: content type and content of the response to a sign-in by cookie;
+        None: it is empty. anew: the user has proved their identity in this request, so the time of the sign-in is set.
 
         Raises: Problem: 404 if the row names an unknown scheme, 500 if no scheme is configured or the session is too
         large.
@@ -96,7 +96,7 @@ class CredentialIssuer:
     ) -> None:
         """Send an access token and a refresh token as JSON. Raises `Problem` 500 if the access token is too large.
 
-        mark: of the refresh token; None for the first one of a sign-in.
+        headers: further headers of the response. mark: of the refresh token; None for the first one of a sign-in.
         """
         mark_text = (mark or new_mark()).text if self._single_use else None
         if isinstance(scheme, JwtScheme):
@@ -116,7 +116,9 @@ class CredentialIssuer:
             )
 
     def _opaque(self, scheme: BearerScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
-        """Return the response for a scheme with opaque tokens. mark: of the refresh token; None: it has none."""
+        """Return the members of the response for a scheme with opaque tokens. Raises `Problem` 500 if the access token
+        is too large. mark: text of the mark of the refresh token; None: it has none.
+        """
         now = time.time()
         expire = lifetime(claims, now, scheme.expire)
         access = self._sessions.access[scheme.name].issue(claims, now, expire)
@@ -129,10 +131,10 @@ class CredentialIssuer:
         }
 
     def _signed(self, scheme: JwtScheme, claims: tuple[Claim, ...], mark: str | None) -> dict[str, object]:
-        """Return the response for a JWT scheme.
+        """Return the members of the response for a JWT scheme. Raises `Problem` 500 if the access token is too large.
 
-        Its lifetimes are what remains in whole seconds after signing: usually one second less (sign-in-30). mark: of
-        the refresh token; None: it has none.
+        Its lifetimes are what remains in whole seconds after signing: usually one second less (sign-in-30). mark: text
+        of the mark of the refresh token; None: it has none.
         """
         tokens = self._sessions.signed[scheme.name]
         start = time.time()
@@ -152,10 +154,10 @@ class CredentialIssuer:
         }
 
     def sign_out(self, context: RequestContext, names: list[str], headers: Headers) -> None:
-        """End the sessions of these schemes, or of the scheme that authenticates this request if there are no names,
-        and send the response.
+        """End the sessions of the schemes with these names, or of the scheme that authenticates this request if there
+        are no names, and send the response.
 
-        Only cookies are removed. Tokens remain valid until they expire.
+        Only cookies are removed. Tokens remain valid until they expire. headers: further headers of the response.
 
         Raises:
             Problem: 500 for a scheme that does not exist.

@@ -40,8 +40,9 @@ Refusal = Callable[[Any], None]
 
 
 def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the cross-site step of an endpoint. It follows `authenticate`, and raises `Problem` 403 for a page of
-    another site, or 415 as `refuse_plain_text` does.
+    """Return the cross-site step of an endpoint. It follows `authenticate`. If the caller is signed in by cookie or
+    HTTP Basic, or the endpoint signs in or out, it raises `Problem` 403 for a page of another site, or 415 as
+    `refuse_plain_text` does.
 
     None if the check is off, or if the endpoint changes nothing, or accepts no credentials that browsers send by
     themselves.
@@ -70,7 +71,7 @@ def refuse_cross_site(endpoint: Endpoint, services: Services) -> Step | None:
 
 def refuse_foreign_sessions(services: Services) -> Step | None:
     """Return the cross-site step for routes that change something and have no routine. It follows `authenticate`, and
-    raises `Problem` 403 for a page of another site.
+    raises `Problem` 403 if a page of another site uses a session by cookie.
 
     None: there is no session by cookie, or the check is off.
     """
@@ -89,7 +90,7 @@ def refuse_foreign_sessions(services: Services) -> Step | None:
 
 def foreign_refusal(options: AuthOptions, forwarding: Forwarding) -> Refusal:
     """Return the check for requests that sign in or use a session. It raises `Problem` 403 for a request from a page of
-    another site, given the scope of the request.
+    another site, given the scope of the request. A request without the headers `Origin` and `Sec-Fetch-Site` passes.
     """
     trusted = frozenset() if options.cross_site is None else options.cross_site.origins
     client_of = client_reader(forwarding)
@@ -142,9 +143,10 @@ def refuse_plain_text(scope: Any) -> None:
 def ahead_of_sign_in(
     services: Services, rate_limiter: str | None, origins: frozenset[str] = frozenset()
 ) -> tuple[Step, ...]:
-    """Return the steps that authenticate, limit the rate, and refuse sessions on pages of other sites.
+    """Return the steps that authenticate, limit the rate, and refuse requests from pages of other sites.
 
-    rate_limiter: name of a policy. origins: whose pages may use sessions, beside those of the configuration.
+    rate_limiter: name of a policy; None: the rate is not limited. origins: whose pages may use sessions, beside those
+    of the configuration.
     """
     auth = services.options.auth
     steps: list[Step] = []

@@ -36,7 +36,7 @@ ANONYMOUS = "no user has these credentials"
 
 def login_steps(endpoint: Endpoint, services: Services, call: Call) -> tuple[Step, ...]:
     """Return the steps behind the call of the routine, which sign in the user of its first row and respond. call:
-    renders `CellRows`.
+    renders `CellRows`; it is changed to read one row only.
     """
     call.single = True
     return (_Login(endpoint, services).finish,)
@@ -117,6 +117,7 @@ class _Login:
         return not (self._endpoint.shape.is_set and any(cell.name.lower() == self._status for cell in cells))
 
     def _read(self, cells: list[Cell]) -> LoginRow:
+        """Return the login row. Raises `Problem` 500 if the cells cannot be used."""
         try:
             return read_login_row(cells, self._options)
         except LoginRowError as error:
@@ -124,6 +125,7 @@ class _Login:
             raise Problem(500, "the login row cannot be used; the log of the service says why") from None
 
     def _given_password(self, context: RequestContext) -> str | None:
+        """Return the password of the request; None: it is NULL, or there is no parameter for it."""
         return None if self._password is None else argument_text(context, self._password)
 
     async def _verify(self, context: RequestContext, row: LoginRow) -> None:
@@ -161,7 +163,7 @@ class _Login:
 
     async def _report_failure(self, context: RequestContext, values: list[str | None]) -> None:
         """Run the command for failed verifications, if one is configured. If it fails, that is logged, and the response
-        stays the same.
+        stays the same. values: scheme, user id and user name of the login row.
         """
         if self._failed is None:
             return
@@ -171,6 +173,12 @@ class _Login:
             log.error("%s: the command after a failed verification failed: %s", self._endpoint.name, problem.title)
 
     async def _answer(self, context: RequestContext, row: LoginRow, cells: list[Cell]) -> None:
+        """Sign in the user of the row and send the response; if the status of the row is not 200, only send the
+        response. Raises `Problem` as `_answer_status`, `_impersonating`, `SecondFactorDemand.require` and
+        `CredentialIssuer.sign_in` do.
+
+        cells: of the row, which are the body if the options serialize it.
+        """
         headers = list(comment_fields(context))
         if row.status != 200:
             self._answer_status(context, row, headers)
@@ -192,7 +200,7 @@ class _Login:
 
     def _impersonating(self, user: User, row: LoginRow) -> LoginRow:
         """Return the row with the claims for its session: when an impersonation begins, with those of the real user in
-        addition; when it ends, with those of the real user alone.
+        addition; when it ends, with those of the real user alone. user: the caller.
 
         Raises `Problem` 500 if the caller cannot be identified, or the row belongs to another user.
         """
@@ -222,11 +230,15 @@ class _Login:
         return replace(row, claims=restored_claims)
 
     def _shown(self, claims: tuple[Claim, ...]) -> str:
+        """Return id and name of a user for the log."""
         by_type = dict(claims)
         parts = (by_type.get(kind) for kind in (self._identity.user_id, self._identity.user_name))
         return "user " + " ".join(one_line(part) for part in parts if part)
 
     def _answer_status(self, context: RequestContext, row: LoginRow, headers: list[tuple[str, str]]) -> None:
+        """Respond with status and body of the row, without a sign-in. Raises `Problem` with a status from 400 on if the
+        row has no body.
+        """
         if row.body is not None:
             headers = [("content-type", self._options.content_type), *headers]
             context.protocol.response_bytes(row.status, headers, row.body.encode())

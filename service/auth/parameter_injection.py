@@ -68,7 +68,9 @@ def _fill(
     """Return the step that sets injected parameters.
 
     For anonymous callers, a claim parameter gets its default, or NULL if it has none; the same applies to a claim that
-    the user lacks.
+    the user lacks. If the request has a value for a claim parameter, the step logs a warning.
+
+    for_users, for_anonymous: the parameters that are set for signed-in and for anonymous callers.
     """
     address_of = services.auth.address
     request_part = "body" if endpoint.transport is Transport.BODY else "query"
@@ -108,6 +110,7 @@ def _put_default(context: RequestContext, injected: InjectedParameter) -> None:
 
 
 def _warn(endpoint: Endpoint, injected: InjectedParameter, place: str) -> None:
+    """Log that the request has a value for an injected parameter. place: part of the request that contains it."""
     log.warning(
         "%s: the %s has a value for %s, which is set from the claim %s; the value is ignored",
         endpoint.name,
@@ -119,7 +122,7 @@ def _warn(endpoint: Endpoint, injected: InjectedParameter, place: str) -> None:
 
 def hash_parameters(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that replaces passwords by their hashes, after validation (sign-in-26); None: the endpoint hashes
-    none.
+    none. An empty or missing password becomes NULL. The step raises `Problem` 503 if too many logins wait.
     """
     hashed = hashed_parameters(endpoint)
     if not hashed:

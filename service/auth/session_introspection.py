@@ -108,7 +108,7 @@ def _claims(cells: Sequence[Cell], options: LoginOptions) -> tuple[Claim, ...] |
 
 
 def _first_row(result: PGresult | None) -> list[Cell]:
-    """Return the first row as text, as the server printed it.
+    """Return the first row as text, as the server printed it; empty if there is none.
 
     Callers only need to know whether it names an owner, so arrays are not distinguished.
     """

@@ -42,7 +42,9 @@ _NOT_VALID_JWT = "Invalid or expired refresh token"
 def refresh_routes(
     options: AuthOptions, sessions: Sessions, keys: Keys, single_use: RefreshTokenUse
 ) -> Iterator[FixedRoute]:
-    """Yield the route of each refresh endpoint. Anonymous callers reach it: the request carries the credentials."""
+    """Yield the route of each refresh endpoint. Anonymous callers reach it: the request carries the credentials.
+    single_use: records uses, if refresh tokens can be used once.
+    """
     issuer = CredentialIssuer(options, sessions)
     once = single_use if options.refresh_tokens.single_use else None
     for bearer in options.schemes.bearers:
@@ -131,8 +133,10 @@ def _signed(scheme: JwtScheme, sessions: Sessions, issuer: CredentialIssuer, onc
 
 async def _use(once: RefreshTokenUse | None, mark: Mark, scheme: str, lifetime: float) -> None:
     """Mark the refresh token as used. once: None if refresh tokens may be used several times; nothing happens then.
+    scheme: its name, for the log. lifetime: seconds for which a token that is issued now is accepted.
 
-    Raises `Problem` 401 if it was used before, or if it descends from a token that was used twice (`RefreshTokenUse`).
+    Raises `Problem`: 401 if it was used before, or if it descends from a token that was used twice; 503 if that is
+    unknown (`RefreshTokenUse`).
     """
     if once is None or await once.is_first(mark, lifetime):
         return

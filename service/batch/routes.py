@@ -17,7 +17,6 @@ from rowcall.core.batch.options import BatchOptions
 from rowcall.core.batch.requests import KEY, BatchError, BatchRequest, MissingResultError, Result, read_batch
 from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
-from rowcall.core.http.forwarded_headers import FORWARDED
 from rowcall.core.text import exact_json
 from rowcall.service.database.transactions.joint_transaction import JointTransaction
 from rowcall.service.http_client.errors import TooLargeError
@@ -153,7 +152,9 @@ class _Batches:
 
     @staticmethod
     def _fail(context: RequestContext, number: int, response: tuple[int, Headers, bytes]) -> None:
-        """Send the response of the request that has failed, with its number; a status below 400 becomes 409."""
+        """Send the response of the request that has failed, with its number; a status below 400 becomes 409. response:
+        its status, headers and body.
+        """
         status, headers, body = response
         content_type = next((value for name, value in headers if name.lower() == "content-type"), "")
         members: dict[str, Any] = {"status": status}
@@ -166,7 +167,9 @@ class _Batches:
 
 
 class _Responses:
-    """The responses of one batch so far. most: limit of the bytes of all bodies together."""
+    """The responses of one batch so far. most: limit of the bytes of all bodies together. results: to which later
+    requests may refer. last: status, headers and body of the last response.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -204,8 +207,10 @@ class _Responses:
 
 
 def _passed_on(headers: Sequence[tuple[str, str]]) -> Headers:
-    """Return the headers of the batch that apply to each of its requests, such as credentials and client address."""
-    return [(name, value) for name, value in headers if name.lower() not in _OF_BATCH and name.lower() not in FORWARDED]
+    """Return the headers of the batch that apply to each of its requests, such as credentials, and those by which a
+    trusted proxy reports the client.
+    """
+    return [(name, value) for name, value in headers if name.lower() not in _OF_BATCH]
 
 
 def _in_transaction(query: str) -> bool:

@@ -27,7 +27,9 @@ class DetachedProtocol:
 
 
 class Refresher:
-    """Computes new responses of one endpoint. steps: those that run the routine and store the result."""
+    """Computes new responses of one endpoint. name: of the endpoint, for the log. steps: those that run the routine and
+    store the result.
+    """
 
     def __init__(self, name: str, steps: tuple[Step, ...], database: Database) -> None:
         self._name = name
@@ -36,7 +38,9 @@ class Refresher:
         self._runner = StepTasks(self._fail).runner
 
     def begin(self, context: RequestContext, lease: CacheLease) -> None:
-        """Start a computation with the values of this request. Returns at once. lease: released at its end."""
+        """Start a computation with the values of this request, and return at once. lease: the result is stored with it;
+        it ends with the computation. A failure is logged.
+        """
         quiet = RequestContext(context.scope, DetachedProtocol())
         quiet.values, quiet.user, quiet.body = context.values, context.user, context.body
         quiet.mask, quiet.has_null = context.mask, context.has_null
@@ -46,12 +50,14 @@ class Refresher:
         self._runner.start(quiet, self._steps)
 
     def _end(self, context: RequestContext) -> None:
+        """End an execution that is still streaming."""
         execution = context.execution
         if execution is not None and execution.streaming:
             # The result is too large to be stored, so the rest is not needed.
             self._database.end_stream(execution, gone=True)
 
     def _fail(self, _context: RequestContext, error: Exception) -> None:
+        """Log that the computation has failed."""
         if isinstance(error, Problem):
             log.warning("%s: the stale response could not be refreshed: %s", self._name, error.detail or error.title)
         else:

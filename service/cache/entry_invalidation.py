@@ -24,8 +24,8 @@ async def invalidate_entry(endpoints: Iterable[Endpoint], arguments: Mapping[str
     """Invalidate the response to a request with these arguments, and return 1, or 0 if there was none.
 
     endpoints: the overloads of one endpoint; the first one that takes the arguments is used. arguments: by their names
-    in requests. Raises `Problem`: 400 if no overload takes them, 409 if the key depends on more than the arguments, 503
-    if it is not confirmed that the entry is removed everywhere.
+    in requests. Raises `Problem`: 400 if no overload takes them or none is cached, 409 if the key depends on more than
+    the arguments, 503 if it is not confirmed that the entry is removed everywhere.
     """
     refusal = "the endpoint does not exist (any more)"
     for endpoint in endpoints:

@@ -20,15 +20,19 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.surroundings import tenant_of, zone_of
 
 KeyOf = Callable[[RequestContext], bytes | None]
+"""Returns the key of a request; None: it is too long, so the response is not cached."""
 Part = Callable[[RequestContext], bytes]
+"""Returns a part of the key of a request."""
 
 
 ANONYMOUS = b"\0"
+"""Key part of anonymous callers."""
 
 
 def key_of(endpoint: Endpoint, plan: CachePlan, services: Services) -> KeyOf:
-    """Return the function that computes the key of a request. It may be called when all parameters have their values,
-    and when the body is read if `reads_body`.
+    """Return the function that computes the key of a request. It may be called when all parameters have their values
+    and, if `reads_body`, the body is read. If values are secret, it uses up the record of `record_values`, so it may be
+    called only once for each request.
     """
     prefix, key_mask = plan.prefix, plan.parameters
 
@@ -84,8 +88,8 @@ def reads_body(endpoint: Endpoint, plan: CachePlan) -> bool:
 
 
 def _credentials(services: Services) -> Part:
-    """Return the key part for the credentials, which a proxied service sees, so that its responses may differ by
-    caller.
+    """Return the function for the key part of the credentials, which a proxied service sees, so that its responses may
+    differ by caller.
 
     It is a digest, as keys are stored and logged.
     """
@@ -101,8 +105,8 @@ def _credentials(services: Services) -> Part:
 
 
 def _given_before(plan: CachePlan, services: Services) -> Part:
-    """Return the key part for the values that `BeforeRoutineCommands` receive. It is a digest, as the values may be
-    secret and keys are stored.
+    """Return the function for the key part of the values that `BeforeRoutineCommands` receive. It is a digest, as the
+    values may be secret and keys are stored.
     """
     sources = [value_of(item, services) for item in plan.before]
 
@@ -115,7 +119,9 @@ def _given_before(plan: CachePlan, services: Services) -> Part:
 
 
 def _surroundings(tenant: Tenant | None, zone: TimeZone | None, context: RequestContext) -> bytes:
-    """Return the key part for tenant and time zone."""
+    """Return the key part for tenant and time zone. tenant, zone: how they are determined; None: the endpoint has
+    none.
+    """
     return joined(tenant_of(tenant, context) or "", zone_of(zone, context) or "")
 
 
@@ -175,7 +181,8 @@ def _indexes(mask: int) -> list[int]:
 
 
 def claims_of(services: Services) -> Callable[[RequestContext], bytes]:
-    """Return the function for a digest of the claims that are written to session variables.
+    """Return the function for a digest of the claims that are written to session variables or determine the database
+    role; for an anonymous caller, `ANONYMOUS`.
 
     The client address is written beside them and is not included, because it would separate all clients from each
     other.

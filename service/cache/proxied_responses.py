@@ -30,6 +30,7 @@ _PARTIAL = ("range", "if-range", "if-none-match", "if-modified-since", "if-match
 """
 
 _IN_KEY = frozenset({"", "authorization", "cookie"})
+"""Words of `Vary` that need no key of their own: these headers are part of every key."""
 
 
 def around_answer(
@@ -42,7 +43,8 @@ def around_answer(
 ) -> tuple[Step, ...]:
     """Return `forward` with the lookup in front. `forward` sends the response; no step follows.
 
-    log_hit: logs a cached response. count: called with `hit`, `miss` or `bypass`.
+    log_hit: logs a cached response; None: it is not logged. count: called with `hit`, `miss` or `bypass`; None: nothing
+    is counted.
     """
     store = services.caches.of(plan.place)
     time_limit = services.options.outbound.proxy.timeout
@@ -118,11 +120,11 @@ def _asks_for_less(context: RequestContext) -> bool:
 
 
 def _other_key(entry: Entry, context: RequestContext) -> bytes | None:
-    """Return the key of the response for this request, or None if the entry found is for it (RFC 9111, 4.1).
+    """Return the key of another entry for this request; None: `entry` is for it (RFC 9111, 4.1).
 
-    The key differs if the other service varies its response by headers (`Vary`) that this request has with other
-    values. It depends on a random number in the entry found first: if that is invalidated, all entries that depend on
-    it become unreachable.
+    There is another key if the other service varies its response by headers (`Vary`) that this request has with other
+    values than the request of the entry. It depends on a random number in the entry: if that entry is invalidated, all
+    entries that depend on it become unreachable.
     """
     _status, _headers, *varies = orjson.loads(entry.head)
     if not varies:
@@ -133,13 +135,14 @@ def _other_key(entry: Entry, context: RequestContext) -> bytes | None:
 
 
 def _values(context: RequestContext, names: list[str]) -> str:
+    """Return a digest of the values that the headers with these names have in the request."""
     headers = context.scope.headers
     return hashlib.sha256(joined(*(", ".join(headers.get_all(name)) for name in names))).hexdigest()
 
 
 def _varies_by(headers: Headers) -> list[str]:
-    """Return the request headers on which the response depends (RFC 9110, 12.5.5), except those that are in
-    every key.
+    """Return the names of the request headers on which a response depends (RFC 9110, 12.5.5), sorted and in lower case,
+    except those that are in every key. `*`: it depends on more than headers.
     """
     names = {
         word.strip() for name, value in headers if name.lower() == "vary" for word in value.lower().split(",")
@@ -156,7 +159,9 @@ def _are_events(headers: Headers) -> bool:
 
 
 class _CacheWriter(ObservedProtocol):
-    """Stores a response in the cache after it was sent in one piece. A response that could not be sent is not stored.
+    """Stores a response in the cache after it was sent in one piece, with the lease of the request. A response that
+    could not be sent, is streamed, is an event stream or depends on more than headers is not stored; then each waiting
+    request computes its own.
 
     room: maximum size in bytes of a response that is buffered to be sent in one piece. seconds: lifetime; None:
     unlimited.
@@ -186,6 +191,7 @@ class _CacheWriter(ObservedProtocol):
         self.inner.response_file(status, headers, file)
 
     def _keep(self, status: int, headers: Headers, body: bytes) -> None:
+        """End the lease of the request, if it has one, and store the response unless it cannot be shared."""
         lease: CacheLease | None = self._context.lease
         if lease is None:
             return

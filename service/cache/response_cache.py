@@ -45,7 +45,8 @@ def around(
 ) -> tuple[Step, ...]:
     """Return `run` with the lookup before and the cache writer after it.
 
-    log_hit: logs a response without a run. count: called with `hit`, `miss`, `stale` or `bypass`.
+    log_hit: logs a response without a run; None: it is not logged. count: called with `hit`, `miss`, `stale` or
+    `bypass`; None: nothing is counted.
     """
     store = services.caches.of(plan.place)
     time_limit = services.options.database.timeout if endpoint.options.timeout is None else endpoint.options.timeout
@@ -129,7 +130,7 @@ def _look_up(
 
 def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], Awaitable[None] | None]:
     """Return the step that announces the tags of the coming response to the cache before the run, so that they can be
-    invalidated during it (`cache_tags`).
+    invalidated during it (`cache_tags`). Without a lease, the step does nothing.
     """
     tags_for = tags_of(endpoint, plan)
     seconds_of = lifetime_of(plan)
@@ -146,7 +147,9 @@ def announce(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], 
 
 
 def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
-    """Return the step that stores the result (cache writer)."""
+    """Return the step that stores the result with the lease of the request (cache writer). If the result cannot be
+    stored, each waiting request computes its own. Without a lease, the step does nothing.
+    """
     seconds_of = lifetime_of(plan)
     shareable = _shareable(endpoint, plan)
     largest = services.caches.largest(plan.place)
@@ -170,7 +173,9 @@ def _keep(endpoint: Endpoint, services: Services, plan: CachePlan) -> Step:
 
 
 def tags_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], tuple[str, ...]]:
-    """Return the function for the tags of the response to a request."""
+    """Return the function for the tags of the response to a request: those of the comment, with values of the request
+    in their placeholders, and those of the operator.
+    """
     names = placeholder_names(endpoint.parameters)
     templates = tuple(parse_template(tag, names) for tag in plan.tags)
     further = plan.operator_tags
@@ -193,8 +198,9 @@ class _CacheStatusProtocol(HeadersProtocol):
 def status_reporter(
     header: str | None, count: Callable[[str], None] | None
 ) -> Callable[[RequestContext, str], None] | None:
-    """Return the function that reports the outcome of a lookup in a response header and to `count`; None if there is
-    neither. header: name of the header; None: there is none.
+    """Return the function that reports the outcome of a lookup (`hit`, `miss`, `stale` or `bypass`) in a response
+    header and to `count`; None if there is neither. header: name of the header; None: there is none. If an outcome is
+    reported again, the header has the last one.
     """
     if header is None:
         return None if count is None else lambda _context, word: count(word)
@@ -227,8 +233,8 @@ def lifetime_of(plan: CachePlan) -> Callable[[RequestContext], float | None]:
 
 
 def skips_of(endpoint: Endpoint, plan: CachePlan) -> Callable[[RequestContext], bool]:
-    """Return the function that decides whether a request skips the cache. The first matching rule decides
-    (caching-34).
+    """Return the function that decides whether a request skips the cache. The first rule that matches decides
+    (caching-34); without one, the cache is used.
     """
 
     def skips(context: RequestContext) -> bool:
@@ -248,7 +254,7 @@ def _is_no_answer(endpoint: Endpoint, execution: Execution) -> bool:
 
 
 def _shareable(endpoint: Endpoint, plan: CachePlan) -> Callable[[Execution], bool]:
-    """Return the function that decides whether a result may be stored (caching-15)."""
+    """Return the function that decides by the number of rows whether a result may be stored (caching-15)."""
     if _needs_row(endpoint):
         return lambda execution: execution.rows > 0
     most = plan.max_rows
@@ -269,8 +275,8 @@ def invalidating(
     """Return the only step of an endpoint that invalidates one cached response, and responds whether there was one. The
     rules of the cache profile are ignored (caching-40). The step raises `Problem` 503 if Redis does not confirm it.
 
-    plan: None if responses of the endpoint are never cached. log_it: called with whether there was an entry, and its
-    key.
+    plan: None: responses of the endpoint are never cached. log_it: called with the request context, whether there was
+    an entry, and its key (None: it has none); None: nothing is logged.
     """
 
     def answer(context: RequestContext, existed: bool, key: bytes | None) -> None:

@@ -27,7 +27,9 @@ FAILED = 500
 
 
 class StaleResponses:
-    """Stale responses of one endpoint. steps_to_skip: number of steps behind the lookup that a hit skips."""
+    """Stale responses of one endpoint. stale: how long and in which cases they are used. refresher: computes new ones.
+    give: sends an entry. steps_to_skip: number of steps behind the lookup that a hit skips.
+    """
 
     def __init__(self, store: CacheBackend, stale: Stale, refresher: Refresher, give: Give, steps_to_skip: int) -> None:
         self._store = store
@@ -90,8 +92,8 @@ class StaleResponses:
         return tuple(self._guarded(step, len(run) - index) for index, step in enumerate(run))
 
     def _guarded(self, step: Step, steps_to_skip: int) -> Step:
-        """Wrap a step: if it fails, the last response is sent. steps_to_skip: number of steps behind the lookup that
-        are not run then.
+        """Wrap a step: if it fails, the last response is sent. steps_to_skip: number of the following steps that are
+        not run then.
         """
 
         async def run_later(context: RequestContext, waiting: Awaitable[None]) -> None:
@@ -111,7 +113,7 @@ class StaleResponses:
 
     async def _fall_back(self, context: RequestContext, problem: Problem, steps_to_skip: int) -> None:
         """Send the last response in place of the problem, and release the lease. Raises the problem if there is no
-        response.
+        response, or the request has no lease. steps_to_skip: number of the following steps that are not run.
         """
         lease = context.lease
         entry = None if lease is None else await self._instead(problem, lease.last)
@@ -126,7 +128,8 @@ class StaleResponses:
         self, problem: Problem, last: Callable[..., Entry | Awaitable[Entry | None] | None], *key: bytes
     ) -> Entry | None:
         """Return the last response, to send it in place of the problem. None: the problem is no server error, the
-        options do not allow it, or `last` finds none.
+        options do not allow it, or `last` finds none. last: finds the response, for `key` if that is passed, and these
+        options.
         """
         if problem.status < FAILED or not self._stale.error:
             return None

@@ -28,8 +28,8 @@ def tag_routes(services: Services, guards: tuple[Step, ...]) -> Iterator[FixedRo
 
 
 def _invalidate(services: Services) -> Step:
-    """Return the step that invalidates the responses with a tag of the query, and responds with their number. It raises
-    `Problem` 400 without a tag.
+    """Return the step that invalidates all responses with any of the tags in the query string, and responds with their
+    number. It raises `Problem` 400 if there is no tag.
     """
 
     async def invalidate(context: RequestContext) -> None:

@@ -137,7 +137,9 @@ def _rendered(
     definitions: Definitions,
     catalogue: PostgRestCatalogue | None,
 ) -> Iterator[tuple[str, str]]:
-    """Yield names and texts of the documents and clients that are switched on."""
+    """Yield names and texts of the documents and clients that are switched on; those with errors are left out.
+    definitions: of routines by oid. catalogue: of PostgREST's interface; None: it is not served.
+    """
     for client in clients_of(descriptions.typescript, descriptions.dart, descriptions.python):
         try:
             outputs = tuple(client.files(endpoints, types_of, definitions, now=""))

@@ -75,7 +75,7 @@ def _write_tools(endpoints: Sequence[Endpoint], types_of: TypesOf, options: Tool
 
 def _write(name: str, text: str, *, overwrite: bool) -> bool:
     """Write a file that is missing or, with `overwrite`, has other content. Return False if that fails, which is
-    logged.
+    logged. name: path of the file.
     """
     path = Path(name)
     try:
@@ -99,7 +99,8 @@ def document_routes(
     catalogue: PostgRestCatalogue | None,
 ) -> Iterator[tuple[str, Step]]:
     """Yield path and step of each served document; the method is GET. requests: names and texts of `.http` files.
-    openapi, tools: None if not served.
+    openapi, tools: None if not served. catalogue: of PostgREST's interface, which the OpenAPI document describes too;
+    None: the interface is not served.
     """
     if openapi is not None and openapi.path is not None:
         options = openapi.options

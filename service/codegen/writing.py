@@ -108,7 +108,9 @@ def _write(client: Client, endpoints: Sequence[Endpoint], types_of: TypesOf, def
 
 
 def _is_same(path: Path, output: Output) -> bool:
-    """Whether the file has the text of `output`, ignoring the header, which contains the time."""
+    """Whether the file has the text of `output`, ignoring the header, which contains the time. False also if the file
+    cannot be read.
+    """
     try:
         known = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

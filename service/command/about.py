@@ -85,6 +85,7 @@ def show_versions(arguments: Arguments) -> int:
 
 
 def _versions() -> dict[str, str]:
+    """Return the versions of the service and of the installed libraries that it depends on, by name."""
     versions = {"rowcall": version()}
     for name in _PARTS:
         try:
@@ -102,14 +103,13 @@ def _libpq() -> str:
 
 
 def _platform() -> str:
+    """Return system and processor, such as `linux-x64`."""
     machine = platform.machine().lower()
     return f"{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
 
 
 def show_annotations(_arguments: Arguments) -> int:
     """Print all annotations as JSON, without any other output."""
-    from rowcall.service.command.about import listing
-
     print_json(listing())
     return 0
 

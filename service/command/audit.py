@@ -115,6 +115,7 @@ def audit(arguments: Arguments) -> int:
 
 
 def _secrets(settings: Settings, endpoints: Sequence[Endpoint]) -> Iterator[Secret]:
+    """Yield the secrets of the configuration, and those in comments of endpoints."""
     yield from secret_values(settings)
     for endpoint in endpoints:
         yield from comment_secrets(endpoint, names_a_secret)
@@ -191,6 +192,7 @@ def _print_without_callers(endpoints: Iterable[Endpoint], subscribers: Sequence[
 
 
 def _schedules(endpoints: Iterable[Endpoint]) -> Iterator[tuple[Endpoint, Schedule]]:
+    """Return the endpoints that have a schedule, with it."""
     return ((endpoint, endpoint.options.schedule) for endpoint in endpoints if endpoint.options.schedule is not None)
 
 
@@ -208,6 +210,7 @@ def _subscriber(subscriber: Subscriber) -> dict[str, object]:
 
 
 def _print_table(head: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> None:
+    """Print rows as columns below the names in `head`."""
     rows = [head, *body]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     print()
@@ -226,6 +229,9 @@ def _as_json(finding: Finding) -> dict[str, str]:
 
 
 def _print(findings: Sequence[Finding], opened: Sequence[str], count: int, facts: DatabaseFacts) -> None:
+    """Print the findings as text. opened: names of the endpoints that are open to anonymous callers. count: number of
+    all endpoints.
+    """
     print(
         f"{len(opened)} of {count} endpoints are open to anonymous callers; the service connects as {facts.role.name}"
     )

@@ -26,6 +26,7 @@ def show(arguments: Arguments) -> int:
 
 
 def _words() -> list[str]:
+    """Return the names of all switches, and the long one of the option for a file that may be missing."""
     return [switch.name for switch in SWITCHES] + list(OPTIONAL[1:])
 
 
@@ -35,6 +36,7 @@ def _keys() -> list[str]:
 
 
 def _with_choices() -> list[Switch]:
+    """Return the switches whose operand has a fixed set of values."""
     return [switch for switch in SWITCHES if switch.choices]
 
 
@@ -108,6 +110,7 @@ if [ "$funcstack[1]" = _rowcall ]; then _rowcall "$@"; else compdef _rowcall row
 
 
 def _zsh_operand(switch: Switch) -> str:
+    """Return the operands of a switch in the notation of zsh's `_arguments`; empty if it has none."""
     if switch.choices:
         return f":{switch.operands[0].lower()}:({' '.join(switch.choices)})"
     return "".join(f":{':' if name.startswith('[') else ''}{name.strip('[]').lower()}: " for name in switch.operands)
@@ -123,11 +126,13 @@ def _fish() -> str:
 
 
 def _fish_operand(switch: Switch) -> str:
+    """Return the options of fish's `complete` for the operand and the description of a switch."""
     about = f"-d {_single_quoted(_plain(switch.meaning))}"
     return f"-x -a {_single_quoted(' '.join(switch.choices))} {about}" if switch.choices else about
 
 
 def _single_quoted(text: str) -> str:
+    """Return the text as one word of a shell, in single quotes."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 

@@ -66,8 +66,8 @@ def _report_unknown(configuration: Configuration) -> None:
 
 
 def _print(configuration: Configuration, word: str) -> None:
-    """Print the effective configuration. Secrets are replaced by variables, which stderr lists. word: only keys and
-    values with it are printed; empty: all are.
+    """Print the effective configuration. Secrets are replaced by variables, which stderr lists. word: only the keys
+    that `matching` finds for it are printed; empty: all are.
     """
     entries = effective(configuration.settings)
     if word:
@@ -137,6 +137,7 @@ def coloured(text: str, word: str = "") -> str:
 
 
 def _marked(token: str, word: str) -> str:
+    """Return a token with highlighted occurrences of `word`, in any case; unchanged if `word` is empty."""
     if not word:
         return token
     return re.sub(re.escape(word), lambda match: f"{_INVERSE}{match[0]}{_NOT_INVERSE}", token, flags=re.IGNORECASE)

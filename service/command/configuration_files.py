@@ -36,7 +36,7 @@ _MARKS = (
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A message to log when the logger is configured."""
+    """A message to log when the logger is configured. level: of `logging`."""
 
     level: int
     message: str
@@ -78,7 +78,9 @@ def load(arguments: Arguments) -> Configuration:
 
 
 def _load_postgrest(name: str, overrides: Iterable[tuple[str, str]], environment: Mapping[str, str]) -> Configuration:
-    """Load PostgREST's own configuration file. Raises ConfigError."""
+    """Load PostgREST's own configuration file. name: its path. overrides: keys and values that replace those of the
+    file. Raises ConfigError.
+    """
     from rowcall.core.postgrest.configuration.equivalent import equivalent
     from rowcall.core.postgrest.configuration.keys import ineffective_keys, unknown_keys
 
@@ -94,7 +96,9 @@ def _load_postgrest(name: str, overrides: Iterable[tuple[str, str]], environment
 
 
 def postgrest_texts(name: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts of PostgREST's configuration file and of its environment by key. Raises ConfigError."""
+    """Return the texts of PostgREST's configuration file and of its environment by key, such as `db-uri`; the
+    environment replaces texts of the file. name: path of the file. Raises ConfigError.
+    """
     from rowcall.core.postgrest.configuration.file import ConfigurationFileError, parse_configuration_file
     from rowcall.core.postgrest.configuration.keys import from_environment, present_names
 
@@ -122,9 +126,11 @@ def load_configuration(
     environment: Mapping[str, str],
     directory: Path,
 ) -> Configuration:
-    """Load `files` in order (without any, the default files), then the environment, then `overrides`.
+    """Load `files` in order (without any, the default files), then the environment, then `overrides`; a later value
+    replaces an earlier one.
 
-    Raises ConfigError for a missing file and for invalid content.
+    overrides: keys and values of the command line. directory: base of relative paths. Raises ConfigError for a missing
+    file and for invalid content.
     """
     chosen = files or _DEFAULT
     sources, notes = [], []
@@ -146,7 +152,8 @@ _BEFORE_THE_COMMAND_LINE = ("Config:AddEnvironmentVariables", "Config:ParseEnvir
 
 def _come_too_late(overrides: Iterable[tuple[str, str]]) -> Iterator[Note]:
     """Yield warnings for overrides of keys that are read from files only, before the command line applies
-    (configuration-2)."""
+    (configuration-2). overrides: keys and values.
+    """
     for path, _ in overrides:
         for key in _BEFORE_THE_COMMAND_LINE:
             if path.casefold() == key.casefold():
@@ -169,7 +176,9 @@ def _second_names(sources: Sequence[SourceText]) -> list[Note]:
 
 
 def _read(file: ConfigFile, directory: Path) -> SourceText | None:
-    """Return the text of a configuration file; None: it is optional and missing. Raises ConfigError."""
+    """Return the text of a configuration file; None: it is optional and missing. directory: base of a relative path.
+    Raises ConfigError.
+    """
     if not file.path.strip():
         raise ConfigError("the name of a configuration file is empty")
     path = directory / file.path
@@ -199,7 +208,8 @@ def _with_env_file(
 ) -> tuple[Mapping[str, str], list[Note]]:
     """Return `environment` with the variables of `Config:EnvFile` that it lacks (configuration-9), and messages to log.
 
-    Raises ConfigError for a file that is not UTF-8.
+    settings: those of the configuration files. directory: base of a relative path. Raises ConfigError for a file that
+    is not UTF-8.
     """
     options = settings.read(Loading)
     name = options.env_file
@@ -220,6 +230,7 @@ def _with_env_file(
 
 
 def _missing_env_file(name: str) -> Note:
+    """Return the message that the environment file does not exist: a warning, unless it is the default one."""
     if name == _DEFAULT_ENV_FILE:
         return Note(logging.INFO, f"No environment file {name}; set Config:EnvFile to null to stop looking for it")
     return Note(logging.WARNING, f"The environment file {name} does not exist")

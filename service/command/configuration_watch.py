@@ -61,6 +61,7 @@ class ConfigurationWatch:
         return True
 
     def _contents(self) -> tuple[bytes | None, ...]:
+        """Return the content of each file, as `_content` does."""
         return tuple(map(_content, self._files))
 
 

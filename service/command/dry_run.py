@@ -50,7 +50,9 @@ class DryRun:
     """Where endpoints were searched, in words."""
 
     def run(self, part: Callable[[], object]) -> None:
-        """Run one part of the start, and record its error once."""
+        """Run one part of the start, and record its error once: a ConfigError, StartupError, `psycopg.Error` or
+        OSError.
+        """
         try:
             part()
         except (ConfigError, StartupError, psycopg.Error, OSError) as error:
@@ -79,8 +81,8 @@ def _open_log(settings: Settings) -> None:
 
 
 def _look_at_listeners(settings: Settings, warnings: list[str]) -> None:
-    """Check the listeners and their certificates. No port is bound, because the service may be running. Raises
-    StartupError.
+    """Check the listeners and their certificates. No port is bound, because the service may be running. warnings:
+    receives the warnings about the configuration. Raises StartupError.
     """
     plans = listener_plans(settings)
     secure = [plan.address.port for plan in plans if plan.address.secure]
@@ -92,8 +94,10 @@ def _look_at_listeners(settings: Settings, warnings: list[str]) -> None:
 
 def _assemble(settings: Settings, rehearsal: DryRun, *, reads_database: bool) -> None:
     """Build the options and the parts of the service, and read the database if `reads_database`. If an embedded server
-    does not exist yet, add a warning and do nothing else. Errors of parts are added to `rehearsal`, others raised:
-    ConfigError, StartupError.
+    does not exist yet, add a warning and do nothing else.
+
+    rehearsal: gets the warnings, the results, and the errors of parts; other errors are raised: ConfigError,
+    StartupError.
     """
     plan = connection_plan(settings)
     for name in (plan.main, *plan.others):
@@ -123,12 +127,13 @@ def _parts(settings: Settings, options: WorkerOptions) -> Iterator[Callable[[], 
 
 
 def _descriptions(settings: Settings, options: WorkerOptions) -> Descriptions:
+    """Return which documents and clients a start would write and serve. Raises ConfigError, StartupError."""
     urls = [plan.address.url(plan.address.port) for plan in listener_plans(settings)]
     return descriptions(settings, options.target.parameters.get("dbname", ""), options.auth, urls)
 
 
 async def _read_once(settings: Settings, options: WorkerOptions, opened: Connections, rehearsal: DryRun) -> None:
-    """Read the database and the key ring once, and add the results to `rehearsal`."""
+    """Read the database and the key ring once, and add the results and errors to `rehearsal`."""
     reader = SnapshotReader(settings, options, opened.plan, exposure(settings, options, opened.plan))
     rehearsal.run(reader.watcher)
     try:
@@ -150,7 +155,9 @@ async def _read_once(settings: Settings, options: WorkerOptions, opened: Connect
 
 @contextmanager
 def _listening_to(channel: str, messages: list[str]) -> Iterator[None]:
-    """Append warnings and errors of a logger to the list `messages`, instead of logging them."""
+    """Append warnings and errors of the logger with the name `channel` to the list `messages`, each once, instead of
+    logging them.
+    """
     logger = logging.getLogger(channel)
     handler = _MessageCollector(messages)
     before = (logger.level, logger.propagate, logger.handlers)

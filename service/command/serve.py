@@ -129,8 +129,8 @@ def libraries(settings: Settings) -> Iterator[str]:
 
 
 def _serve(arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch) -> int:
-    """Fork the template process, if workers use one, and serve; return the exit code. Raises ConfigError,
-    StartupError.
+    """Fork the template process, if workers use one, and serve; return the exit code. watch: of the configuration
+    files. Raises ConfigError, StartupError.
     """
     require_readable(configuration.settings)
     # Fork before this process has threads, connections or log files, which the copy would share.
@@ -147,7 +147,7 @@ def _serve_with(
     template: Template | None, arguments: Arguments, configuration: Configuration, watch: ConfigurationWatch
 ) -> int:
     """Configure the log, open the connections, and run the supervisor; return the exit code. template: None: workers
-    are not forked from one. Raises ConfigError, StartupError.
+    are not forked from one. watch: of the configuration files. Raises ConfigError, StartupError.
     """
     demo = arguments.has("--demo")
     settings = configuration.settings
@@ -216,8 +216,8 @@ def connections(settings: Settings, *, demo: bool) -> Iterator[Connections]:
 
 @contextlib.contextmanager
 def _running(target: ConnectionInfo | EmbeddedServerPath, application: str, *, demo: bool) -> Iterator[ConnectionInfo]:
-    """Return a context with the connection to a target; an embedded server runs while it is open. demo: with the schema
-    of the demo, in a database that is not stored.
+    """Return a context with the connection to a target; an embedded server runs while it is open. application: name of
+    the connection to an embedded server. demo: with the schema of the demo, in a database that is not stored.
     """
     if isinstance(target, ConnectionInfo):
         yield target

@@ -58,7 +58,9 @@ def create(arguments: Arguments) -> int:
 
 
 def _copy(source: Traversable, target: Path, name: str) -> None:
-    """Copy a template with its folders. name: of the application, which is filled into README.md. Raises OSError."""
+    """Copy a template with its folders to `target`, which must not exist. name: of the application, which is filled
+    into README.md. Raises OSError.
+    """
     target.mkdir(parents=True)
     for item in source.iterdir():
         if item.is_dir():
@@ -70,12 +72,13 @@ def _copy(source: Traversable, target: Path, name: str) -> None:
 
 
 def _first_commands(target: Path) -> list[str]:
-    """Return the commands that the README of the application shows."""
+    """Return the commands that the README of the application in the folder `target` shows."""
     readme = (target / "README.md").read_text(encoding="utf-8")
     block = re.search(r"```bash\n(.*?)```", readme, re.DOTALL)
     return block[1].splitlines() if block else []
 
 
 def _failed(message: str) -> int:
+    """Print the message, and return the exit code of a failure."""
     print(f"rowcall: {message}", file=sys.stderr)
     return 1

@@ -17,6 +17,7 @@ class Switch:
     words: tuple[str, ...]
     """Spellings on the command line (case is ignored); the last one is the name."""
     meaning: str
+    """Description for `--help` and shell completion."""
     operands: tuple[str, ...] = ()
     """Operands that follow; `[NAME]` is optional."""
     run: str = ""
@@ -231,6 +232,7 @@ class Arguments:
 
     files: tuple[File, ...] = ()
     overrides: tuple[tuple[str, str], ...] = ()
+    """Configuration keys (without the dashes) and their values."""
     given: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Operands of the present switches, by name of the switch."""
     unknown: str | None = None
@@ -294,7 +296,9 @@ def parse_arguments(tokens: Sequence[str]) -> Arguments:
 
 
 def _take(rest: list[str], switch: Switch) -> Iterator[str]:
-    """Take the operands of a switch from `rest`. An optional operand never begins with a dash."""
+    """Take the operands of a switch from the head of `rest`, as far as they are there. An optional operand never begins
+    with a dash.
+    """
     for operand in switch.operands:
         if not rest or (operand.startswith("[") and rest[0].startswith("-")):
             return

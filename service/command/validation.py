@@ -38,6 +38,7 @@ class Report:
     """The result of `--validate`."""
 
     mode: str
+    """Value of `Config:ValidateConfigKeys`."""
     unknown: tuple[str, ...]
     """Paths of unknown keys; empty in mode Ignore."""
     explained: tuple[str, ...]
@@ -51,6 +52,7 @@ class Report:
     start_warnings: tuple[str, ...] = ()
     """Warnings of a start."""
     endpoints: int | None = None
+    """Number of endpoints; None: the database was not read."""
     left_out: tuple[Diagnostic, ...] = ()
     """Objects that are annotated and would not be served, with the reason."""
     looked_at: tuple[str, ...] = ()
@@ -67,6 +69,7 @@ class Report:
 
     @property
     def config_valid(self) -> bool:
+        """Whether neither an invalid value nor an unknown key prevents a start."""
         return not self.errors and not (self.fatal and self.unknown)
 
     @property
@@ -89,6 +92,9 @@ def validate(arguments: Arguments) -> int:
 
 
 def _report(arguments: Arguments) -> Report:
+    """Load and check the configuration, test the connection, and run a start without serving. A configuration that
+    cannot be loaded is reported as an error.
+    """
     try:
         configuration = load(arguments)
     except ConfigError as error:
@@ -134,10 +140,12 @@ def _connection_test(configuration: Configuration) -> str:
 
 
 def _conninfo(target: ConnectionInfo) -> str:
+    """Return the connection string of libpq, with a time limit for connecting."""
     return make_conninfo(**for_libpq({"connect_timeout": _CONNECT_TIMEOUT, **target.parameters}))
 
 
 def _has_default(configuration: Configuration) -> bool:
+    """Return whether there is the connection that is tested, `ConnectionStrings:Default`."""
     names = connection_names(configuration.settings)
     return any(name.casefold() == _TESTED.casefold() for name in names)
 

@@ -186,8 +186,8 @@ async def _add(
     query: str | sql.Composed,
     parameters: tuple[object, ...] = (),
 ) -> None:
-    """Add the rows of a query to the report, or the reason to `unavailable`. Raises `psycopg.OperationalError` if the
-    connection is lost or the query too slow.
+    """Add the rows of a query to the report, or the reason to `unavailable`, under `name`. Raises
+    `psycopg.OperationalError` if the connection is lost or the query too slow.
     """
     try:
         report[name] = await _rows(connection, query, parameters)
@@ -198,7 +198,7 @@ async def _add(
 
 
 async def _rows(connection: Connection, query: str | sql.Composed, parameters: tuple[object, ...] = ()) -> Rows:
-    """Run a query in a read-only transaction of its own with a time limit."""
+    """Run a query in a read-only transaction of its own with a time limit, and return its rows as values by column."""
     async with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute("set transaction read only")
         await _limit(cursor)
@@ -211,7 +211,9 @@ async def _limit(cursor: psycopg.AsyncCursor[Any]) -> None:
 
 
 def _remedy(error: psycopg.Error) -> str:
-    """Return what to do if a function of the schema `rowcall` is missing or must not be used."""
+    """Return what to do, as the end of a message, if a function or table of the schema `rowcall` is missing or must not
+    be used; empty for other errors.
+    """
     if isinstance(error, psycopg.errors.UndefinedFunction | psycopg.errors.UndefinedTable):
         return "; rowcall --install updates the schema rowcall"
     if isinstance(error, psycopg.errors.InsufficientPrivilege):

@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -73,9 +73,14 @@ class Load:
             return self._overview
 
     def traffic(self) -> Mapping[tuple[str, str], dict[str, Any]]:
-        """Return requests, errors, durations and rows of each endpoint since the start, by its method and path."""
-        rows = (row for row in read(self._sources.folder) if row.label[0] == "endpoint")
-        return {(row.label[1], row.label[2]): _counted(row.numbers) for row in rows}
+        """Return requests, errors, durations and rows of each endpoint since the start, summed over overloads, by its
+        method and path.
+        """
+        rows: dict[Name, list[Row]] = {}
+        for row in read(self._sources.folder):
+            if row.label[0] == "endpoint":
+                rows.setdefault((row.label[1], row.label[2]), []).append(row)
+        return {name: _counted(overloads) for name, overloads in rows.items()}
 
     def last_hour(self) -> tuple[float, dict[Name, dict[str, Any]]]:
         """Return seconds and traffic: the length of the counted time, at most an hour, and the traffic of each endpoint
@@ -162,22 +167,24 @@ def _totals(rows: Iterable[Row]) -> dict[str, float]:
     return totals
 
 
-def _counted(numbers: Mapping[str, float]) -> dict[str, Any]:
-    buckets = [numbers[name] for name in BUCKETS]
-    requests = sum(numbers[status] for status in STATUSES)
+def _counted(rows: Sequence[Row]) -> dict[str, Any]:
+    buckets = [_sum(rows, name) for name in BUCKETS]
+    requests = sum(_sum(rows, status) for status in STATUSES)
     return {
         "requests": requests,
-        "errors": numbers["5xx"],
-        "meanSeconds": numbers["duration:sum"] / requests if requests else None,
+        "errors": _sum(rows, "5xx"),
+        "meanSeconds": _sum(rows, "duration:sum") / requests if requests else None,
         "p99Seconds": percentile(bounds, buckets, 0.99),
-        "rows": numbers["rows"],
-        "inFlight": numbers["in_flight"],
+        "rows": _sum(rows, "rows"),
+        "inFlight": _sum(rows, "in_flight"),
     }
 
 
 def _pools(reported: Mapping[str, Any], options: WorkerOptions, workers: int) -> list[dict[str, Any]]:
     """Return the load of each pool, summed over the workers. Its member `most` is the number of executions that can be
     in flight; further ones wait.
+
+    reported: gauges by name. workers: their number.
     """
     pools: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
     for name, member in (

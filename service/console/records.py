@@ -27,7 +27,9 @@ _ENTRIES = 500
 
 
 class _Side(NamedTuple):
-    """The endpoints before or after a reload, with the types of their databases."""
+    """The endpoints before or after a reload, with the types of their databases by oid. types: of the main database.
+    other_types: of the others, by case-folded name of the connection.
+    """
 
     endpoints: Sequence[Endpoint]
     types: Mapping[int, TypeInfo]

@@ -80,16 +80,16 @@ class Sessions:
     def new_session(
         self, operator: str, address: str = "", credentials: Headers = (), longest: float = math.inf
     ) -> str:
-        """Return the secret of a new session. credentials: headers by which the user of the service is identified
-        again; empty for sessions by link or token. longest: seconds after which it ends at the latest.
+        """Return the secret of a new session. operator, address, credentials: as in `Session`. longest: seconds after
+        which it ends at the latest.
         """
         began, seconds = time.time(), min(self._session_seconds, longest)
         session = Session(secrets.token_hex(8), operator, address, began, began + seconds, credentials)
         return self._add(self._sessions, _Running(self._clock() + seconds, session))
 
     def sign_in(self, token: str, address: str = "") -> str | None:
-        """Begin a session with the token of a link, which cannot be used again. Returns the secret of the session; None
-        if the token is not valid.
+        """Begin a session with the token of a link, which cannot be used again. Return the secret of the session; None
+        if the token is not valid. address: as in `Session`.
         """
         with self._lock:
             digest = self._find(self._links, token)
@@ -111,7 +111,7 @@ class Sessions:
             return [item.session for item in self._sessions.values()]
 
     def end(self, secret: str) -> None:
-        """End a session, if there is one."""
+        """End the session with this secret, if there is one."""
         with self._lock:
             digest = self._find(self._sessions, secret)
             if digest is not None:
@@ -127,7 +127,7 @@ class Sessions:
 
     def _add(self, known: dict[bytes, Stored], item: Stored) -> str:
         """Store an item under a new secret, and return the secret. If there are too many items, the oldest one is
-        removed.
+        removed. known: links or sessions by digest, which gets the item.
         """
         secret = secrets.token_urlsafe(_BYTES)
         with self._lock:

@@ -92,6 +92,7 @@ class Sources:
     snapshot: Callable[[], SchemaSnapshot]
     """Returns the active schema snapshot."""
     connector: Connector
+    """Of the main database."""
     entries: RecentEntries
     loop: asyncio.AbstractEventLoop
     """The event loop of the supervisor."""

@@ -74,8 +74,8 @@ class Traffic:
 
 
 def _numbers(rows: Iterable[Row], newest: Mapping[Name, Numbers]) -> dict[Name, Numbers]:
-    """Return the counters of endpoints with requests, summed over overloads. Unchanged counters share the memory of
-    `newest`.
+    """Return the counters of endpoints with requests, summed over overloads. newest: those of the newest sample, whose
+    memory unchanged counters share.
     """
     numbers: dict[Name, Numbers] = {}
     for row in rows:
@@ -107,7 +107,10 @@ def _described(changes: Numbers) -> dict[str, Any]:
 
 def traffic_page(seconds: float, traffic: Mapping[Name, Mapping[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
     """Return a page of the endpoints with traffic, the largest by `sort` first. Raises `Problem` 400 for an invalid
-    `offset`, `limit` or `sort`."""
+    `offset`, `limit` or `sort`.
+
+    seconds: the time in which the traffic was counted. query: with `offset`, `limit` and `sort`.
+    """
     offset, limit = whole(query, "offset", 0, 10_000_000), whole(query, "limit", _PAGE, _MOST)
     sort = query.get("sort", _SORTS[0])
     if sort not in _SORTS:

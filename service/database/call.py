@@ -43,6 +43,9 @@ class NoticeListener(Protocol):
 
 
 Hear = Callable[[RequestContext], NoticeListener]
+"""Makes the notice listener of a request."""
+HearAs = Callable[[RequestContext, str], NoticeListener]
+"""Makes the notice listener of a request that runs as the database role of this name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -51,7 +54,7 @@ class Call:
     the compiled endpoint; each worker has its own.
 
     build: returns the SQL and the number of values for a mask of supplied parameters (bit n: parameter n). made: builds
-    the whole statement instead of `build`, for statements that need more than SQL and a number of values.
+    the whole statement for a mask instead of `build`, for statements that need more than SQL and a number of values.
     """
 
     label: str
@@ -80,6 +83,7 @@ class Call:
     refusals: ServerRefusals | None = None
     """Finds the parameter whose value the server rejected as invalid. None: such an error is handled like any other."""
     retry: RetryStrategy | None = None
+    """Which errors are retried, after which delays. None: no errors are retried."""
     describe: Describe | None = None
     """Describes a request for the log. None: commands are not logged."""
     sensitive: bool = False
@@ -109,6 +113,7 @@ class Call:
     runs_alone: int = 0
     """Number of runs on dedicated connections of a call that could be guarded there."""
     statements: dict[int, Statement] = field(default_factory=dict)
+    """Cached statements without guards, by mask."""
     generic: set[int] = field(default_factory=set)
     """Masks whose statement may run with a forced generic plan."""
     checked: set[int] = field(default_factory=set)
@@ -149,7 +154,8 @@ class Call:
 
     def statement(self, mask: int) -> Statement:
         """Return the statement for a mask; it is built at first use, as most endpoints are called with one or two
-        combinations of parameters. Raises what `build` or `made` raises.
+        combinations of parameters. If `MOST_STATEMENTS` are cached, the oldest is dropped. Raises what `build` or
+        `made` raises.
         """
         statement = self.statements.get(mask)
         if statement is None:
@@ -175,6 +181,6 @@ class Call:
         return Statement(next(numbers), text.encode(), values, self.renderer, repeatable)
 
     def _forget(self, mask: int) -> None:
-        """Drop the statements of a mask."""
+        """Drop the statements of a mask, and what was learned about its generic plan."""
         self.statements.pop(mask)
         self.trip(mask)

@@ -62,8 +62,9 @@ def statement_timeout(seconds: float) -> str:
 class ConnectionTarget:
     """The server to connect to.
 
-    parameters: libpq keywords. pooler: a transaction pooler is between, so nothing may be set at session level.
-    timeout: default `statement_timeout` in seconds, 0 for none. prepares: statements are prepared by name.
+    parameters: libpq keywords with their values. pooler: a transaction pooler is between, so nothing may be set at
+    session level. timeout: default `statement_timeout` in seconds, 0 for none. prepares: statements are prepared by
+    name, unless there is a pooler.
     """
 
     parameters: Mapping[str, str]
@@ -150,9 +151,9 @@ class Connector:
             return parameters
         settings = {**SESSION, "statement_timeout": statement_timeout(self._target.timeout), **session}
         options = " ".join(f"-c {name}={value}" for name, value in settings.items())
-        response = parameters.get("options")
+        own = parameters.get("options")
         # The user's own options come last, so they override the settings above.
-        parameters["options"] = f"{options} {response}" if response else options
+        parameters["options"] = f"{options} {own}" if own else options
         return parameters
 
     @property
@@ -174,7 +175,8 @@ class Connector:
         return connection
 
     async def cancel(self, connection: Connection, seconds: float) -> None:
-        """Send a cancel request for the running statement, and return when the request has ended, successful or not.
+        """Send a cancel request for the running statement, and return when the request has ended: the server has
+        accepted it, whether or not there was anything to cancel.
 
         libpq 17 and newer do this without blocking; psycopg's `PGcancel` holds the GIL until the server has answered.
         Raises `psycopg.Error`, also if it takes more than `seconds`.
@@ -186,7 +188,9 @@ class Connector:
                     await owner.cancel_safe(timeout=seconds)
 
     async def open_plain(self) -> psycopg.AsyncConnection[tuple[object, ...]]:
-        """Open a plain psycopg connection, for everything outside the hot path. Raises `psycopg.Error`."""
+        """Open a plain psycopg connection in autocommit mode, for everything outside the hot path. Raises
+        `psycopg.Error`.
+        """
         with closing_attempts():
             try:
                 if self._preferred is not None:
@@ -228,7 +232,7 @@ def shut_down(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
 
 def for_libpq(parameters: Mapping[str, str], preferred: str = "any") -> dict[str, str]:
     """Return the parameters with `target_session_attrs=prefer-primary`, which libpq does not know, replaced by
-    `preferred`. The caller tries `primary` first, and then `any`.
+    `preferred`; without it, they are unchanged. The caller tries `primary` first, and then `any`.
     """
     changed = parameters.get("target_session_attrs") == "prefer-primary"
     return {**parameters, "target_session_attrs": preferred} if changed else dict(parameters)

@@ -219,7 +219,7 @@ class Database:
         return self._alone.begin(call, context)
 
     def begin_with_preamble(self, call: Call, context: RequestContext) -> Running:
-        """`begin` for a call with a preamble."""
+        """`begin` for a call with a preamble, which is sent in front of it."""
         if call.shared and call.preamble is not None and (place := self._place(call, context.mask)) is not None:
             pool, statement = place
             execution = self._shared_request(call, statement, context.arguments)
@@ -299,6 +299,8 @@ class Database:
         return self._transaction(Transaction, call, context)
 
     def _transaction(self, kind: Callable[..., Transaction], call: Call, context: RequestContext) -> Transaction:
+        """Return a transaction of this kind, a class with the constructor of `Transaction`, for the call."""
+
         def ahead() -> Ahead:
             return self._settings.ahead(call, context, watched=False, seconds=self._settings.limit(call, context))
 
@@ -326,11 +328,15 @@ class Database:
         )
 
     async def run_alone(self, call: Call, context: RequestContext) -> None:
-        """Run the call on a dedicated connection, as `begin` and `settle` do, and wait for its end."""
+        """Run the call on a dedicated connection, as `begin` and `settle` do, and wait for its end. Raises `Problem`
+        and `ClientDisconnectedError` as they do.
+        """
         await self._alone.run(call, context)
 
     def _shared_request(self, call: Call, statement: Statement, values: list[bytes | None]) -> Execution:
-        """Return the execution of a request in a pipelined pool."""
+        """Return the execution of a request in a pipelined pool, behind the settings of the call but without its
+        preamble. values: its arguments.
+        """
         if not call.known:
             # These are the same for every request of the call, so the first one computes them.
             call.seconds = self._settings.timeout(call)

@@ -20,7 +20,8 @@ MOST_PIPELINED = 0.2
 class Access:
     """How to reach one database besides the main one.
 
-    routable: endpoints may run there. source: its catalogue is read for routines.
+    name: of its connection, for the log and metrics. routable: endpoints may run there. source: its catalogue is read
+    for routines.
     """
 
     name: str
@@ -34,11 +35,11 @@ def _within(options: DatabaseOptions) -> DatabaseOptions:
     """Return options in which the pipelined connections are taken from the dedicated ones, so that both together are as
     many as the dedicated ones of `options`.
 
-    If the pipelined connections would be more than the share `MOST_PIPELINED`, there are none, because slow requests
+    There are none without sharing, and if they would be more than the share `MOST_PIPELINED`, because slow requests
     would lack the dedicated ones.
     """
     pools = options.pools
-    if pools.pipelined_connections > MOST_PIPELINED * pools.dedicated_connections:
+    if not pools.sharing or pools.pipelined_connections > MOST_PIPELINED * pools.dedicated_connections:
         return replace(options, pools=replace(pools, sharing=False))
     dedicated = pools.dedicated_connections - pools.pipelined_connections
     return replace(options, pools=replace(pools, dedicated_connections=dedicated))
@@ -64,7 +65,7 @@ class Databases:
         yield from self._others.values()
 
     def named_all(self) -> Iterator[tuple[str, Database]]:
-        """Yield the open databases with the names of their connections; the main one is `main`."""
+        """Yield the open databases, except replicas, with the names of their connections; the main one is `main`."""
         yield "main", self.main
         for key, database in self._others.items():
             yield self._access[key].name, database
@@ -94,6 +95,7 @@ class Databases:
 
     def with_own_pools(self, name: str, target: ConnectionTarget, options: DatabaseOptions) -> Database:
         """Return a database with pools of its own, for a part of the service whose sessions others must not share.
+        name: also its key for `named`; if it is known already, `target` and `options` are ignored.
 
         Its pipelined connections are taken from the number of dedicated ones, so that this number is the maximum.
         """
@@ -102,7 +104,9 @@ class Databases:
         return self.named(name)
 
     def named(self, key: str) -> Database:
-        """Return the database of a known case-folded name, opened if necessary."""
+        """Return the database of a known case-folded name; if it is not open, it is opened, and connects in the
+        background.
+        """
         return self._others.get(key) or self._open(key)
 
     def _open(self, key: str) -> Database:

@@ -64,13 +64,15 @@ class AttemptState:
     """The failed runs of one request so far."""
 
     repeats: int = 0
-    """Silent repetitions."""
+    """Failed runs, except those that a guard refused; they limit the silent repetitions."""
     retries: int = 0
     """Retries by the endpoint's strategy so far."""
     trips: int = 0
     """Runs that were refused because a guarded definition has changed."""
     began: float = 0.0
-    """Time from which the limit of the request counts; each retry of a strategy has a new limit."""
+    """`Execution.began` of the first run, from which the limit of the request counts; 0: the next run sets it, since
+    each retry of a strategy has a new limit.
+    """
 
 
 class CallTimeoutError(Exception):
@@ -88,8 +90,9 @@ class Changes:
         self._since: dict[str, tuple[float, float]] = {}
 
     def is_new(self, label: str) -> bool:
-        """Return whether another reading of the catalogue may still help, and record the failure. A failure that has
-        not occurred for a while counts as new.
+        """Return whether another reading of the catalogue may still help the endpoint `label`, and record its failure:
+        it may for `GIVEN_TIME` after the first one. A failure that has not occurred for twice that time counts as the
+        first.
         """
         now = time.monotonic()
         first, last = self._since.get(label, (now, now))
@@ -114,10 +117,13 @@ class Failures:
         self._connections = connections
         self._changes = Changes()
         self.on_stale: Callable[[], None] | None = None
+        """Requests another reading of the catalogue. None: the catalogue of this database is not read."""
 
     def pause(self, call: Call, mask: int, execution: Execution, tries: AttemptState) -> float | None:
-        """Return the seconds until `call` may run again after this execution, or None if it may not. The run is added
-        to `tries`.
+        """Return the seconds until `call` may run again after this failed execution, or None if it may not. A retry is
+        logged; a statement that no longer fits the schema is replaced.
+
+        mask: of the statement that ran. tries: earlier failed runs of the request; this one is added.
         """
         if guard_has_failed(execution):
             # Nothing of it has run, and the next run does not use a guarded statement.
@@ -145,6 +151,9 @@ class Failures:
     def _repeat(self, call: Call, mask: int, execution: Execution, repeats: int) -> bool:
         """Return whether the call may run again at once without taking effect twice. A statement that no longer fits
         the schema is replaced, or reported, so that the catalogue is read again.
+
+        mask: of the statement that ran. repeats: failed runs of the request, including this one, except those that a
+        guard refused.
         """
         if _is_query_fault(call, mask, execution) or _has_no_tenant(call, execution):
             return False
@@ -181,8 +190,8 @@ class Failures:
         return _renew_statement(call, mask, execution)
 
     def renew(self, call: Call, mask: int, execution: Execution) -> None:
-        """Replace a statement that no longer fits the schema, for the next request. The failed run itself is not
-        repeated.
+        """Replace the statement for this mask if it no longer fits the schema, for the next request. The failed run
+        itself is not repeated.
         """
         self._repeat(call, mask, execution, 1)
 
@@ -192,14 +201,18 @@ class Failures:
             self._report(str(execution.label))
 
     def _report(self, label: str) -> bool:
-        """Request another reading of the catalogue, if it may help. Return whether it was requested."""
+        """Request another reading of the catalogue, if it may help the endpoint `label`. Return whether it was
+        requested.
+        """
         if self.on_stale is None or not self._changes.is_new(label):
             return False
         self.on_stale()
         return True
 
     def report_broken(self, call: Call, context: RequestContext, execution: Execution) -> None:
-        """Log why a streamed response ends early. The client cannot be informed any more."""
+        """Log why a streamed response ends early, unless it has ended well or its client has disconnected. The client
+        cannot be informed any more.
+        """
         if execution.succeeded or execution.abandoned:
             return
         log.error(
@@ -212,8 +225,9 @@ class Failures:
     def problem(
         self, call: Call, context: RequestContext, execution: Execution, tries: AttemptState | None = None
     ) -> Problem:
-        """Return the problem document for a run that is not repeated, and log the failure. tries: the failed runs of
-        the request; None: this is the only one.
+        """Return the problem document for a failed run that is not repeated, and log the failure. If the statement no
+        longer fits the schema, another reading of the catalogue is requested. tries: the failed runs of the request;
+        None: this is the only one.
         """
         if _was_deadline(context, execution):
             return DeadlineError(context)
@@ -277,7 +291,9 @@ def _has_no_tenant(call: Call, execution: Execution) -> bool:
 
 
 def _is_query_fault(call: Call, mask: int, execution: Execution) -> bool:
-    """Whether PostgreSQL refuses the query of the request: its error is in the statement, around the routine's SQL."""
+    """Whether PostgreSQL refuses the query of a request over the result of an endpoint (`Call.inner`): its error is in
+    the statement with this mask, but around the routine's SQL.
+    """
     error = execution.error
     if call.inner is None or error is None or not error.sqlstate.startswith("42") or error.position is None:
         return False
@@ -290,7 +306,7 @@ def _is_query_fault(call: Call, mask: int, execution: Execution) -> bool:
 
 def _refused_value(call: Call, context: RequestContext, execution: Execution, message: str) -> Problem | None:
     """Return a 400 problem if the server rejected a value of the request as invalid for its type, regardless of the
-    policy for the SQLSTATE; otherwise None.
+    policy for the SQLSTATE; otherwise None. message: that of the error, for the client.
     """
     error = execution.error
     number = refused_argument(error.context) if error is not None else None
@@ -311,7 +327,9 @@ def _refused_value(call: Call, context: RequestContext, execution: Execution, me
 def _refused_column(
     call: Call, context: RequestContext, execution: Execution, message: str, tries: AttemptState
 ) -> Problem:
-    """Return the problem for any other error; for an error about a column of the written table, it names the column."""
+    """Return the problem for any error that is not about a value (`_refused_value`); for an error about a column of the
+    written table, it names the column. message, tries: as for `_answer`.
+    """
     error, refusals = execution.error, call.refusals
     if error is None or refusals is None or not refusals.columns or execution.failed_ahead:
         return _answer(call, execution, message, tries)
@@ -334,7 +352,9 @@ def level_of(status: int) -> int:
 
 
 def _passes(call: Call, execution: Execution) -> bool:
-    """Whether the error is transient and nothing of the call has taken effect (driver-24, driver-25).
+    """Whether the call has a retry strategy for this error, and nothing of the call has taken effect (driver-24,
+    driver-25). A lost connection is retried by every strategy, an error of the server if the strategy lists it and the
+    policy does not map it.
 
     If a procedure that may commit has failed, its effects are unknown, unless it never started.
     """
@@ -354,16 +374,17 @@ def _passes(call: Call, execution: Execution) -> bool:
 
 
 def _error_line(error: ServerError, message: str) -> str:
-    """Return SQLSTATE and message on one line."""
+    """Return SQLSTATE and message on one line. message: instead of that of the error."""
     return f"{error.sqlstate}: {message}".replace("\n", "\\n")
 
 
 def _details(call: Call, context: RequestContext) -> str:
-    """Return the description of the request for the log, on a line of its own."""
+    """Return the description of the request for the log, on a line of its own; empty if the call is not described."""
     return "" if call.describe is None else f"\n{call.describe(context)}"
 
 
 def _why_broken(call: Call, context: RequestContext, execution: Execution) -> str:
+    """Return the reason why a stream broke, for the log; values of the request are hidden if the call is sensitive."""
     error = execution.error
     if error is None:
         return str(execution.failure or "the connection to the database was lost")
@@ -373,12 +394,15 @@ def _why_broken(call: Call, context: RequestContext, execution: Execution) -> st
 
 
 def _why(execution: Execution) -> str:
+    """Return the reason of a failed run for the log: the SQLSTATE, or that the connection was lost."""
     return "the connection was lost" if execution.error is None else execution.error.sqlstate
 
 
 def _answer(call: Call, execution: Execution, message: str, tries: AttemptState) -> Problem:
     """Return the problem for an error of the server, as the policy of the call maps it. A time limit that has passed,
     and a transient error after retries, have problems of their own.
+
+    execution: ended in an error. message: of that error, for the client. tries: the failed runs of the request.
     """
     error = execution.error
     assert error is not None  # noqa: S101 (called only for runs that ended in an error)
@@ -395,7 +419,9 @@ def _answer(call: Call, execution: Execution, message: str, tries: AttemptState)
 
 
 def _reported(call: Call, error: ServerError, message: str, *, sensitive: bool = False) -> DatabaseError:
-    """Convert the driver's error. sensitive: DETAIL and HINT are left out, as they may repeat values."""
+    """Convert the driver's error for a policy, with the column as the request names it. message: instead of that of the
+    error. sensitive: DETAIL and HINT are left out, as they may repeat values.
+    """
     column = error.column
     if column and call.refusals is not None:
         column = call.refusals.request_name(column)
@@ -438,8 +464,8 @@ def _is_over(execution: Execution) -> bool:
 
 
 def _renew_statement(call: Call, mask: int, execution: Execution) -> bool:
-    """Replace the statement if it no longer fits the schema. Return whether it did not fit, so that the call may run
-    again.
+    """Replace the statement for this mask if it no longer fits the schema. Return whether it did not fit, so that the
+    call may run again.
     """
     if not _is_stale(execution):
         return False

@@ -9,7 +9,9 @@ from rowcall.core.config.sections.connections import PoolOptions
 
 @dataclass(frozen=True, slots=True)
 class DatabaseOptions:
-    """Options of a database for one worker. Times in seconds."""
+    """Options of a database for one worker. timeout: seconds that a call without a limit of its own may take; 0: no
+    limit.
+    """
 
     pools: PoolOptions = field(default_factory=PoolOptions)
     timeout: float = 30.0

@@ -59,7 +59,9 @@ class OrphanedSessions:
         self._looking = False
 
     def give_up(self, pool: Pool, connection: Connection, reason: str) -> None:
-        """Close the connection, and count its session for the pool until the server has ended it."""
+        """Close the connection, and count its session for the pool until the server has ended it. reason: why, for the
+        log.
+        """
         pool.orphaned_sessions += 1
         self._sessions.append(_Session(pool, connection.backend_pid, connection.created))
         connection.close(reason)

@@ -35,8 +35,9 @@ from rowcall.service.database.statements import settings_statement
 from rowcall.service.request_context.request_context import RequestContext
 
 Values = list[bytes | None]
+"""Texts for the parameters of a statement; None is NULL."""
 Ahead = tuple[tuple[Statement, Values], ...]
-"""Statements in front of a call, with their values."""
+"""Statements that run in front of a call in its segment, in this order, with their values."""
 
 Source = Callable[[RequestContext], Sequence[bytes | None]]
 """Returns names and values in turn."""
@@ -81,7 +82,9 @@ class Preamble:
         return all(command.lasting is not None for command in self.commands)
 
     def lasting_ahead(self, context: RequestContext) -> Ahead:
-        """Return the commands in the form whose effects outlive a transaction (`lasting`)."""
+        """Return the commands in the form whose effects outlive a transaction (`lasting`). Commands without that form
+        are left out.
+        """
         return tuple(
             (command.lasting, command.values(context)) for command in self.commands if command.lasting is not None
         )
@@ -91,7 +94,10 @@ class Preamble:
         return self._behind([], context)
 
     def ahead(self, context: RequestContext, others: Values) -> Ahead:
-        """Return all statements in front of a call. others: further settings of the call, names and values in turn."""
+        """Return all statements in front of a call, for one transaction: one that sets all settings, then the commands.
+
+        others: further settings of the call, names and values in turn; they are set before those of the preamble.
+        """
         settings = self._behind(others, context)
         return ahead_of(settings) + self.commands_ahead(context) if self.commands else ahead_of(settings)
 
@@ -108,5 +114,7 @@ class Preamble:
 
 
 def ahead_of(settings: Values) -> Ahead:
-    """Return transaction-local settings as the statement in front of a call."""
+    """Return transaction-local settings as the statement in front of a call; empty if there are none. settings: names
+    and values in turn.
+    """
     return ((settings_statement(len(settings) // 2), settings),) if settings else ()

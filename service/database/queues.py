@@ -35,10 +35,10 @@ class QueueConnection:
 
     @contextlib.asynccontextmanager
     async def open(self, channel: str, notify: Callable[[str], None]) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
-        """Open both connections. notify: called with the payload of each notification. Raises `psycopg.Error`."""
+        """Open both connections for the block, and yield the one for queries. channel: the SQL identifier of the
+        channel to listen on. notify: called with the payload of each notification. Raises `psycopg.Error`.
+        """
         async with await self._connector.open_plain() as queue, await self._connector.open_plain() as listener:
-            await queue.set_autocommit(True)
-            await listener.set_autocommit(True)
             await listener.execute(f"listen {channel}".encode())
             self._connection = queue
             self._listening = asyncio.get_running_loop().create_task(_listen(listener, notify))
@@ -57,7 +57,9 @@ class QueueConnection:
             raise psycopg.OperationalError("the connection for notifications was lost")
 
     async def query(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        """Return the rows of a query. Raises `psycopg.Error`."""
+        """Return the rows of a query, which runs after those that wait before it. values: for its `%s`. Raises
+        `psycopg.Error`.
+        """
         async with self._lock:
             if self._connection is None:
                 raise psycopg.OperationalError("there is no connection for the queue")
@@ -65,6 +67,7 @@ class QueueConnection:
 
 
 async def _listen(listener: psycopg.AsyncConnection[Any], notify: Callable[[str], None]) -> None:
+    """Call `notify` with the payload of each notification until the connection ends. Raises `psycopg.Error`."""
     async for notification in listener.notifies():
         notify(notification.payload)
 
@@ -100,7 +103,9 @@ class DeliveryLoop:
         self._stopping = False
 
     def open(self, channel: str) -> AbstractAsyncContextManager[psycopg.AsyncConnection[Any]]:
-        """Open the connections of the queue. Raises `psycopg.Error`."""
+        """Open the connections of the queue for the block. Each notification of the channel makes `work` look into the
+        queue. Raises `psycopg.Error`.
+        """
         return self.queue.open(channel, lambda _payload: self._wake.set())
 
     def stop(self) -> None:
@@ -135,11 +140,12 @@ class DeliveryLoop:
         self._wake.set()
 
     async def _next(self) -> float:
-        """Return the seconds until something is due."""
+        """Return the seconds until something is due, from `SHORTEST_WAIT` to `LONGEST_WAIT`. Raises `psycopg.Error`."""
         ((seconds,),) = await self.queue.query(self._next_due)
         return LONGEST_WAIT if seconds is None else min(LONGEST_WAIT, max(SHORTEST_WAIT, float(seconds)))
 
     async def _wait(self, seconds: float) -> None:
+        """Wait for a notification, or the end of an attempt, for at most `seconds`."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._wake.wait()

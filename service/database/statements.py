@@ -15,7 +15,7 @@ MOST_ARGUMENTS = 100
 
 @cache
 def statement_for(sql: str, values: int) -> Statement:
-    """Return the statement for this text. values: the number of its `$n`."""
+    """Return the statement for this text, the same object for each call. values: the number of its `$n`."""
     return Statement(next(numbers), sql.encode(), values)
 
 

@@ -36,10 +36,14 @@ HELD_UP = 0.5
 connection closes.
 """
 Disconnected = Callable[[], Awaitable[None]]
+"""Returns when the client of a request has disconnected."""
 
 
 class Watchdog:
-    """Watches the pools, and each execution on a dedicated connection from `watch` to `forget`."""
+    """Watches the pools, and each execution on a dedicated connection from `watch` to `forget`.
+
+    exclusive: the dedicated pool. shared: the pipelined pools. background: runs the cancel requests.
+    """
 
     def __init__(
         self,
@@ -56,6 +60,7 @@ class Watchdog:
         self._orphaned_sessions = OrphanedSessions(connector, background.start)
         self._requests: dict[Execution, Disconnected] = {}
         self._listening: dict[Execution, asyncio.Task[None]] = {}
+        """Tasks that wait for the client of a watched execution to disconnect."""
         self._shared_heads: dict[Execution, asyncio.Task[None]] = {}
         """Tasks that wait for the client of a slow execution on a pipelined connection to disconnect."""
         self._timer: asyncio.TimerHandle | None = None
@@ -75,7 +80,9 @@ class Watchdog:
             task.cancel()
 
     def watch(self, execution: Execution, disconnected: Disconnected) -> None:
-        """Start to watch an execution. `disconnected` returns when its client has disconnected."""
+        """Start to watch an execution on a dedicated connection. `disconnected` returns when its client has
+        disconnected.
+        """
         self._requests[execution] = disconnected
 
     def watches(self, execution: Execution) -> bool:
@@ -83,14 +90,16 @@ class Watchdog:
         return execution in self._requests
 
     def forget(self, execution: Execution) -> None:
-        """Stop watching an execution."""
+        """Stop watching an execution, if it is watched."""
         self._requests.pop(execution, None)
         task = self._listening.pop(execution, None)
         if task is not None:
             task.cancel()
 
     def abandon(self, execution: Execution) -> None:
-        """Stop an execution whose result is no longer needed."""
+        """Stop an execution whose result is no longer needed: its rows are dropped, and if it still runs, it is
+        cancelled in the background. If it has ended or has no connection, nothing happens.
+        """
         connection = execution.connection
         if connection is None or execution.finished:
             return
@@ -128,8 +137,8 @@ class Watchdog:
                 self._look_at(execution, disconnected)
 
     def _look_at_shared_heads(self) -> None:
-        """Check the oldest execution of each pipelined connection: it must not delay others for long, nor run without a
-        client.
+        """Check the oldest execution of each pipelined connection: it must not delay others for longer than `HELD_UP`,
+        nor run without a client.
         """
         for execution in [execution for execution in self._shared_heads if execution.finished]:
             self._shared_heads.pop(execution).cancel()
@@ -145,9 +154,9 @@ class Watchdog:
                     self._shared_heads[head] = self._loop.create_task(watching)
 
     def _break_up(self, connection: Connection) -> None:
-        """Run all executions in flight again, each on a dedicated connection: the head may use its whole time there,
-        and those behind it need not wait for it. Nothing happens if one of them must not run twice, or the dedicated
-        pool has no room.
+        """Run all executions in flight on a pipelined connection again, each on a dedicated connection: the head may
+        use its whole time there, and those behind it need not wait for it. The pipelined connection is closed. Nothing
+        happens if one of them must not run twice, or the dedicated pool has no room.
         """
         if not connection.repeatable or self._exclusive.room() == 0:
             return
@@ -173,8 +182,12 @@ class Watchdog:
     async def _end_when_gone(
         self, pool: PipelinedPool, connection: Connection, head: Execution, disconnected: Disconnected
     ) -> None:
-        """Cancel an execution after its client has disconnected, if it is alone on its connection. Otherwise it
-        continues until the others move away, which is soon (`_break_up`).
+        """Wait until the client of an execution has disconnected, and then end it with `ClientDisconnectedError`, if it
+        still runs. If it is alone on its connection, it is cancelled; otherwise the server continues it until the
+        others move away, which is soon (`_break_up`).
+
+        connection: a pipelined connection of `pool`. head: the oldest execution on it. disconnected: returns when its
+        client has disconnected.
         """
         await disconnected()
         if head.finished:
@@ -185,7 +198,11 @@ class Watchdog:
         self._background.start(pool.cancel(connection, head))
 
     def _look_at(self, execution: Execution, disconnected: Disconnected) -> None:
-        """Check one execution on a dedicated connection: its client, and its time limit."""
+        """Check one execution on a dedicated connection: begin to wait for its client to disconnect, and cancel it if
+        it has used more than its time limit. An execution that has just been sent, or has no connection, is skipped.
+
+        disconnected: returns when its client has disconnected.
+        """
         connection = execution.connection
         if connection is None or execution.age < WATCH_EVERY:
             return
@@ -198,7 +215,9 @@ class Watchdog:
             self._background.start(self._exclusive.cancel(connection, execution))
 
     def _look_for_silence(self, pool: DedicatedPool | PipelinedPool, connection: Connection) -> None:
-        """Close a connection whose server no longer answers."""
+        """Close a connection whose server no longer answers: its oldest execution has run for `GRACE` longer than its
+        limit. Its session counts for `pool` until the server has ended it (`OrphanedSessions`).
+        """
         head = connection.head
         if head is None or head.timeout <= 0 or connection.state == ConnectionState.PAUSED:
             return
@@ -207,7 +226,9 @@ class Watchdog:
             self._orphaned_sessions.give_up(pool, connection, "the server has stopped answering")
 
     async def _abandon_when_gone(self, execution: Execution, disconnected: Disconnected) -> None:
-        """Wait until the client has disconnected, and then cancel the execution if it still runs."""
+        """Wait until the client has disconnected, and then cancel the execution if it still runs and is watched.
+        disconnected: returns when the client has disconnected.
+        """
         await disconnected()
         if not execution.finished and execution in self._requests:
             log.info("%s: the client is gone, the query is cancelled", execution.label)

@@ -26,6 +26,7 @@ REACHING = (
     "pg_write_all_data",
     "pg_write_server_files",
 )
+"""Predefined roles whose members can read or change all data, or reach the server's files or programs."""
 
 DEFINERS = """
 select p.oid, p.oid::regprocedure::text, o.rolname, o.rolsuper,
@@ -89,8 +90,8 @@ async def read_facts(
 ) -> DatabaseFacts:
     """Read the facts about the role of the service, its privileges and policies.
 
-    served: oids of the tables and views behind endpoints. anonymous, exposed: anonymous role and schemas of PostgREST's
-    interface; None: there is none. Raises `psycopg.Error`.
+    served: oids of the tables and views behind endpoints. anonymous: anonymous role of PostgREST's interface, about
+    whose writes facts are read too; None: there is none. exposed: names of its schemas. Raises `psycopg.Error`.
     """
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await cursor.execute("set local search_path to pg_catalog")
@@ -121,6 +122,9 @@ async def read_facts(
 def _role(
     name: str, superuser: bool, bypasses: bool, roles: bool, databases: bool, owner: bool, memberships: list[str]
 ) -> Role:
+    """Return the facts about the role of the service. Parameters: columns of `ROLE`. bypasses: row level security.
+    roles, databases: it may create them. owner: it owns the database. memberships: those of `REACHING`.
+    """
     return Role(name, superuser, bypasses, roles, databases, owner, tuple(memberships))
 
 
@@ -129,6 +133,8 @@ def _table(
 ) -> TableFacts:
     """Return the facts about a relation. A view with SECURITY INVOKER counts as having policies.
 
-    secured: row level security is enabled. holds: it applies to the role of the service.
+    Parameters: columns of `TABLES`. secured: row level security is enabled. holds: it applies to the role of the
+    service. owned: the role has the rights of the owner. privileges: of the role, in lower case. invoker: a view has
+    SECURITY INVOKER.
     """
     return TableFacts(oid, name, is_view, secured or invoker, holds or invoker, owned, frozenset(privileges))

@@ -40,6 +40,7 @@ from rowcall.service.discovery.tables import TableRows, build_tables, read_table
 from rowcall.service.discovery.trust import NO_TRUST, Owners, Trust, left_out, read_owners
 
 DEFAULT_SEARCH_PATH = "public"
+"""Schema that is set as search path while reading if the configuration names none."""
 
 _INPUTS = {mode.value: mode for mode in (ParameterMode.IN, ParameterMode.INOUT, ParameterMode.VARIADIC)}
 _VOLATILITIES = {volatility.value: volatility for volatility in Volatility}
@@ -86,8 +87,9 @@ class DiscoveredCatalogue:
 async def discover_all(
     connection: AsyncConnection[Any], selection: ObjectSelection, search_path: str | None = None
 ) -> DiscoveredCatalogue:
-    """Read the catalogue. The result depends on the privileges of the connected role. search_path: the schema that is
-    set as search path while reading; None: `DEFAULT_SEARCH_PATH`. Raises `psycopg.Error`.
+    """Read the catalogue. The result depends on the privileges of the connected role. selection: which objects are
+    read. search_path: the schema that is set as search path while reading; None: `DEFAULT_SEARCH_PATH`. Raises
+    `psycopg.Error`.
     """
     tables_untrusted: dict[int, tuple[str, str]] = {}
     untrusted: dict[int, tuple[str, str]] = {}
@@ -126,9 +128,9 @@ async def discover_changes(
 ) -> DiscoveredCatalogue | None:
     """Return the result of `discover_all` after a change of functions and procedures in `groups` only.
 
-    search_path: as for `discover_all`. groups: as `Fingerprint.changed_groups` returns them. known: the result of the
-    previous reading. None is returned if everything has to be read, because a routine was renamed and the text of
-    others may contain its name. Raises `psycopg.Error`.
+    selection, search_path: as for `discover_all`. known: the result of the previous reading; unchanged routines and
+    types stay the same objects. groups: as `Fingerprint.changed_groups` returns them. None is returned if everything
+    has to be read, because a routine was renamed and the text of others may contain its name. Raises `psycopg.Error`.
     """
     untrusted: dict[int, tuple[str, str]] = {}
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
@@ -173,11 +175,14 @@ Part = TypeVar("Part", tuple[Column, ...], Parameter)
 
 
 def _others(values: Mapping[int, _Value], groups: frozenset[int]) -> dict[int, _Value]:
-    """Return the values of objects that are in none of the groups."""
+    """Return the values of objects that are in none of the groups. values: by oid. groups: remainders of oids by
+    `GROUPS`.
+    """
     return {oid: value for oid, value in values.items() if oid % GROUPS not in groups}
 
 
 def _is_renamed(row: TupleRow, known: Mapping[int, Routine]) -> bool:
+    """Return whether a routine had another name or schema before. row: of `SOME_ROUTINES`. known: routines by oid."""
     before = known.get(row[0])
     return before is not None and (before.schema, before.name) != (row[2], row[3])
 
@@ -188,12 +193,14 @@ def _same(before: Routine | None, now: Routine) -> Routine:
 
 
 def _order(routine: Routine) -> tuple[str, str, int]:
-    """Return the sort key of the server, which is that of UTF-8."""
+    """Return the key that sorts routines as the server does: by the bytes of schema and name in UTF-8, and by oid."""
     return routine.schema, routine.name, routine.oid
 
 
 def _composed(discovered: DiscoveredCatalogue, routines: Iterable[Routine]) -> DiscoveredCatalogue:
-    """Return the result with its catalogue composed of the parts. routines: all of them in order."""
+    """Return the result with the routines and the objects that are left out in its catalogue. routines: all that are
+    served, in order.
+    """
     untrusted = (*discovered.untrusted.values(), *discovered.tables_untrusted)
     ignored_objects = sorted(
         discovered.ignored_objects.values(), key=lambda diagnostic: (diagnostic.object, diagnostic.message)
@@ -231,8 +238,8 @@ def _with_use(served: _Filter | None, unserved: _Filter | None) -> tuple[_Filter
 async def load_types(
     connection: AsyncConnection[Any], roots: Sequence[int], trust: Trust = NO_TRUST
 ) -> Mapping[int, TypeInfo]:
-    """Read these types and all types of their elements, bases and attributes, by oid. trust: whose comments of types
-    are read. Raises `psycopg.Error`.
+    """Read the types `roots` (oids) and all types of their elements, bases and attributes. Return them by oid. trust:
+    whose comments of types are read. Raises `psycopg.Error`.
     """
     async with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:
         await _set_search_path(cursor, DEFAULT_SEARCH_PATH)
@@ -260,6 +267,9 @@ def _trusted(
 ) -> list[TupleRow]:
     """Return the rows of objects whose owner is trusted. Other objects that would be published are added to
     `untrusted`: their schema and owner by oid.
+
+    rows: the first column is the oid. places: of the other columns that are needed. names: the filter, with the trust
+    of the configuration; None: only powerful owners are trusted.
     """
     trust = Trust() if names is None else Trust.of(names)
     trusted: list[TupleRow] = []
@@ -273,6 +283,7 @@ def _trusted(
 
 
 _PUBLISHED = re.compile(r"^[ \t]*@?http(?:[ \t]|$)", re.IGNORECASE | re.MULTILINE)
+"""The annotation of an endpoint in a comment."""
 
 
 async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> Installation:
@@ -286,8 +297,8 @@ async def _set_search_path(cursor: AsyncCursor[TupleRow], schema: str) -> Instal
 async def _read_routines(
     cursor: AsyncCursor[TupleRow], routines: RoutineFilter | None, oids: Sequence[int] | None = None
 ) -> list[TupleRow]:
-    """Return the rows of the routines that match the filter; None: no rows. oids: read only these
-    routines; None: all.
+    """Return the rows of the routines that match the filter. routines: the filter; None: no rows are read. oids: read
+    only these routines; None: all.
     """
     if routines is None:
         return []
@@ -299,6 +310,7 @@ async def _read_routines(
 
 
 def _roots(rows: Sequence[TupleRow]) -> set[int]:
+    """Return the oids of the types of all results and arguments. rows: of `ROUTINES`."""
     oids = {row[9] for row in rows}
     for row in rows:
         oids.update(_argument_types(row))
@@ -308,7 +320,7 @@ def _roots(rows: Sequence[TupleRow]) -> set[int]:
 async def _load_types(
     cursor: AsyncCursor[TupleRow], roots: Sequence[int], owners: Owners, trust: Trust
 ) -> dict[int, TypeInfo]:
-    """Read these types and all types that they refer to, by oid."""
+    """Read the types `roots` (oids) and all types that they refer to, as `load_types` does, with this search path."""
     await cursor.execute(TYPES, {"roots": list(roots)})
     rows = await cursor.fetchall()
     composites = [row[0] for row in rows if row[4] == TypeKind.COMPOSITE.value]
@@ -321,8 +333,9 @@ async def _load_types(
 
 
 def _type(row: TupleRow, attributes: tuple[Attribute, ...], owners: Owners, trust: Trust) -> TypeInfo:
-    """Return the type of a row. Its comment may be an HTTP request, so it is subject to trust like that of a
-    routine."""
+    """Return the type of a row of `TYPES`. Its comment may be an HTTP request, so it is omitted if the owner is not
+    trusted, as with a routine. attributes: of a composite; empty for other types.
+    """
     oid, schema, name, display, kind, element, delimiter, base, comment, owner = row
     type_kind = _TYPE_KINDS[kind]
     return TypeInfo(
@@ -350,8 +363,8 @@ class _Argument:
 
 
 def _argument_types(row: TupleRow) -> Iterator[int]:
-    """Return the oids of the types of all arguments, parsed from `{25,23}` if there are OUT arguments, else from the
-    input vector `25 23`.
+    """Return the oids of the types of all arguments of a row of `ROUTINES`, parsed from `{25,23}` if there are OUT
+    arguments, else from the input vector `25 23`.
     """
     inputs, everything = row[11], row[12]
     return map(int, everything.strip("{}").split(",") if everything else inputs.split())
@@ -379,10 +392,11 @@ class _Routines:
         self._owned: dict[int, Owner] = {}
 
     def of(self, rows: Iterable[TupleRow]) -> dict[int, Routine]:
-        """Return the routines by their oids."""
+        """Return the routines by oid. rows: of `ROUTINES`."""
         return {row[0]: self._routine(row) for row in rows}
 
     def _routine(self, row: TupleRow) -> Routine:
+        """Return the routine of a row of `ROUTINES`."""
         signature = self._signature(row)
         return Routine(
             oid=row[0],
@@ -408,12 +422,14 @@ class _Routines:
         )
 
     def _owner(self, oid: int) -> Owner:
+        """Return the owner with this oid; one object for all routines."""
         owner = self._owned.get(oid)
         if owner is None:
             owner = self._owned[oid] = Owner(self._owners.name(oid), oid in self._owners.powerful)
         return owner
 
     def _signature(self, row: TupleRow) -> _Signature:
+        """Return the signature of a row, which is the same object as that of an earlier row with an equal one."""
         names: list[str] = row[14] or []
         key = (row[1], row[9], row[11], row[12], row[13], row[15], *names)
         shared = self._signatures.get(key)
@@ -431,6 +447,9 @@ class _Routines:
 
 
 def _signature(row: TupleRow, names: Sequence[str], types: Mapping[int, TypeInfo]) -> _Signature:
+    """Return the signature of a row of `ROUTINES`. names: of its arguments; empty, or missing at the end, for arguments
+    without a name. types: by oid.
+    """
     modes: str | None = row[13]
     arguments = [
         _Argument((names[index] if index < len(names) else "") or None, oid, modes[index] if modes else "i")
@@ -449,14 +468,18 @@ def _signature(row: TupleRow, names: Sequence[str], types: Mapping[int, TypeInfo
 
 
 def _below_domains(info: TypeInfo, types: Mapping[int, TypeInfo]) -> TypeInfo:
-    """Return the base type of a domain: FROM expands a domain over a composite like the composite itself."""
+    """Return the type below all domains; the type itself if it is no domain. FROM expands a domain over a composite
+    like the composite itself.
+    """
     while info.kind is TypeKind.DOMAIN:
         info = types[info.base]
     return info
 
 
 def _inputs(arguments: Sequence[_Argument], defaults: int, types: Mapping[int, TypeInfo]) -> Iterator[Parameter]:
-    """Yield the input parameters. The last `defaults` of them have a default; its expression is not read."""
+    """Yield the input parameters. arguments: all, in order. defaults: number of parameters at the end that have a
+    default, whose expression is not read. types: by oid.
+    """
     inputs = [(index, argument) for index, argument in enumerate(arguments) if argument.mode in _INPUTS]
     first_default = len(inputs) - defaults
     for number, (index, argument) in enumerate(inputs):
@@ -471,6 +494,7 @@ def _inputs(arguments: Sequence[_Argument], defaults: int, types: Mapping[int, T
 
 
 def _pure_outputs(arguments: Sequence[_Argument], types: Mapping[int, TypeInfo]) -> Iterator[Parameter]:
+    """Yield the OUT arguments, without INOUT and TABLE ones. arguments: all, in order. types: by oid."""
     for index, argument in enumerate(arguments):
         if argument.mode == "o":
             display = types[argument.type_oid].display
@@ -478,7 +502,9 @@ def _pure_outputs(arguments: Sequence[_Argument], types: Mapping[int, TypeInfo])
 
 
 def _columns(arguments: Sequence[_Argument], types: Mapping[int, TypeInfo]) -> Iterator[Column]:
-    """Yield the OUT, INOUT and TABLE arguments. PostgreSQL names an unnamed one `columnN`; a lone one stays unnamed."""
+    """Yield the OUT, INOUT and TABLE arguments as result columns. PostgreSQL names an unnamed one `columnN`. For a lone
+    unnamed one, nothing is yielded: the result is a scalar.
+    """
     outputs = [argument for argument in arguments if argument.mode in "obt"]
     if len(outputs) == 1 and outputs[0].name is None:
         return

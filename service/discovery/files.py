@@ -15,15 +15,17 @@ from pathlib import Path
 from rowcall.core.text.globs import base_folder, has_wildcard, is_recursive, matches
 
 SIZE_LIMIT = 16 * 1024 * 1024
+"""Maximum size of a file in bytes."""
 _UTF_8_MARK = b"\xef\xbb\xbf"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass(frozen=True, slots=True)
 class FileText:
-    """A file with its text. error: why the text cannot be used; `text` then contains what could be decoded.
+    """A file with its text. error: why the text cannot be used; None: it can. With an error, `text` contains what could
+    be decoded.
 
-    line: where the error is; None: nowhere in particular.
+    line: where the error is, from 1; None: nowhere in particular.
     """
 
     path: str
@@ -34,14 +36,18 @@ class FileText:
 
 
 def find_files(pattern: str, skip: str) -> list[str]:
-    """Return the files that match `pattern`, sorted, without those that match `skip`."""
+    """Return the paths of the files that match `pattern`, sorted, without those that match `skip`. A pattern without
+    wildcard is the path of one file, to which `skip` does not apply.
+    """
     if not has_wildcard(pattern):
         return [pattern] if os.path.isfile(pattern) else []
     return sorted(path for path in _walk(pattern) if matches(path, pattern) and not matches(path, skip))
 
 
 def _walk(pattern: str) -> Iterator[str]:
-    """Yield the paths of all files in the folder of a pattern, and in its subfolders if the pattern is recursive."""
+    """Yield the paths of all files in the folder of a pattern, as the pattern spells it, and in its subfolders if the
+    pattern is recursive.
+    """
     for folder, folders, names in os.walk(base_folder(pattern)):
         # Folders with a leading dot belong to tools.
         folders[:] = [name for name in folders if is_recursive(pattern) and not name.startswith(".")]
@@ -52,8 +58,8 @@ def _walk(pattern: str) -> Iterator[str]:
 
 
 def read_text(path: str, folder: str) -> FileText | None:
-    """Return the text of a file, with the reason if it cannot be read; None if it does not exist or is not a plain
-    file.
+    """Return the text of a file, or the reason why it cannot be read; None if it does not exist or is not a plain file.
+    folder: a link that leads out of it is refused.
     """
     try:
         if _leads_out(path, folder):
@@ -85,7 +91,9 @@ def _read(path: str) -> FileText | None:
 
 
 def decode(path: str, data: bytes) -> FileText:
-    """Decode UTF-8, with or without byte order mark; report any other encoding."""
+    """Return the text of a file in UTF-8, with or without byte order mark. Another encoding or a NUL byte is its
+    error. data: content of the file.
+    """
     if data.startswith(_UTF_16_MARKS):
         return FileText(path, data.decode("utf-16", "replace"), "it is UTF-16; save it as UTF-8")
     data = data.removeprefix(_UTF_8_MARK)

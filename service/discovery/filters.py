@@ -26,7 +26,7 @@ class NameFilter:
     """Objects without an annotation become endpoints too."""
 
     def parameters(self) -> Parameters:
-        """Return the values for the query; conditions that are off are NULL."""
+        """Return the parameters of the queries by name; conditions that are off are NULL."""
         return {
             "schema_similar_to": _pattern(self.schema_similar_to),
             "schema_not_similar_to": _pattern(self.schema_not_similar_to),

@@ -85,8 +85,8 @@ class Fingerprint:
     """Sums of everything else."""
 
     def changed_groups(self, before: Fingerprint) -> frozenset[int] | None:
-        """Return the groups of routines that have changed since `before`; None: something other than routines has
-        changed.
+        """Return the groups of routines (oid modulo `GROUPS`) that have changed since `before`; None: something other
+        than routines has changed.
         """
         if self.others != before.others:
             return None

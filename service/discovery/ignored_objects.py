@@ -78,7 +78,8 @@ async def ignored_routines(
     routines: tuple[RoutineFilter, bool] | None,
     oids: Sequence[int] | None = None,
 ) -> dict[int, Diagnostic]:
-    """Return diagnostics of ignored routines by oid. Objects of untrusted owners are reported elsewhere.
+    """Return diagnostics of ignored routines by oid. Routines of untrusted owners have none here: `trust.left_out`
+    reports them.
 
     routines: the filter, and whether routines are served at all; None: nothing is reported. oids: only these routines;
     None: all.
@@ -114,15 +115,15 @@ async def ignored_tables_of(
 
 
 async def _rows(cursor: AsyncCursor[TupleRow], query: str, names: NameFilter, more: Mapping[str, Any]) -> list[Any]:
+    """Return the rows of a query for the conditions of a filter. more: its other parameters by name."""
     await cursor.execute(query.encode(), {**NameFilter.parameters(names), **more})
     return await cursor.fetchall()
 
 
 def _why_no_routine(row: TupleRow, names: RoutineFilter, *, served: bool) -> str | None:
-    """Return the message why a routine is left out, with the remedy; None if it is left out for no reason of this
-    module.
+    """Return the message why a routine is left out, with the remedy; None if this module knows no reason.
 
-    served: whether routines are served at all.
+    row: of `_QUERY`. names: the filter. served: whether routines are served at all.
     """
     _, _, _, kind, signature, schema, return_schema, role, prokind, trigger, language, *allowed, _ = row
     if prokind not in _SERVED:
@@ -142,7 +143,10 @@ def _why_no_routine(row: TupleRow, names: RoutineFilter, *, served: bool) -> str
 
 
 def _why_no_table(row: TupleRow, *, served: bool) -> str | None:
-    """Return the message why a table or view is left out, as `_why_no_routine` does for a routine."""
+    """Return the message why a table or view is left out, with the remedy; None if this module knows no reason.
+
+    row: of `_TABLES`. served: whether tables are served at all.
+    """
     _, _, _, quoted, schema, role, uses, touches = row
     if not served:
         return "HTTP in its comment has no effect, as Service:CrudSource:Enabled is false"
@@ -160,4 +164,5 @@ def _missing(*grants: tuple[bool, str]) -> str:
 
 
 def _lacking(grants: tuple[tuple[bool, str], ...]) -> Iterator[str]:
+    """Yield the statements of privileges that the role lacks. grants: as for `_missing`."""
     return (statement for granted, statement in grants if not granted)

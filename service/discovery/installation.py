@@ -25,6 +25,7 @@ _REFUSED = (
 INSTALLED = f"{_VERSION}, current_user::text, {_REFUSED}"
 """Columns from which `installation_of` makes the result."""
 _LOOK_AGAIN = 5.0
+"""Seconds between two checks while something is missing."""
 
 
 def installation_of(version: int, role: str, refused: Iterable[str]) -> Installation:
@@ -43,10 +44,10 @@ async def read_installation(connection: AsyncConnection[Any]) -> Installation:
 async def wait_for_installation(
     connection: AsyncConnection[Any], needed: int, feature: str, functions: Iterable[str]
 ) -> None:
-    """Return when the database has this version of the schema, and the role may execute these functions of it. Until
-    then, what is missing is logged as an error, once. Raises `psycopg.Error`.
+    """Return when the database has this version of the schema `rowcall`, or a later one, and the role may execute these
+    functions of it. Until then, each thing that is missing is logged as an error, once. Raises `psycopg.Error`.
 
-    feature: the key of the configuration that needs them.
+    needed: least version. feature: the key of the configuration that needs them. functions: names.
     """
     reported = ""
     while (obstacle := unmet(await read_installation(connection), needed, functions)) is not None:
@@ -58,7 +59,7 @@ async def wait_for_installation(
 
 def unmet(installation: Installation, needed: int, functions: Iterable[str]) -> str | None:
     """Return what is missing in the database with its remedy; None: nothing. needed: least version of the schema
-    `rowcall`. functions: those of it that the role has to execute.
+    `rowcall`. functions: names of those that the role has to execute.
     """
     if installation.version < needed:
         return f"version {needed} of the schema rowcall: run rowcall --install"

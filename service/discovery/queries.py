@@ -9,6 +9,7 @@ OF_GROUPS = f"""
 select found.oid from pg_catalog.pg_proc found
 where found.oid >= 16384 and found.oid::bigint %% {GROUPS} = any(%(groups)s::bigint[])
 """
+"""The oids of all user-defined functions and procedures in some groups."""
 SOME_OF_THEM = """
 (select found.*, found.xmin as mark from pg_catalog.pg_proc found where found.oid = any(%(oids)s::oid[]))
 """
@@ -52,7 +53,8 @@ order by n.nspname, p.proname, p.oid
 """
 ROUTINES = _ROUTINES.replace("{source}", "pg_catalog.pg_proc").replace("{mark}", "xmin")
 SOME_ROUTINES = _ROUTINES.replace("{source}", SOME_OF_THEM).replace("{mark}", "mark")
-"""One row for each routine. Descriptions are found by catalogue and oid, because an oid alone is not unique."""
+"""The same for some oids. One row for each routine. Descriptions are found by catalogue and oid, because an oid alone
+is not unique."""
 
 TYPES = """
 with recursive needed(oid) as (

@@ -199,6 +199,7 @@ async def _rows(cursor: AsyncCursor[TupleRow], sql: str, parameters: dict[str, A
 
 
 def _function(row: TupleRow) -> CatalogueObject:
+    """Return the function of a row of `_FUNCTIONS`. It is readable if all of its effects can be known."""
     oid, schema, name, kind, language, body, defaults, mark, extension, types, variadic, parts = row
     has_source = language in ("sql", "plpgsql")
     aggregate = kind == "a"
@@ -222,6 +223,10 @@ def _function(row: TupleRow) -> CatalogueObject:
 def _relation(
     row: TupleRow, texts: list[str], triggers: set[int], parts: set[int], referenced: set[int]
 ) -> CatalogueObject:
+    """Return the relation of a row of `_RELATIONS`. texts: its definitions, from `_TEXTS`. triggers: oids of their
+    functions. parts: oids of its children. referenced: oids of relations with which it has a foreign key in common, and
+    of its parents.
+    """
     oid, schema, name, kind, mark = row
     return CatalogueObject(
         oid=oid,

@@ -104,8 +104,7 @@ order by n.nspname, c.relname
 - Temporary relations are excluded, because only their own session sees them.
 - `pg_relation_is_updatable` fails for a foreign table whose wrapper has no handler, so it is not called for these.
 - If a command has a rule with INSTEAD, also a conditional one, PostgreSQL refuses RETURNING unless an unconditional
-  rule
-  has it. This also holds for views over such a relation, and for rules that use it.
+  rule has it. This also holds for views over such a relation, and for rules that use it.
 - A view whose only INSTEAD rules for a command are conditional is not writable by it, although
   `pg_relation_is_updatable` reports that it is. This also holds for views that are updatable through such a view. The
   relation that such a view updates stands alone in its FROM clause, and is found in the node tree of its rule: the

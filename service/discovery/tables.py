@@ -22,7 +22,7 @@ from rowcall.service.discovery.trust import Owners
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """The rows of the catalogue, before the types are known."""
+    """The rows of the catalogue, before the types are known. tables: of `TABLES`. columns: of `COLUMNS`."""
 
     tables: Sequence[TupleRow] = ()
     columns: Sequence[TupleRow] = ()
@@ -34,13 +34,13 @@ class TableRows:
 
     @property
     def types(self) -> Iterator[int]:
-        """The row types and the types of columns. A relation may have no row type (0)."""
+        """Yield the oids of the row types and of the types of columns. A relation may have no row type."""
         yield from (row[5] for row in self.tables if row[5])
         yield from (row[3] for row in self.columns)
 
 
 async def read_tables(cursor: AsyncCursor[TupleRow], tables: TableFilter) -> TableRows:
-    """Read the rows of the tables and views that match the filter, and of their columns."""
+    """Read the rows of the tables and views that match the filter, and of their columns. Raises `psycopg.Error`."""
     await cursor.execute(TABLES, tables.parameters())
     relations = await cursor.fetchall()
     if not relations:
@@ -52,7 +52,9 @@ async def read_tables(cursor: AsyncCursor[TupleRow], tables: TableFilter) -> Tab
 async def build_tables(
     cursor: AsyncCursor[TupleRow], rows: TableRows, types: Mapping[int, TypeInfo], owners: Owners
 ) -> tuple[Table, ...]:
-    """Return the tables of the rows; their operators are read. types: all types of the columns, by oid."""
+    """Return the tables of the rows, and read the operators for that. types: all types of the columns, by oid. Raises
+    `psycopg.Error`.
+    """
     if not rows.tables:
         return ()
     operators = await _operators(cursor, types.values())
@@ -79,6 +81,9 @@ def _table(
     operators: Mapping[int, str],
     owners: Owners,
 ) -> Table:
+    """Return the table of a row of `TABLES`. columns: its rows of `COLUMNS`. types: by oid. operators: as `_operators`
+    returns them. The key is empty unless the role may read all of its columns and use their types.
+    """
     oid, kind, schema, name, comment, row_type, key_numbers, immediate, deletable, _, owner, silent, ruled, part = row
     names = {column[1]: column[2] for column in columns if column[8] and column[11]}
     key = tuple(names[number] for number in key_numbers or () if number in names)
@@ -101,6 +106,7 @@ def _table(
 
 
 def _column(row: TupleRow, types: Mapping[int, TypeInfo], operators: Mapping[int, str]) -> TableColumn:
+    """Return the column of a row of `COLUMNS`. types, operators: as for `_table`."""
     _, _, name, type_oid, display, required, identity, generated, readable, insertable, updatable, nameable = row
     kind = Identity(identity)
     return TableColumn(

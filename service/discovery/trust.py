@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rowcall.service.discovery.filters import NameFilter
 
 ALL_OWNERS = "*"
+"""In `Service:TrustedOwners`: all roles."""
 
 # PostgreSQL reports a superuser as a member of every role; only the catalogue contains the granted memberships.
 ROLES = """
@@ -40,13 +41,16 @@ order by r.oid
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The trust of the configuration: its schemas (`IncludeSchemas`) and owners (`Service:TrustedOwners`)."""
+    """Which objects the configuration trusts. schemas: all objects in these (`IncludeSchemas`). owners: all objects of
+    these roles (`Service:TrustedOwners`).
+    """
 
     schemas: frozenset[str] = frozenset()
     owners: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, names: NameFilter) -> Trust:
+        """Return the trust that a filter contains."""
         return cls(frozenset(names.include_schemas or ()), frozenset(names.trusted_owners))
 
 

@@ -30,7 +30,7 @@ CHUNK = 262_144
 @dataclass(slots=True)
 class File(ABC):
     """A file of `size` bytes, found for one request. tag: entity tag in quotes, empty if unknown. modified: seconds
-    since 1970.
+    since 1970, None if unknown. content_type: None: it follows from the name.
     """
 
     size: int
@@ -58,7 +58,7 @@ class BytesInMemory(File):
 
 @dataclass(slots=True)
 class FileOfFolder(File):
-    """A file in one of the configured folders."""
+    """A file in one of the configured folders. path: on disk. relative: path below the folder."""
 
     path: str = ""
     folder: int = 0

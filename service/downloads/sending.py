@@ -187,7 +187,7 @@ class _Download:
 
     def _disposition(self, name: str, kind: str) -> str:
         """Return the header Content-Disposition: `inline` only if configured, and for content types that run no
-        scripts, unless the options allow others.
+        scripts, unless the options allow others. name: of the file. kind: its content type.
         """
         shown = self._inline and (self._options.active or is_passive(kind))
         return content_disposition("inline" if shown else "attachment", name)

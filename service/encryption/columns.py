@@ -117,7 +117,9 @@ class _Choice:
 
 
 def _openers(endpoint: Endpoint, shape: ResultShape, choice: _Choice, codecs: Codecs) -> Iterator[Opener | None]:
-    """Yield a function for each column of the result, in order; None if it is not decrypted."""
+    """Yield the function that decrypts the values of a column, for each column of the result, in order; None if it is
+    not decrypted.
+    """
     if not shape.columns:
         # A single value is decrypted, whatever names the comment has.
         open_text = choice.opened.bound_to(single_value_binding(choice.encryption))
@@ -148,7 +150,9 @@ def _spread(columns: tuple[ResultColumn, ...], choice: _Choice, codecs: Codecs) 
 
 
 def _of_type(oid: int, codecs: Codecs, open_text: Open) -> Open | None:
-    """Return the function for values of this type, or None if they cannot contain a sealed text."""
+    """Return the function for values of this type, or None if they cannot contain a sealed text. open_text: decrypts
+    one text.
+    """
     kind, *about = codecs.definition(oid)
     match kind:
         case "domain":

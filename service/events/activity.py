@@ -15,9 +15,8 @@ _MOST_STREAMS = 300
 
 @dataclass(frozen=True, slots=True)
 class HubActivity:
-    """Numbers of events since the start. published: by requests of this host. received: from other hosts. notified: by
-    PostgreSQL, by channel. stored: in the replay buffer at the moment. most: largest number that the replay buffer
-    holds.
+    """Numbers of events of a host since the start. published: by its requests. received: from other hosts. notified: by
+    PostgreSQL, for each channel. stored: in the replay buffer at the moment. most: maximum of the replay buffer.
     """
 
     published: int
@@ -29,9 +28,10 @@ class HubActivity:
 
 @dataclass(frozen=True, slots=True)
 class StreamEntry:
-    """An open event stream. number: among those of its worker. user: name of the user, None for an anonymous caller.
-    address: of the client. began: in seconds since 1970. waiting: events that the reader has not taken yet. dropped:
-    events that the reader has missed.
+    """An open event stream. number: among those of its worker. channel: of PostgreSQL; empty if the stream has the
+    notices of routines. user: name of the user; None for an anonymous caller. address: `host:port` of the client.
+    began: in seconds since 1970. waiting: number of events that the reader has not taken yet. dropped: number of events
+    that the reader has missed.
     """
 
     number: int
@@ -46,14 +46,14 @@ class StreamEntry:
 
 @dataclass(frozen=True, slots=True)
 class OpenStreams:
-    """The open event streams of a worker. count: of all. streams: the oldest ones."""
+    """The open event streams of a worker. count: of all. streams: the oldest ones, at most 300."""
 
     count: int
     streams: tuple[StreamEntry, ...]
 
 
 def open_streams(events: Broadcaster, claims: IdentityClaims) -> OpenStreams:
-    """Return the open event streams of this worker."""
+    """Return the open event streams of this worker. claims: say which claim is the name of a user."""
     streams = events.open_streams()
     return OpenStreams(
         len(streams),

@@ -21,6 +21,7 @@ class Batch(NamedTuple):
 
 
 def pack_events(events: Sequence[Event]) -> bytes:
+    """Serialize events that have no numbers yet, for `unpack_events`."""
     return orjson.dumps([tuple(event) for event in events])
 
 

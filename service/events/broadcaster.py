@@ -39,7 +39,9 @@ BACK_WITHIN = 5.0
 
 
 class _Group:
-    """Streams that see the same events, and have seen the same so far."""
+    """Streams that see the same events, and have seen the same so far. viewer: one for all of them. pending: texts of
+    events to send.
+    """
 
     __slots__ = ("pending", "streams", "viewer")
 
@@ -66,11 +68,13 @@ class Broadcaster:
         self._growing: dict[tuple[object, ...], _Group] = {}
         """Groups that new streams join, by the key of their viewers."""
         self._by_execution: dict[tuple[str, str], dict[_Group, None]] = {}
+        """Groups by channel and execution id of their viewers."""
         self._waiting: dict[_Group, None] = {}
         """Groups with events to send."""
         self._sending: asyncio.Handle | None = None
         self._not_before = 0.0
         self._slow: dict[Stream, None] = {}
+        """Streams whose events wait for the reader."""
         self._pushing: asyncio.TimerHandle | None = None
         self._ticking: asyncio.TimerHandle | None = None
         self._ticks = 0
@@ -84,14 +88,17 @@ class Broadcaster:
         self.count_dropped: Callable[[int], None] = lambda count: None
         """Called with the number of events that the full queues of slow readers drop. Set by the worker."""
         self._ending: dict[Stream, asyncio.TimerHandle] = {}
+        """Timers that end streams when the session of the user expires."""
         self._count = 0
+        """Number of open streams."""
 
     # --- streams ---------------------------------------------------------------------------------------------------
 
     def add(self, stream: Stream, position: Position | None, *, last_value: bool) -> None:
         """Send the beginning of a stream, with the events missed since `position` (None for a new client), and add it.
-        It receives the events that are delivered from now on. last_value: a new client first gets the latest event that
-        it may see.
+        It receives the events that are delivered from now on, and ends when the session of its user expires.
+
+        last_value: a new client first gets the latest event that it may see.
         """
         viewer = stream.viewer
         first = [CONNECTED, *self._beginning(viewer, position, last_value=last_value)]
@@ -113,7 +120,9 @@ class Broadcaster:
             self._send_back(stream)
 
     def _group_for(self, viewer: Viewer) -> _Group:
-        """Return a group without events to send: events published before a stream began are not for it."""
+        """Return the group that a new stream of this viewer joins, if necessary a new one. It has no events to send:
+        events published before a stream began are not for it.
+        """
         group = self._growing.get(viewer.key)
         if group is None or self._sending is not None:
             group = self._growing[viewer.key] = _Group(viewer)
@@ -149,7 +158,7 @@ class Broadcaster:
 
     def _beginning(self, viewer: Viewer, position: Position | None, *, last_value: bool) -> Iterable[bytes]:
         """Yield the texts with which a stream begins: retry interval, missed events or the last value, and the present
-        position. last_value: as for `add`.
+        position. Parameters as for `add`.
         """
         if self._options.retry is not None:
             yield retry_text(round(self._options.retry * 1000))
@@ -171,7 +180,7 @@ class Broadcaster:
             yield id_text(position_text(history.position))
 
     def remove(self, stream: Stream) -> None:
-        """Remove a stream that has ended, or will not begin."""
+        """Remove a stream that has ended. One that has ended before it was added is ignored."""
         timer = self._ending.pop(stream, None)
         if timer is not None:
             timer.cancel()
@@ -197,7 +206,9 @@ class Broadcaster:
         return sorted(self._streams(), key=lambda stream: stream.number)
 
     def end_stream(self, number: int) -> bool:
-        """End the stream with this number, so that its client reconnects. Return whether there was one."""
+        """End the stream with this number, so that its client reconnects. Return whether there was one. number: as in
+        `Stream.number`.
+        """
         found = [stream for stream in self._streams() if stream.number == number]
         for stream in found:
             self._send_back(stream)
@@ -217,7 +228,7 @@ class Broadcaster:
         stream.end(retry_text(round(delay * 1000)))
 
     def users(self) -> set[User]:
-        """Return the users who read streams."""
+        """Return the users who read streams, without anonymous callers."""
         return {group.viewer.user for group in self._groups if group.viewer.user is not None}
 
     def _streams(self) -> list[Stream]:
@@ -235,7 +246,9 @@ class Broadcaster:
             self._sending = self._loop.call_at(self._not_before, self._send)
 
     def _place(self, event: Event, event_id: str) -> None:
-        """Add an event to the waiting events of the groups that may see it."""
+        """Add an event to the waiting events of the groups that may see it. event_id: empty: the event is sent without
+        one.
+        """
         text = event_text(event.message, event_id)
         waiting = self._waiting
         for group in self._addressed(event):
@@ -244,7 +257,9 @@ class Broadcaster:
                 waiting[group] = None
 
     def _addressed(self, event: Event) -> Iterable[_Group]:
-        """Return the groups whose channel and execution the event is for."""
+        """Return the groups to which channel and execution of the event are addressed; others need not be asked whether
+        they may see it.
+        """
         groups = self._by_execution
         if event.execution:
             return (*groups.get((event.channel, ""), ()), *groups.get((event.channel, event.execution), ()))
@@ -264,9 +279,12 @@ class Broadcaster:
         texts: dict[_Group, tuple[list[bytes], bytes]],
         start: int,
     ) -> None:
-        """Send to a slice of the streams, and after a pause to the next one.
+        """Send to a slice of the streams, and after a pause to the next one; finally, schedule the events that have
+        arrived meanwhile.
 
         Other requests run in between, in this thread and in that of the HTTP server, which has to write to each client.
+
+        texts: for each group the texts to send, and their concatenation. start: index of the first stream of the slice.
         """
         some = streams[start : start + SLICE]
         for group, stream in some:
@@ -283,7 +301,7 @@ class Broadcaster:
     # --- time ------------------------------------------------------------------------------------------------------
 
     def hold(self, stream: Stream) -> None:
-        """Register a slow stream: events wait for its reader."""
+        """Register a slow stream, whose events wait for its reader: `push` is called until none waits any more."""
         self._slow[stream] = None
         if self._pushing is None:
             self._pushing = self._loop.call_later(PUSH_EVERY, self._push)
@@ -301,7 +319,9 @@ class Broadcaster:
         self._ticking = self._loop.call_later((self._options.heartbeat or TICKS) / TICKS, self._tick)
 
     def _tick(self) -> None:
-        """Send heartbeats to a part of the streams, merge groups, and schedule the next tick."""
+        """Send heartbeats to a part of the streams, merge groups, and schedule the next tick. Without streams, end the
+        delivery of events to this worker instead.
+        """
         self._ticking = None
         self._ticks += 1
         if not self._count:

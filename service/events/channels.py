@@ -32,8 +32,8 @@ def channels_of(options: Iterable[Options]) -> frozenset[str]:
 
 
 class ChannelListener:
-    """One connection, whose channels change without a gap: notifications that arrive during a `listen` command are
-    buffered.
+    """Listens on channels over one connection. They change without a gap: notifications that arrive during a `listen`
+    command are buffered. hear: called with the channel and payload of each notification.
     """
 
     def __init__(self, connector: Connector, hear: Hear) -> None:
@@ -49,6 +49,7 @@ class ChannelListener:
 
     @property
     def watched(self) -> frozenset[str]:
+        """The channels that the last `watch` has requested."""
         return self._watched
 
     async def watch(self, channels: frozenset[str]) -> None:
@@ -66,6 +67,7 @@ class ChannelListener:
             await asyncio.wait_for(self._settled.wait(), SETTLE_SECONDS)
 
     def close(self) -> None:
+        """Stop listening, and end the connection in the background."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -91,8 +93,8 @@ class ChannelListener:
                 await asyncio.sleep(pause(min(attempt, 6)))
 
     async def _listen(self, connection: psycopg.AsyncConnection, *, again: bool) -> None:
-        """Listen on the watched channels until there are none. again: after a failure, which the
-        log reports as over.
+        """Listen on the watched channels and pass notifications on, until no channel is watched. again: this is after a
+        failure, so the log reports that it is over. Raises `psycopg.Error` and `OSError`.
         """
         self.active = frozenset()
         while watched := self._watched:
@@ -109,7 +111,9 @@ class ChannelListener:
             await self._hear_until_changed(connection)
 
     async def _hear_until_changed(self, connection: psycopg.AsyncConnection) -> None:
-        """Pass notifications on until the watched channels change."""
+        """Pass notifications on until the watched channels change. Raises `psycopg.Error` and `OSError` if the
+        connection is lost.
+        """
         hearing = asyncio.ensure_future(self._hear_all(connection))
         changed = asyncio.ensure_future(self._changed.wait())
         try:

@@ -26,6 +26,7 @@ LAST_SENDING = 2.0
 """Seconds to send remaining events to other hosts when the service stops."""
 
 Send = Callable[[bytes], None]
+"""Sends batches (from `pack`) to a worker."""
 
 
 class HostTransport(Protocol):
@@ -62,6 +63,7 @@ class EventHub:
         self._received = 0
         self._workers: dict[object, Send] = {}
         self._unpublished: set[str] = set()
+        """Paths of endpoints of which `unpublished_notices` has warned."""
 
     @property
     def activity(self) -> HubActivity:
@@ -69,8 +71,10 @@ class EventHub:
         return HubActivity(self._next - 1, self._received, dict(self._notified), len(history), history.most)
 
     def want(self, worker: object, send: Send) -> bytes:
-        """Pass events to `send`, a function of this worker, from now on. Return the replay buffer, or nothing if the
-        worker has it already.
+        """Pass events to a worker from now on. Return the packed replay buffer; empty if events are passed to the
+        worker already, so that it has the buffer.
+
+        worker: any hashable object that identifies it. send: sends packed batches to it.
         """
         if worker in self._workers:
             return b""
@@ -78,7 +82,7 @@ class EventHub:
         return self._history.pack()
 
     def forget(self, worker: object) -> None:
-        """Stop passing events to a worker that has no streams any more, or has ended."""
+        """Stop passing events to a worker that has no streams any more, or has ended. worker: as for `want`."""
         self._workers.pop(worker, None)
 
     def take(self, published: bytes) -> None:
@@ -105,7 +109,7 @@ class EventHub:
 
     async def connect(self, transport: HostTransport, background: Background) -> None:
         """Start the cross-host transport. Returns when the earlier events of other hosts are known, as far as they are
-        available at once.
+        available at once. background: runs its tasks.
         """
         self._transport = transport
         await transport.catch_up(self._remember)
@@ -113,7 +117,9 @@ class EventHub:
         background.keep("receiving events of other hosts", partial(transport.read, self._receive))
 
     async def finish(self) -> None:
-        """Wait shortly until remaining events are sent to other hosts. Nothing is published afterwards."""
+        """Wait until remaining events are sent to other hosts, at most `LAST_SENDING` seconds. Nothing may be published
+        afterwards.
+        """
         if self._transport is not None:
             try:
                 await asyncio.wait_for(self._transport.sent(), LAST_SENDING)
@@ -127,15 +133,15 @@ class EventHub:
             self._history.add(fresh)
 
     def _receive(self, batch: Batch) -> None:
-        """Pass new events of other hosts on."""
+        """Pass those events of other hosts that are new to the workers."""
         fresh = self._fresh(batch)
         if fresh is not None:
             self._received += len(fresh.events)
             self._hand_out(fresh)
 
     def _fresh(self, batch: Batch) -> Batch | None:
-        """Return the batch without events that are known already, or None if all are. Every host gets its own events
-        back, and some of other hosts twice.
+        """Return the batch without events that are known already, or None if all are known. The transport returns to
+        each host its own events, and can pass those of other hosts twice.
         """
         if batch.origin == self._origin:
             return None
@@ -147,14 +153,18 @@ class EventHub:
     # --- PostgreSQL ------------------------------------------------------------------------------------------------
 
     def notified(self, channel: str, payload: str) -> None:
-        """Receive a notification of PostgreSQL. All other hosts receive it as well, so it is not sent to them."""
+        """Publish a notification of PostgreSQL as an event to the streams of this host. All other hosts receive the
+        notification as well, so it is not sent to them.
+        """
         batch = Batch(self._listening, self._next_notified, (Event(payload, channel=channel),))
         self._next_notified += 1
         self._notified[channel] += 1
         self._hand_out(batch)
 
     def unpublished_notices(self, path: str, severity: str) -> None:
-        """Warn, once for each path, that an endpoint that does not publish has raised a notice of the event level."""
+        """Warn, once for each path, that an endpoint that does not publish has raised a notice of the event level.
+        severity: of the notice.
+        """
         if path in self._unpublished:
             return
         self._unpublished.add(path)

@@ -39,19 +39,25 @@ class Connections:
         """Construct it in the running event loop."""
         self._loop = asyncio.get_running_loop()
         self._descriptors: dict[str, int] = {}
+        """File descriptors by address of the client. They may be closed or reused meanwhile."""
         self._scanned_at = 0.0
         self._looking = False
+        """Whether a scan of all sockets has begun and not ended."""
         self._unread: weakref.WeakValueDictionary[str, Unread] = weakref.WeakValueDictionary()
 
     def unread(self, client: str) -> Unread:
-        """Return the counter of unread bytes of a connection, which all its streams share. client: its address."""
+        """Return the counter of unread bytes of a connection, which all its streams share. client: address of its
+        client, as `host:port`.
+        """
         unread = self._unread.get(client)
         if unread is None:
             unread = self._unread[client] = Unread()
         return unread
 
     def acknowledged(self, client: str) -> int | None:
-        """Return the bytes acknowledged since the connection was opened; None if unknown."""
+        """Return the number of bytes that a client has acknowledged since its connection was opened; None: unknown. An
+        unknown client makes this scan all sockets, at most every 0.2 seconds. client: as for `unread`; may be empty.
+        """
         if sys.platform != "linux" or not client:
             return None
         result = self._ask(client)
@@ -61,7 +67,9 @@ class Connections:
         return result
 
     def _ask(self, client: str) -> int | None:
-        """Return the bytes that the client has acknowledged on its connection; None if the connection is not found."""
+        """Return the number of bytes that the client has acknowledged, if the descriptor of its connection is known;
+        otherwise None.
+        """
         descriptor = self._descriptors.get(client)
         if descriptor is None:
             return None
@@ -79,8 +87,8 @@ class Connections:
         return None
 
     def cut(self, client: str) -> None:
-        """Reset the connection at once. An orderly end would wait behind the data that the reader does not take. On
-        other systems than Linux, nothing happens.
+        """Reset the connection of a client at once. An orderly end would wait behind the data that the reader does not
+        take. On other systems than Linux, nothing happens. client: as for `unread`.
         """
         if sys.platform != "linux" or not client:
             return
@@ -91,27 +99,28 @@ class Connections:
             end.shutdown(socket.SHUT_RDWR)
 
     def _look(self) -> None:
-        """Scan all sockets: the addresses of other clients will soon be needed too."""
+        """Begin to scan all sockets for their clients: other clients than the requested one will soon be needed too."""
         self._looking = True
         self._look_on(os.listdir(_DESCRIPTORS), {})
 
-    def _look_on(self, names: list[str], unread: dict[str, int]) -> None:
+    def _look_on(self, names: list[str], descriptors: dict[str, int]) -> None:
         """Scan a slice of the descriptors, then the next one: with thousands of streams, all of them take tens of
         milliseconds, and other requests run in between.
 
-        names: descriptors that are left to scan. unread: descriptors found so far, by address of the client.
+        names: of the descriptors that are left to scan. descriptors: those of connections so far, by address of the
+        client.
         """
-        unread.update(self._connections_among(names[:_SLICE]))
+        descriptors.update(self._connections_among(names[:_SLICE]))
         if len(names) > _SLICE:
-            self._loop.call_soon(self._look_on, names[_SLICE:], unread)
+            self._loop.call_soon(self._look_on, names[_SLICE:], descriptors)
             return
-        self._descriptors = unread
+        self._descriptors = descriptors
         self._scanned_at = time.monotonic()
         self._looking = False
 
     def _connections_among(self, names: list[str]) -> dict[str, int]:
         """Find the TCP connections among these descriptors and remember them. Return the descriptors by address of the
-        client.
+        client. names: numbers of descriptors, as in /proc/self/fd.
         """
         result: dict[str, int] = {}
         for name in names:
@@ -127,6 +136,7 @@ class Connections:
 
 
 def _address(connection: socket.socket) -> str:
+    """Return the address of the client as `host:port`. Raises `OSError` if the socket is not connected."""
     host, port = connection.getpeername()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -135,7 +145,7 @@ class Unread:
     """Bytes in flight to the reader of one connection.
 
     An HTTP/2 stream that is not read blocks only itself, so acknowledged bytes of other streams do not show what is
-    buffered for it.
+    buffered for it. size: an estimate in bytes, over all streams of the connection.
     """
 
     __slots__ = ("__weakref__", "_acknowledged", "size")
@@ -146,14 +156,16 @@ class Unread:
 
     def look(self, sent: int, acknowledged: int) -> None:
         """Update the size. sent: bytes that one of the streams has sent since its last call. acknowledged: all bytes
-        that the client has acknowledged on the connection.
+        that the client has acknowledged since the connection was opened.
         """
         received = 0 if self._acknowledged is None else acknowledged - self._acknowledged
         self._acknowledged = acknowledged
         self.size = max(0, self.size + sent - received)
 
     def forget(self, sent: int) -> None:
-        """Remove the bytes of a stream that has ended, which are not buffered any more."""
+        """Remove the bytes of a stream that has ended, which are not buffered any more. sent: all bytes that it has
+        sent.
+        """
         self.size = max(0, self.size - sent)
 
 
@@ -167,7 +179,7 @@ class Progress:
     __slots__ = ("_acknowledged", "_client", "_connections", "_sent", "_unread", "outstanding", "taken")
 
     def __init__(self, connections: Connections, client: str, *, shares: bool) -> None:
-        """shares: whether its connection may have other streams."""
+        """client: address of the client, as `host:port`. shares: whether its connection may have other streams."""
         self._connections = connections
         self._client = client
         self._acknowledged: int | None = None
@@ -184,8 +196,8 @@ class Progress:
         return self._unread is not None and self._unread.size > MOST_UNREAD
 
     def look(self, sent: int, pieces: int) -> None:
-        """Update the progress. sent: bytes sent since the last call. pieces: number of chunks in which they were
-        sent.
+        """Update the progress. sent: bytes that the stream has sent since the last call. pieces: number of chunks in
+        which they were sent.
         """
         acknowledged = self._connections.acknowledged(self._client)
         if acknowledged is None:
@@ -203,7 +215,7 @@ class Progress:
             self._unread.look(framed, acknowledged)
 
     def end(self) -> None:
-        """End the count for a stream that has ended."""
+        """End the count, because the stream has ended: its bytes do not count for the connection any more."""
         if self._unread is not None:
             self._unread.forget(self._sent)
             self._unread = None

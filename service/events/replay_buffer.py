@@ -27,8 +27,8 @@ class ReplayEntry(NamedTuple):
 
 
 class ReplayBuffer:
-    """A replay buffer. most: number of events. size: characters of all messages together. If either is 0, nothing is
-    stored.
+    """A replay buffer. most: maximum number of events; 0: nothing is stored. size: maximum number of characters of all
+    messages together; the latest event is stored even if it exceeds it alone.
     """
 
     def __init__(self, most: int, size: int) -> None:
@@ -39,12 +39,13 @@ class ReplayBuffer:
         self._removed: dict[str, int] = {}
         """Number of the last event of each origin that was removed."""
         self.position: dict[str, int] = {}
+        """Number of the last event of each origin."""
 
     def __len__(self) -> int:
         return len(self._events)
 
     def add(self, batch: Batch) -> list[str]:
-        """Add events and return their ids."""
+        """Add events and return their ids, which are the positions behind them as texts."""
         ids = []
         for number, event in enumerate(batch.events, batch.first):
             self._keep(ReplayEntry(batch.origin, number, event))
@@ -52,6 +53,7 @@ class ReplayBuffer:
         return ids
 
     def _keep(self, entry: ReplayEntry) -> None:
+        """Add an event, and remove the oldest ones beyond the limits."""
         advance(self.position, entry.origin, entry.number)
         self._events.append(entry)
         self._stored_size += len(entry.event.message)
@@ -69,7 +71,7 @@ class ReplayBuffer:
         return any(number > position.get(origin, 0) for origin, number in self._removed.items())
 
     def latest(self) -> Iterator[ReplayEntry]:
-        """Return the events, the last one first."""
+        """Iterate over the stored events, the last one first."""
         return reversed(self._events)
 
     # --- a copy for a worker ---------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ class SendQueue:
         """Number of events dropped since `take` last reported some."""
 
     def add(self, texts: Iterable[bytes], *, bounded: bool) -> int:
-        """Add events, and return how many of the oldest ones were dropped to keep within the limits.
+        """Add the texts of events, and return how many of the oldest events were dropped to keep within the limits.
 
         bounded: whether the maximum number applies. False for a burst, which the reader had no time to read yet; then
         only `MOST_BYTES` applies.
@@ -51,8 +51,8 @@ class SendQueue:
         return len(self._texts) + bool(self._begun)
 
     def take(self) -> bytes:
-        """Return the next chunk to send, of at most `PIECE` bytes. If events were dropped, an event `gap` with their
-        number comes first.
+        """Remove and return the next chunk to send, of at most `PIECE` bytes. If events were dropped, an event `gap`
+        with their number comes first. The queue must not be empty.
         """
         if not self._begun:
             text = self._texts.popleft()

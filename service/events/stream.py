@@ -77,7 +77,8 @@ class Stream:
         *,
         shares: bool = False,
     ) -> None:
-        """Begin the response. terms: as for `Subscription`. shares: whether its connection may have other streams, as
+        """Begin the response. protocol: of the request. client: its address, as `host:port`. path: of the stream, for
+        operators and metrics. terms: as for `Subscription`. shares: whether the connection may have other streams, as
         in HTTP/2.
         """
         self.path = path
@@ -121,7 +122,9 @@ class Stream:
         return 0 if self._backlog is None else len(self._backlog)
 
     def send(self, texts: Sequence[bytes], joined: bytes) -> None:
-        """Send events; if the reader is slow, they wait. joined: the concatenation of `texts`."""
+        """Send events; if the reader is slow, they wait. After the end of the stream, nothing happens. joined: the
+        concatenation of `texts`.
+        """
         if self._transport is None:
             return
         if self._backlog is not None:
@@ -137,7 +140,7 @@ class Stream:
                     self._hold(())
 
     def beat(self, text: bytes) -> None:
-        """Send a heartbeat, unless events wait."""
+        """Send the text of a heartbeat, unless events wait."""
         if self._transport is not None and self._backlog is None:
             self._give(text)
 
@@ -161,7 +164,7 @@ class Stream:
     # --- slow readers ----------------------------------------------------------------------------------------------
 
     def _hold(self, texts: Sequence[bytes]) -> None:
-        """Let events wait from now on, beginning with these."""
+        """Let events wait from now on, beginning with `texts`, and report the stream as slow."""
         self._backlog = SendQueue(self._options.queue)
         self._taken = self._held = time.monotonic()
         self._wait(texts)
@@ -183,7 +186,10 @@ class Stream:
             self.cut()
 
     def push(self) -> bool:
-        """Send waiting events as far as the reader has room. Return False when nothing waits any more."""
+        """Send waiting events as far as the reader has room, and end the stream if the reader has taken nothing for the
+        time limit of the options. Return False if the stream is not slow any more or has ended; then further calls are
+        not needed.
+        """
         backlog = self._backlog
         if backlog is None or self._transport is None:
             return False
@@ -214,7 +220,9 @@ class Stream:
     # --- the end ---------------------------------------------------------------------------------------------------
 
     def end(self, last: bytes = b"") -> None:
-        """End the response, if it is open. last: sent before the end, unless events wait."""
+        """End the response, if it is open, and drop the events that wait. last: text to send before the end, unless
+        events wait.
+        """
         if self._transport is None:
             return
         if last and self._backlog is None:
@@ -236,6 +244,7 @@ class Stream:
 
 
 def _innermost(protocol: Any) -> Any:
+    """Return the protocol of the HTTP server, which others may wrap."""
     while (inner := getattr(protocol, "inner", None)) is not None:
         protocol = inner
     return protocol

@@ -32,8 +32,9 @@ class Subscription:
         services: Services,
         broadcaster: Broadcaster,
     ) -> None:
-        """terms: what has to be unchanged for a stream to continue after a reload of the schema. tenant: how the tenant
-        of a caller is determined; None: callers have none.
+        """path: of the stream. terms: what has to be unchanged for a stream to continue after a reload of the schema.
+        events: what the annotations of the endpoint say about its events. tenant: how the tenant of a caller is
+        determined; None: callers have none.
         """
         self._path = path
         self._terms = terms
@@ -59,7 +60,9 @@ class Subscription:
         return opened
 
     def _open(self, context: RequestContext, opened: asyncio.Future[None]) -> None:
-        """Begin the stream, and set the result of `opened`, unless its request has ended meanwhile."""
+        """Begin the stream, and set the result of `opened`, or the error as its exception. If `opened` is done, because
+        the request has ended meanwhile, nothing happens.
+        """
         if opened.done():
             return
         try:
@@ -70,7 +73,9 @@ class Subscription:
             opened.set_result(None)
 
     def _begin(self, context: RequestContext) -> None:
-        """Create the stream, and send its beginning, with the events after the header Last-Event-ID."""
+        """Create the stream, add it to the broadcaster, and send its beginning, with the events after the header
+        Last-Event-ID.
+        """
         scope = context.scope
         broadcaster = self._broadcaster
         stream = Stream(

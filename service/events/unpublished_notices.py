@@ -22,11 +22,13 @@ class UnpublishedNotices:
         self._severity = severity
         self._behind = behind
         self._silent: dict[str, str] | None = None
-        """Path of each endpoint that does not publish, by the label of its calls."""
+        """Path of each endpoint that does not publish, by name, with which the labels of its calls begin. None: no
+        endpoint has events, so nothing is reported.
+        """
         self.report: Callable[[str, str], None] = lambda path, severity: None
 
     def watch(self, endpoints: Iterable[Endpoint]) -> None:
-        """Use the endpoints of the schema snapshot that is served from now on."""
+        """Use these endpoints from now on: those of the schema snapshot that is served."""
         endpoints = tuple(endpoints)
         published = any(endpoint.options.events is not None for endpoint in endpoints)
         self._silent = {item.name: item.path for item in endpoints if not _publishes(item)} if published else None
@@ -34,6 +36,9 @@ class UnpublishedNotices:
     def __call__(
         self, label: str | None, severity: str, sqlstate: str, message: str, context: str | None, owner: object = None
     ) -> None:
+        """Handle a notice. label: of the call that has raised it; None: no call has. context, owner: for the other
+        handler.
+        """
         if self._behind is not None:
             self._behind(label, severity, sqlstate, message, context, owner)
         if self._silent is None or label is None or severity != self._severity:

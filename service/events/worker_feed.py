@@ -27,6 +27,7 @@ class WorkerFeed:
         self._restore = restore
         self._loop = asyncio.get_running_loop()
         self._leaving: list[Event] = []
+        """Events published in this turn of the event loop."""
         self._joining: list[Joined] = []
         """Joins of this turn of the event loop."""
         self._requested_joins: deque[list[Joined]] = deque()
@@ -43,6 +44,7 @@ class WorkerFeed:
             self._loop.call_soon(self._send)
 
     def _send(self) -> None:
+        """Send the events of this turn of the event loop to the supervisor."""
         events, self._leaving = self._leaving, []
         self.send(pack_events(events))
 
@@ -56,6 +58,7 @@ class WorkerFeed:
             self._loop.call_soon(self._ask)
 
     def _ask(self) -> None:
+        """Ask the supervisor once for all joins of this turn of the event loop."""
         self._requested_joins.append(self._joining)
         self._joining = []
         self.want(True)
@@ -78,7 +81,7 @@ class WorkerFeed:
             joined()
 
     def arrive(self, packed: bytes) -> None:
-        """Pass events of the supervisor on to the streams."""
+        """Pass events of the supervisor on to the streams. packed: batches from `pack`."""
         self._deliver(unpack(packed))
 
 

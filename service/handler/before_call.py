@@ -26,8 +26,8 @@ log = logging.getLogger("rowcall")
 
 
 def request_log(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the first step, which records the name of the endpoint for the request log; None:
-    requests are not logged.
+    """Return the first step, which records the name of the endpoint for the request log, and for a redacted endpoint
+    its path template instead of the path; None: requests are not logged.
     """
     if not services.options.request_log:
         return None
@@ -47,8 +47,8 @@ def request_log(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return a step that refuses requests of an endpoint with an unknown connection; None: the connection is known. The
-    endpoint exists, so that callers get the reason (execution-15).
+    """Return a step that refuses all requests with status 500, because the connection of the endpoint is unknown; None:
+    it is known. The endpoint exists, so that callers get the reason (execution-15).
     """
     name = endpoint.options.connection
     if services.known(name):
@@ -62,10 +62,11 @@ def refuse_unknown_connection(endpoint: Endpoint, services: Services) -> Step | 
 
 
 def refuse_to_lose(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step that refuses an endpoint because its procedure may commit, and a part of its preamble would end
-    with the transaction; None for other endpoints. The reason is logged when the endpoint is compiled.
+    """Return the step that refuses all requests with status 500, because the procedure of the endpoint may commit, and
+    settings of its preamble would end with the transaction; None for other endpoints. The reason is logged when the
+    endpoint is compiled.
 
-    Otherwise, the rights of the caller would change in the middle of the procedure.
+    If such a procedure ran, the rights of the caller would change in the middle of it.
     """
     if not is_procedure(endpoint.routine) or not may_commit(endpoint.routine):
         return None
@@ -127,7 +128,7 @@ def send_requests(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | 
 
 def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
     """Return the steps of a proxy: either the other service answers, or the routine continues with its response; None
-    for other endpoints (proxies-9, proxies-10).
+    for other endpoints (proxies-9, proxies-10). An endpoint that only invalidates gets its step here too.
     """
     plan = plan_of(endpoint, services)
     if endpoint.options.invalidates:
@@ -140,7 +141,9 @@ def send_on(endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
 
 
 def _with_skip(fill: Step | None, endpoint: Endpoint, services: Services) -> tuple[Step, ...] | None:
-    """Return the step, and behind it the one that skips the call of a STRICT routine; None without a step."""
+    """Return the step `fill`, which fills parameters, and behind it the one that skips the call of a STRICT routine if
+    an argument is NULL; None if `fill` is None.
+    """
     if fill is None:
         return None
     skip = skip_null_call(endpoint, services)

@@ -28,11 +28,12 @@ log = logging.getLogger("rowcall.commands")
 _BARE = frozenset(
     {ValueKind.SMALLINT, ValueKind.INTEGER, ValueKind.BIGINT, ValueKind.FLOAT, ValueKind.NUMERIC, ValueKind.BOOLEAN}
 )
+"""Kinds of values that are logged without quotes."""
 
 
 def log_command(call: Call, endpoint: Endpoint, options: WorkerOptions, note: str = "") -> Step | None:
-    """Return the step that logs a call before it runs, or None if nothing would be logged. note: an additional line,
-    for a call that is not made: its values are not encrypted then.
+    """Return the step that logs a call before it runs, or None if nothing would be logged. note: a line for a call that
+    is not made, such as one with a cached response, whose values are not encrypted; empty: the call is made.
     """
     describe = description(endpoint, options, sealed=False) if note else call.describe
     if describe is None or not log.isEnabledFor(logging.DEBUG):
@@ -58,8 +59,9 @@ def log_cached_forward(endpoint: Endpoint, options: WorkerOptions) -> Step | Non
 def log_invalidation(
     endpoint: Endpoint, options: WorkerOptions
 ) -> Callable[[RequestContext, bool, bytes | None], None] | None:
-    """Return a function that logs an invalidation: whether a cached response was found, and its key, as a hash if
-    values are not logged (caching-22). None: it is not logged.
+    """Return a function that logs an invalidation; None: it is not logged. Its parameters: request context, whether a
+    cached response was removed, and the cache key (None: unknown), which is logged as a hash if values are not logged
+    (caching-22).
     """
     report = _note_logger(endpoint, options)
     if report is None:
@@ -126,7 +128,9 @@ def _secret_parameters(endpoint: Endpoint, *, sealed: bool) -> frozenset[int]:
 
 
 def _url(context: RequestContext, instead: str | None) -> str:
-    """Return the whole URL. instead: a path that replaces the real one and its query, which contain values."""
+    """Return the whole URL of a request, on one line. instead: a path that replaces the real one and its query, because
+    these contain values; None: they are shown.
+    """
     scope = context.scope
     query = f"?{scope.query_string}" if scope.query_string and instead is None else ""
     host = scope.headers.get("host") or scope.authority or scope.server
@@ -145,7 +149,9 @@ def _values(context: RequestContext, endpoint: Endpoint, resolved: set[str], sec
 
 
 def _shown(parameter: EndpointParameter, value: bytes | None, resolved: set[str]) -> str:
-    """Return the value as it is logged: as a literal of SQL, null, or a mark for a value that SQL computes."""
+    """Return the value as it is logged: as a literal of SQL, `null` for None, or a mark for a value that SQL computes.
+    resolved: as for `_values`.
+    """
     if parameter.db_name in resolved:
         return "(resolved)"
     if value is None:

@@ -51,7 +51,9 @@ def may_commit(routine: Routine) -> bool:
 
 
 def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -> Call:
-    """Return the call of an endpoint. writer: renders the result; None if the rows are not rendered."""
+    """Return the call of an endpoint. writer: renders the result; None: the rows are not rendered. Building its
+    statement raises `Problem` 404 if no statement calls the routine with the parameters of the request.
+    """
     shape = endpoint.shape
     routine = endpoint.routine
     single = endpoint.options.single
@@ -116,7 +118,9 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
 
 
 def _inner_sql(endpoint: Endpoint) -> Callable[[int], str] | None:
-    """Return the function for the SQL of the routine by mask, if the endpoint is a query over its result; else None."""
+    """Return the function for the SQL of the routine, if the endpoint is a query over its result; else None. The
+    argument of the function is the bit mask of the parameters that are passed.
+    """
     if endpoint.query is None:
         return None
     inner: Endpoint = endpoint.query.inner
@@ -146,10 +150,12 @@ def may_stream(endpoint: Endpoint) -> bool:
 
 
 def _shown(routine: Routine) -> str:
+    """Return the name of a routine, table operation or file for the log."""
     return f"{routine.schema}.{routine.name}" if routine.source is None else routine.identity
 
 
 PreambleFactory = Callable[[Endpoint, Services], Preamble | None]
+"""Returns a part of the preamble of an endpoint; None: the endpoint does not need it."""
 
 PREAMBLE: Sequence[PreambleFactory] = (
     application_name,

@@ -62,8 +62,9 @@ def _position_of(options: ReplicaOptions) -> Position:
 
 
 def record_position(endpoint: Endpoint, services: Services, *, writes: bool) -> Step | None:
-    """Return the step, behind the run of a call, which sends the WAL position to the client; None: there are no
-    replicas, or the call does not write. writes: whether it may write.
+    """Return the step, behind the run of a call, which sends the WAL position of the primary to the client, or
+    `primary` if it is unknown; None: there are no replicas, the call does not write or is on a replica, or neither
+    cookie nor header is configured. writes: whether the call may write.
     """
     replicas = services.replicas
     if replicas is None or services.main is not None or not writes:
@@ -89,7 +90,9 @@ def record_position(endpoint: Endpoint, services: Services, *, writes: bool) -> 
 
 
 def _fields(options: ReplicaOptions, text: str, *, secure: bool) -> list[tuple[str, str]]:
-    """Return the response headers that send a position. secure: the client uses https, so the cookie is for https."""
+    """Return the response headers that send a position. text: the position, or `PRIMARY`. secure: the client uses
+    https, so the cookie is sent over https only.
+    """
     fields = [] if options.header is None else [(options.header, text)]
     if options.cookie is not None:
         attributes = f"; max-age={max(1, round(options.lifetime))}; path=/; httponly; samesite=lax"

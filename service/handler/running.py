@@ -89,7 +89,9 @@ def choose_format(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _status_reporter(endpoint: Endpoint, services: Services) -> Callable[[RequestContext, str], None] | None:
-    """Return the function that reports the cache status, or None if nothing is cached."""
+    """Return the function that reports the cache status of a request (`bypass`, for example), or None if nothing is
+    cached.
+    """
     if plan_of(endpoint, services) is None:
         return None
     return status_reporter(services.options.cache.status_header, cache_counter(endpoint, services))
@@ -195,7 +197,7 @@ def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
     """Return the steps that run the routine and, with a plan, those of the cache around them. writer: renders the
-    result.
+    result; None: it is not rendered. plan: of the cache; None: the result is not cached.
     """
     writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server.server_timing
@@ -224,7 +226,9 @@ def _is_measured(options: WorkerOptions) -> bool:
 
 
 def without_choice(endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint without a response set by SQL: tables have the usual status, and all columns."""
+    """Return the endpoint without a response set by SQL: results in a table format have the usual status, and all
+    columns.
+    """
     plain = replace(endpoint.options, response_settings=False, status_column=None, headers_column=None)
     query = None if endpoint.query is None else endpoint.query.without_positions
     return replace(endpoint, routine=replace(endpoint.routine, sets_response=False), options=plain, query=query)

@@ -166,7 +166,7 @@ def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Fact
 
 
 def compile_job(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
-    """Return the steps of an attempt of a job, whose arguments are bound. services: with `job_runs`."""
+    """Return the steps of an attempt of a job, whose arguments are bound already. services: those with `job_runs`."""
     before = [step for step in STEPS[: STEPS.index(comment_headers)] if step not in (trace_requests, note_call)]
     return _compiled(endpoint, services, before)
 

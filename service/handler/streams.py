@@ -24,7 +24,9 @@ from rowcall.service.tracing.request_tracing import trace_streams
 
 
 class EventStreamRoute(NamedTuple):
-    """The route of an event stream. terms: its access rules and filters; open streams end when these change."""
+    """The route of an event stream. terms: its access rules and filters, to be compared; open streams end when these
+    change.
+    """
 
     path: str
     terms: object
@@ -36,7 +38,9 @@ class EventStreamRoute(NamedTuple):
 def event_stream_routes(
     endpoints: Iterable[Endpoint], services: Services, broadcaster: Broadcaster
 ) -> Iterator[EventStreamRoute]:
-    """Yield the route of each event stream of the endpoints. A path that several endpoints name is one stream."""
+    """Yield the route of each event stream of the endpoints. A path that several endpoints name is one stream, that of
+    the last of them.
+    """
     result: dict[str, Endpoint] = {}
     for endpoint in endpoints:
         path = stream_path(endpoint, services.options.events.level)
@@ -67,7 +71,9 @@ def _terms(endpoint: Endpoint, services: Services) -> object:
 def _steps(
     endpoint: Endpoint, path: str, terms: object, services: Services, broadcaster: Broadcaster
 ) -> Iterator[Step]:
-    """Yield the steps of a stream, in order; the last one opens it."""
+    """Yield the steps of a stream, in order; the last one opens it. path: of the stream. terms: as in
+    `EventStreamRoute`.
+    """
     events = endpoint.options.events or Events()
     traced = trace_streams(endpoint, path, services)
     if traced is not None:

@@ -20,7 +20,8 @@ METHODS = ("HEAD", "PATCH", "DELETE", "POST")
 
 def piece_routes(routes: Iterable[Route], services: Services) -> Iterator[tuple[Route, tuple[Step, ...]]]:
     """Yield the routes of upload chunks, with their steps: those of the endpoint, so that a chunk needs the same rights
-    as the file. If only some overloads of a route are `resumable`, there is none, and a warning is logged.
+    as the file. routes: of all endpoints. If only some overloads of a route are `resumable`, it has no route of chunks,
+    and a warning is logged.
     """
     for route in routes:
         if not all(map(resumes, route.candidates)):

@@ -213,7 +213,11 @@ class Bucket:
         digest: str,
         headers: Sequence[tuple[str, str]],
     ) -> HttpResponse:
-        """Send a signed request once. Raises `OutboundError`, and `Problem` if the address is refused."""
+        """Send a signed request once, and return the response, whose body is still to be read. Raises `OutboundError`,
+        and `Problem` 400 if the address is refused.
+
+        data: body of PUT and POST; other methods have none. digest: SHA-256 of the body in hexadecimal digits.
+        """
         path = f"{self._prefix}/{key}"
         target = f"{encoded_path(path)}?{encoded_query(query)}" if query else encoded_path(path)
         options = self._options

@@ -71,8 +71,8 @@ class CircuitBreakers:
                 transaction.delete(key)
 
     def failed(self, origin: Origin) -> None:
-        """Count a failure. Hosts may come from values of requests: if there are more than the environment has room for,
-        some are not counted.
+        """Count a failure; enough consecutive ones open the circuit of the server. Hosts may come from values of
+        requests: if there are more than the environment has room for, some are not counted.
         """
         key = _key(origin)
         with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
@@ -84,7 +84,7 @@ class CircuitBreakers:
             transaction.put(key, _RECORD.pack(min(count, self._failures), until))
 
     def _give_up_some(self, transaction: Transaction) -> None:
-        """Delete records of servers whose circuit is closed."""
+        """Delete the records of servers whose circuit is closed, among the next `LOOKED_AT` ones."""
         now = time.monotonic()
         records = list(itertools.islice(between(transaction, self._last_examined, _END), LOOKED_AT))
         self._last_examined = records[-1][0] if len(records) == LOOKED_AT else _FIRST

@@ -127,7 +127,7 @@ class Client:
 
     async def _first(self, begun: Begun, arriving: ResponseWaiter) -> HttpResponse:
         """Return the response to a request that `begin` has sent; the request is repeated once if `_repeats` allows
-        it.
+        it. arriving: gets the result of `begun`.
         """
 
         async def receive() -> HttpResponse:
@@ -144,8 +144,9 @@ class Client:
     async def _send(
         self, request: OutgoingRequest, *, named: bool, first: Coroutine[Any, Any, HttpResponse] | None = None
     ) -> HttpResponse:
-        """Send a request and follow redirects. named: the operator has named the host; otherwise the guard checks it.
-        first: returns the response to the request itself, if it has begun.
+        """Send a request, follow redirects, and return the response as `send` does. named: the operator has named the
+        host; otherwise the guard checks it. first: returns the response to the request itself, if it has begun; None:
+        it is still to be sent.
         """
         guard = None if named else self.options.guard
         own = request.address.origin if named else None
@@ -213,7 +214,9 @@ class Client:
         return began
 
     def _over(self, request: OutgoingRequest, began: float, status: int) -> None:
-        """Record the end of a request for circuit breakers and meters. status: 0 without a response."""
+        """Record the end of a request for circuit breakers and meters. began: what the meter returned at the begin.
+        status: 0 without a response.
+        """
         origin = request.address.origin
         if self._circuit_breakers is not None and status:
             if status in FAILING:

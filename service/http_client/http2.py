@@ -37,14 +37,19 @@ class _Stream:
     __slots__ = ("answer", "connection", "continued", "final", "interim", "number", "room", "sender", "unread")
 
     def __init__(self, connection: Http2Connection, number: int, final: asyncio.Future[None]) -> None:
+        """number: id of the stream. final: completed when the headers of the final response have arrived."""
         self.connection = connection
         self.number = number
         self.final = final
         self.answer = HttpResponse(self)
         self.room: asyncio.Future[None] | None = None
+        """Completed when the server accepts further data; None: the request has not waited for that."""
         self.sender: asyncio.Task[None] | None = None
+        """Sends the body; None: there is none."""
         self.continued: asyncio.Event | None = None
+        """Set by an interim response; None: the request does not expect one."""
         self.interim = 0
+        """Number of interim responses so far."""
         self.unread = 0
         """Bytes of flow control that are not acknowledged, as the reader has not taken them."""
 
@@ -203,7 +208,7 @@ class Http2Connection(asyncio.Protocol):
         self._flush()
 
     def _react(self, event: Any) -> None:
-        """Handle an event of h2: pass it to its stream, or change the state of the connection."""
+        """Handle an event of h2 (one of `h2.events`): pass it to its stream, or change the state of the connection."""
         stream = self._streams.get(getattr(event, "stream_id", None) or 0)
         if isinstance(event, h2.events.ConnectionTerminated):
             self._go_away(event.last_stream_id or 0)

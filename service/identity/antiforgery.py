@@ -62,7 +62,9 @@ class Antiforgery:
         return IssuedToken(self._protector.seal(_bond(cookie, user)), headers)
 
     async def fault(self, scope: Any, user: User | None, token: str) -> str | None:
-        """Return the fault of a token of a request, or None if it is valid."""
+        """Return the fault of a token of a request, as text for the response, or None if it is valid. user: the caller;
+        None: anonymous.
+        """
         cookie = self._cookie(scope)
         if cookie is None:
             return f"the cookie {self.options.cookie} that belongs to the antiforgery token is missing"
@@ -81,6 +83,7 @@ class Antiforgery:
         return None
 
     def _cookie(self, scope: Any) -> str | None:
+        """Return the random token in the cookie of a request; None: it is missing or malformed."""
         value = cookie_value(cookie_header(scope.headers), self.options.cookie) if "cookie" in scope.headers else None
         return value if value is not None and _RANDOM.fullmatch(value) else None
 

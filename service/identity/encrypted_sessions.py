@@ -33,7 +33,7 @@ class EncryptedSessions:
     """Sessions of one purpose and one scheme. A session that was issued for another purpose or scheme is refused."""
 
     def __init__(self, keys: Keys, kind: str, scheme: str) -> None:
-        """kind: `cookie`, `access` or `refresh`."""
+        """kind: `cookie`, `access` or `refresh`. scheme: its name."""
         self._protector = Protector(keys, f"session\0{kind}\0{scheme}")
 
     def issue(self, claims: tuple[Claim, ...], now: float, lifetime: float, mark: str | None = None) -> str:

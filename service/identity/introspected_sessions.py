@@ -78,6 +78,7 @@ class IntrospectedSessions(Sessions):
         self._holding: IntrospectionCache[bool] = IntrospectionCache(
             0.0 if options.session_check is None else options.session_check.seconds
         )
+        """Results of `check` and `watch`, by the ids of session and user; None: the session has ended."""
 
     @property
     def watched(self) -> float:
@@ -106,8 +107,8 @@ class IntrospectedSessions(Sessions):
     # --- keys ----------------------------------------------------------------------------------------------------
 
     def _by_key(self, context: RequestContext, key: str, options: ApiKeys) -> Awaitable[None] | None:
-        """Authenticate by an API key. A request with a key is that of its owner or anonymous; other credentials are
-        ignored. Returns an awaitable if the database has to be asked, else None.
+        """Authenticate by the API key in the header. A request with a key is that of its owner or anonymous; other
+        credentials are ignored. Returns an awaitable if the database has to be asked, else None.
         """
         context.user = None
         if not 0 < len(key) <= LONGEST_KEY:
@@ -152,6 +153,7 @@ class IntrospectedSessions(Sessions):
     # --- sessions that may have ended ----------------------------------------------------------------------------
 
     async def _later(self, context: RequestContext, waiting: Awaitable[None]) -> None:
+        """Wait for the authentication, then clear `context.user` if the session has ended."""
         await waiting
         if self._check_asked is not None and (more := self._checked(context, self._check_asked)) is not None:
             await more
@@ -192,6 +194,10 @@ class IntrospectedSessions(Sessions):
         return await self._holding.ask(key, check_session) is not None
 
     async def _check_now(self, context: RequestContext, number: str, owner: str) -> None:
+        """Ask the database, and clear `context.user` if the session has ended. number: id of the session. owner: id of
+        its user; empty if it has none.
+        """
+
         async def check_session() -> bool | None:
             return await self.check(context, number, owner) or None
 

@@ -17,8 +17,9 @@ Result = TypeVar("Result")
 
 
 class IntrospectionCache(Generic[Result]):
-    """Results by key. For each key, only one question to the database runs at a time; other requests wait for its
-    result."""
+    """Results by key, cached for `seconds`; 0: they are not cached. For each key, only one question to the database
+    runs at a time; other requests wait for its result.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -81,6 +81,7 @@ class KeySet:
         return max(0.0, min(next_fetch, self._fetched + self._longest) - time.monotonic())
 
     def _named(self, identity: object) -> list[Any]:
+        """Return the keys with this id; all keys if it is None."""
         return [key for name, key in self._keys if identity is None or name == identity]
 
     async def _fetch(self) -> None:

@@ -37,7 +37,9 @@ class Hasher:
     """The password hasher of one worker."""
 
     def __init__(self, iterations: int, argon2: Argon2 | None = None) -> None:
-        """argon2: the work factor of new hashes by Argon2id; None: new hashes are made by PBKDF2."""
+        """iterations: work factor of hashes by PBKDF2. argon2: the work factor of new hashes by Argon2id; None: new
+        hashes are made by PBKDF2.
+        """
         self._iterations = iterations
         self._argon2 = argon2
         self._decoy = password_hash.decoy(iterations) if argon2 is None else argon2_hash.decoy(argon2)
@@ -55,6 +57,9 @@ class Hasher:
         return await self._run(lambda: self._verify(password, stored))
 
     def _verify(self, password: str | None, stored: str) -> bool:
+        """Return whether the password matches a valid hash. Blocks the thread for the time of the hash, and for that of
+        the configured work factor if the hash and new hashes are by PBKDF2.
+        """
         if stored.startswith("$argon2"):
             return argon2_hash.verify_password(password, stored)
         work = self._iterations if self._argon2 is None else 0
@@ -78,6 +83,7 @@ class Hasher:
         return is_hash(stored) and password_hash.iterations_of(stored) != self._iterations
 
     def close(self) -> None:
+        """End the hashing thread after its present work; waiting work is cancelled."""
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
 

@@ -39,8 +39,8 @@ class RefreshTokenStore(Protocol):
     """The interface of the stores of uses of refresh tokens."""
 
     async def use(self, mark: Mark, keep_until: float) -> bool:
-        """Record a use; return whether it is the first. keep_until: when the record may be removed, in seconds since
-        1970. Raises `psycopg.Error` or `OSError`.
+        """Record a use; return whether it is the first, and no token of the family has been used twice. keep_until:
+        when the record may be removed, in seconds since 1970. Raises `psycopg.Error`, `OSError` or `ValueError`.
         """
 
 
@@ -65,6 +65,7 @@ class InFolder:
         return await asyncio.to_thread(self._use, mark, keep_until)
 
     def _use(self, mark: Mark, keep_until: float) -> bool:
+        """Do the work of `use`. Blocks on the disk, and while another process or thread uses the same family."""
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._sweep()
         file = os.open(self._path / mark.family, os.O_RDWR | os.O_CREAT, 0o600)
@@ -121,8 +122,8 @@ def refresh_token_store_for(settings: Settings, connector: Connector) -> Refresh
 
 
 async def judged(uses: RefreshTokenStore, mark: Mark, keep_until: float) -> bool | None:
-    """Record a use; return whether it is the first, or None if this is unknown because of an error. The token is then
-    refused. keep_until: seconds since 1970.
+    """Record a use; return the result of `RefreshTokenStore.use`, or None if it is unknown because of an error, which
+    is logged. The token is then refused. keep_until: seconds since 1970.
     """
     try:
         return await uses.use(mark, keep_until)

@@ -32,8 +32,8 @@ class RefreshTokenUse:
         self._waiting: dict[int, asyncio.Future[bool | None]] = {}
 
     async def is_first(self, mark: Mark, lifetime: float) -> bool:
-        """Record a use; return whether it is the first. lifetime: seconds for which a token that is issued now is
-        accepted.
+        """Record a use; return whether it is the first, and no token of the family has been used twice. lifetime:
+        seconds for which a token that is issued now is accepted.
 
         Raises:
             Problem: 503, if the supervisor does not answer within `ANSWER_WITHIN` seconds, or does not know.

@@ -28,7 +28,7 @@ def with_fields(headers: Headers, fields: Headers) -> Headers:
 
 
 class RenewingProtocol(ObservedProtocol):
-    """Adds cookies to the response, and headers against caching."""
+    """Adds Set-Cookie headers with the values `cookies` to the response, and headers against caching."""
 
     __slots__ = ("_cookies",)
 
@@ -44,6 +44,9 @@ class RenewingProtocol(ObservedProtocol):
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
         self.inner.response_file(status, self._with_cookies(headers), file)
+
+    def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
+        self.inner.response_file_range(status, self._with_cookies(headers), file, start, end)
 
     def response_stream(self, status: int, headers: Headers) -> Any:
         return self.inner.response_stream(status, self._with_cookies(headers))

@@ -45,7 +45,9 @@ NEVER = float("inf")
 
 
 class Session:
-    """A verified token, valid from `begins` to `expires`. renew_at: when its cookie is issued anew."""
+    """A verified token, valid from `begins` to `expires`. renew_at: when its cookie is issued anew. Times in seconds
+    since 1970.
+    """
 
     __slots__ = ("begins", "expires", "renew_at", "scheme", "user")
 
@@ -80,6 +82,9 @@ class Sessions:
         self._takes_tokens = bool(schemes.bearers or schemes.jwts)
 
     def _add_signed(self, scheme: JwtScheme, client: ClientOptions) -> None:
+        """Prepare the verification of a JWT scheme, with the key set of another issuer if it has a URL. Raises
+        `StartupError` for an unusable signing key.
+        """
         # pyjwt imports cryptography: 10 MB in each worker, only if JWT schemes are configured.
         from rowcall.service.identity.signed_tokens import SignedTokens, share_a_key
 
@@ -94,7 +99,9 @@ class Sessions:
             )
 
     def drop_ended(self, context: RequestContext) -> Awaitable[None] | None:
-        """Clear `context.user` if the database reports that the session has ended (`Auth:SessionCheckCommand`)."""
+        """Clear `context.user` if the database reports that the session has ended (`Auth:SessionCheckCommand`); without
+        this command, do nothing. None: this needs no waiting.
+        """
         return None
 
     # --- the step --------------------------------------------------------------------------------------------------
@@ -121,9 +128,9 @@ class Sessions:
         return None
 
     def scheme_of(self, scope: Any) -> Scheme | None:
-        """Return the scheme by which the credentials in these headers are authenticated, valid or not: that of the
-        bearer token, of a cookie, else the default one; None: there is no default. A sign-out without names ends the
-        session of this scheme.
+        """Return the scheme by which the credentials of a request are authenticated, valid or not: that of the bearer
+        token, of a cookie, else the default one; None: there is no default. A sign-out without names ends the session
+        of this scheme.
         """
         header = scope.headers.get("authorization")
         if header is not None and is_bearer(header) and (kinds := self._kinds(header[len(BEARER) :])):
@@ -140,7 +147,7 @@ class Sessions:
         return self._client(scope).scheme in ("https", "wss")
 
     def secures(self, scheme: CookieScheme, scope: Any) -> bool:
-        """Return whether a cookie gets the attribute `secure`."""
+        """Return whether a cookie of the scheme gets the attribute `secure`."""
         return scheme.secure == "Always" or (scheme.secure == "SameAsRequest" and self.is_secure(scope))
 
     # --- tokens ----------------------------------------------------------------------------------------------------
@@ -155,7 +162,9 @@ class Sessions:
     def _by_token(
         self, context: RequestContext, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
     ) -> Awaitable[None] | None:
-        """Authenticate by a bearer token. Returns an awaitable if keys have to be read first, else None."""
+        """Authenticate by a bearer token. header: `Authorization`, with the token. schemes: those that may have issued
+        it. Returns an awaitable if keys have to be read first, else None.
+        """
         token = header[len(BEARER) :]
         if len(token) > LONGEST_SESSION:
             return None
@@ -178,7 +187,7 @@ class Sessions:
         self, context: RequestContext, header: str, schemes: tuple[JwtScheme, ...] | tuple[BearerScheme, ...]
     ) -> None:
         """Verify a token after the key ring or the key sets have been read again, and set the user of the request if
-        one of the schemes accepts it.
+        one of the schemes accepts it. header, schemes: as for `_by_token`.
         """
         token = header[len(BEARER) :]
         if schemes is self._options.schemes.bearers:
@@ -201,7 +210,9 @@ class Sessions:
         return self._session(scheme, VerifiedToken(session.claims, session.expires, session.begins))
 
     async def _verify_foreign(self, scheme: Scheme, token: str) -> Session:
-        """Verify a token with the key set of its scheme. Raises `BadTokenError` or `SealError`."""
+        """Verify a token with the key set of its scheme, or with the scheme's own keys if it has none. The session
+        ends, at the latest, when the key has to be checked again. Raises `BadTokenError` or `SealError`.
+        """
         key_set = self._key_sets.get(scheme.name)
         if key_set is None or not isinstance(scheme, JwtScheme):
             return self._verify(scheme, token)
@@ -215,7 +226,9 @@ class Sessions:
         raise BadTokenError("no key of the issuer verifies the token")
 
     def _session(self, scheme: Scheme, verified: VerifiedToken) -> Session:
-        """Return the session of a verified token. Raises `BadTokenError` if its impersonation has ended."""
+        """Return the session of a verified token, which ends with its impersonation at the latest. Raises
+        `BadTokenError` if that has ended.
+        """
         ends = latest_end(verified.claims)
         if ends <= time.time():
             raise BadTokenError("acting as another user has ended")
@@ -256,6 +269,7 @@ class Sessions:
         return None
 
     async def _by_ticket_later(self, context: RequestContext, scheme: CookieScheme, value: str) -> None:
+        """Read the key ring again, and authenticate by the value of a session cookie. The cookie is not renewed."""
         await self._keys.read_again()
         try:
             session = self._remember(value, self._read_cookie(scheme, value, time.time()))
@@ -264,14 +278,18 @@ class Sessions:
         context.user = session.user
 
     def _read_cookie(self, scheme: CookieScheme, value: str, now: float) -> Session:
-        """Return the session in a cookie. Raises `SealError`; `UnknownKeyError` if its key is not known."""
+        """Return the session in the value of a cookie. now: in seconds since 1970. Raises `SealError`;
+        `UnknownKeyError` if its key is not known.
+        """
         session = self.cookies[scheme.name].read(value, now)
         capped = latest_end(session.claims) <= session.expires  # a new cookie would not be valid for longer
         renew_at = NEVER if capped else (session.issued + session.expires) / 2
         return Session(self.user(session.claims, scheme.name), scheme, session.begins, session.expires, renew_at)
 
     def _renew(self, context: RequestContext, scheme: CookieScheme, claims: tuple[Claim, ...]) -> None:
-        """Add a session cookie with a full lifetime to the response, whatever its status (sign-in-28)."""
+        """Add a session cookie with these claims and a full lifetime to the response, whatever its status (sign-in-28),
+        unless the request is HEAD or its cookie is renewed already.
+        """
         if is_head(context) or isinstance(context.protocol, RenewingProtocol):
             return
         now = time.time()
@@ -285,6 +303,9 @@ class Sessions:
         return User(claims, self._options.identity, scheme)
 
     def _remember(self, credential: str, session: Session) -> Session:
+        """Cache the session, and return it; if `REMEMBERED` sessions are cached, the oldest one is removed. credential:
+        header `Authorization`, or value of the cookie.
+        """
         if len(self._known) >= REMEMBERED:
             self._known.pop(next(iter(self._known)))
         self._known[credential] = session

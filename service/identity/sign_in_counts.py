@@ -27,7 +27,9 @@ SIZE = 16_777_216
 SWEPT = 2
 """Counters that each attempt examines, so that expired ones are deleted."""
 SWEPT_WHEN_FULL = 500
+"""Counters that are examined if there is no room for another one."""
 _FIRST, _END = b"\0", b"\xff" * 64
+"""Keys before and behind all others."""
 
 
 class Counts(Protocol):
@@ -113,7 +115,9 @@ class HostCounts:
                     return
 
     def _sweep(self, transaction: Transaction, most: int, disposable: Callable[[bytes], bool]) -> int:
-        """Delete those of the next few counters that are disposable; return their number."""
+        """Delete those of the next `most` counters that are disposable; return their number. disposable: decides by the
+        stored state.
+        """
         entries = list(itertools.islice(between(transaction, self._swept, _END), most))
         keys = [key for key, state in entries if disposable(state)]
         for key in keys:
@@ -139,6 +143,8 @@ redis.call('HSET', KEYS[1], 'n', count, 'u', string.format('%.0f', ends))
 redis.call('PEXPIRE', KEYS[1], reset)
 return {0, count}
 """
+"""Script of `begin`. Arguments: the members of `Limit`, times in milliseconds. Returns milliseconds to wait, and
+failures."""
 _GIVE_BACK = """
 local count = tonumber(redis.call('HGET', KEYS[1], 'n') or 0)
 if count < 1 then return 0 end
@@ -146,6 +152,7 @@ redis.call('HSET', KEYS[1], 'n', count - 1)
 if count <= tonumber(ARGV[1]) then redis.call('HSET', KEYS[1], 'u', 0) end
 return 1
 """
+"""Script of `give_back`. Argument: `Limit.failures`. Returns 0 if there is nothing to remove."""
 _FORGET = "return redis.call('DEL', KEYS[1])"
 _REMEMBER = "return redis.call('SET', KEYS[1], 1, 'PX', ARGV[1])"
 _KNOWS = "return redis.call('EXISTS', KEYS[1])"
@@ -185,7 +192,9 @@ class RedisCounts:
         return bool(await self._ran(_KNOWS, key)) or await self._host.knows(key)
 
     async def _ran(self, script: str, key: bytes, *values: int) -> object:
-        """Return the result of a script, or None if Redis is unavailable."""
+        """Return the result of a script for the counter of this key, or None if Redis is unavailable. values: its other
+        arguments.
+        """
         link: RedisLink | None = await self._redis.link()
         if link is None:
             return None
@@ -196,6 +205,7 @@ class RedisCounts:
 
 
 def _milliseconds(seconds: float) -> int:
+    """Return the time in whole milliseconds, at least 1."""
     return max(1, int(seconds * 1000))
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from rowcall.core.accounts.lockout import Limit, LockoutOptions, network_of
+from rowcall.core.accounts.lockout import Attempt, Limit, LockoutOptions, network_of
 from rowcall.core.auth.cookies import cookie_value
 from rowcall.core.errors.problems import Problem
 from rowcall.core.protection.key_ring import Key
@@ -140,7 +140,9 @@ class SignInGuard:
         return Problem(429, REFUSED, headers=(("retry-after", str(max(1, math.ceil(wait)))),))
 
     def key(self, *parts: str) -> bytes:
-        """Return the key of a counter: a keyed hash. Raises `NoKeyError`."""
+        """Return the key of a counter: a keyed hash of what is counted, and of the account, device and network that it
+        is counted for. Raises `NoKeyError`.
+        """
         now = time.time()
         key: Key | None = self._keys.ring.protecting(now) or self._keys.ring.nearest(now)
         if key is None:
@@ -151,7 +153,9 @@ class SignInGuard:
     # --- known browsers ---------------------------------------------------------------------------------------
 
     async def _device(self, context: RequestContext, account: str) -> str | None:
-        """Return the number of a browser that has signed in to the account before, or None."""
+        """Return the random number in the cookie of a browser that has signed in to the account before, or None for
+        another browser.
+        """
         scope = context.scope
         if "cookie" not in scope.headers:
             return None
@@ -170,7 +174,9 @@ class SignInGuard:
         return number if key == _digest(account) and expires > time.time() else None
 
     def remember_device(self, context: RequestContext, account: str) -> None:
-        """Add a cookie to the response, by which the browser is known from now on."""
+        """Add a cookie to the response, by which the browser is known as a device of the account from now on. Raises
+        `NoKeyError`.
+        """
         expires = int(time.time() + self.options.known_for)
         content = orjson.dumps([_digest(account), secrets.token_hex(_NONCE), expires])
         secure = "; secure" if self._sessions.is_secure(context.scope) else ""
@@ -182,7 +188,7 @@ class SignInGuard:
 
     def _end(self, context: RequestContext, error: Exception | None) -> None:
         """End the attempt of a request that has not ended it: as a failure, or not counted after an error of the
-        service.
+        service. error: that ended the request; None: there was none.
         """
         attempt = self._attempts.pop(context, None)
         if attempt is None or attempt.ended:
@@ -204,7 +210,10 @@ def guard_of(options: LockoutOptions, identity: Signers, host: HostState, count:
 
 
 class SignInAttempt:
-    """An attempt that is counted."""
+    """An attempt that is counted, in `counters`. name: of the endpoint, for the log. locks: messages to log if it
+    fails, one for each counter that then delays further attempts. account: as for `SignInGuard.begin`. network: of the
+    client; None: unknown.
+    """
 
     def __init__(
         self,
@@ -232,10 +241,10 @@ class SignInAttempt:
             log.warning("%s: %s", self._name, lock)
 
     async def succeed(self, context: RequestContext, *, by_browser: bool) -> None:
-        """Forget the failures of the account, and know the caller from now on.
+        """Forget the failures of the account, and know the caller from now on. Raises `NoKeyError`.
 
-        The failures of the address remain: an attacker could reset them by signing in to an account of their own.
-        by_browser: the caller may be a browser, which stores a cookie.
+        The failures of the address remain, without this attempt: an attacker could reset them by signing in to an
+        account of their own. by_browser: the caller may be a browser, which stores a cookie.
         """
         self.ended = True
         counts = self._guard.counts
@@ -253,7 +262,7 @@ class SignInAttempt:
             self._guard.remember_device(context, self._account)
 
     async def withdraw(self) -> None:
-        """Count neither success nor failure."""
+        """Count the attempt neither as success nor as failure."""
         self.ended = True
         for counter in self._counters:
             await self._guard.counts.give_back(counter.key, counter.limit)
@@ -263,6 +272,6 @@ def _digest(account: str) -> str:
     return hashlib.sha256(account.encode(errors="surrogateescape")).hexdigest()
 
 
-def _delay(counter: _Counter, attempt: Any) -> int:
+def _delay(counter: _Counter, attempt: Attempt) -> int:
     """Return the seconds that the next attempt has to wait, rounded up."""
     return math.ceil(counter.limit.delay_after(attempt.failures))

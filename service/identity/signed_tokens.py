@@ -30,6 +30,7 @@ _SCHEME = "refresh_of"
 _ACTOR = "actor"
 """Header with the claims of `ACTOR`. In the payload, claims of another issuer could have the same names."""
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512", "secp256k1": "ES256K"}
+"""Algorithms by curve of the key."""
 _RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 
 
@@ -64,6 +65,9 @@ class SignedTokens:
         return self._signed({**_by_kind(claims), TOKEN_TYPE: _REFRESH}, now, lifetime, header)
 
     def _signed(self, payload: dict[str, Any], now: float, lifetime: float, header: dict[str, Any]) -> str:
+        """Return a token with this payload, with begin and end of validity, issuer and audience. now, lifetime: as for
+        `sign`. header: further members of its header.
+        """
         payload |= {"nbf": int(now), "exp": int(now + lifetime), "iat": int(now)}
         payload |= {"iss": self.scheme.issuer} if self.scheme.issuer else {}
         payload |= {"aud": self.scheme.audience} if self.scheme.audience else {}
@@ -80,7 +84,9 @@ class SignedTokens:
         raise BadTokenError("no key verifies the token")
 
     def verify_with(self, token: str, key: Any, algorithms: tuple[str, ...]) -> VerifiedToken:
-        """Verify an access token of another issuer. Raises `BadTokenError`."""
+        """Verify an access token of another issuer. key: a public key of the issuer. algorithms: those that the key
+        allows. Raises `BadTokenError`.
+        """
         lifetime = self.scheme.validate_lifetime
         payload = _decoded(token, key, algorithms, self.scheme, lifetime=lifetime)
         return self._verified(payload, _others(payload))
@@ -107,7 +113,9 @@ class SignedTokens:
         return claims, mark_of(header.get(_MARK), token.rpartition(".")[0])
 
     def _verified(self, payload: dict[str, Any], claims: tuple[Claim, ...]) -> VerifiedToken:
-        """Return the verified token with its validity. Raises `BadTokenError` for a refresh token."""
+        """Return the verified token with its validity. claims: of the payload. Raises `BadTokenError` for a refresh
+        token.
+        """
         if payload.get(TOKEN_TYPE) == _REFRESH:
             raise BadTokenError("a refresh token gives no access")
         scheme = self.scheme
@@ -156,6 +164,9 @@ def _decoded(token: str, key: Any, algorithms: tuple[str, ...], scheme: JwtSchem
 
 
 def _by_kind(claims: tuple[Claim, ...]) -> dict[str, Any]:
+    """Return claims as members of a payload: a claim that occurs once as text, a repeated one as list. Registered
+    claims, those of `ACTOR` and the token type are omitted.
+    """
     values: dict[str, list[str]] = {}
     for kind, value in claims:
         if kind not in REGISTERED and kind not in ACTOR and kind != TOKEN_TYPE:
@@ -164,12 +175,16 @@ def _by_kind(claims: tuple[Claim, ...]) -> dict[str, Any]:
 
 
 def _claims(payload: dict[str, Any]) -> Iterator[Claim]:
+    """Yield the claims of a payload, one for each item of a list. Raises `BadTokenError` for a claim that cannot be
+    stored.
+    """
     for kind, value in payload.items():
         for single in value if isinstance(value, list) else [value]:
             yield _storable(kind), _text(single)
 
 
 def _actor_header(claims: tuple[Claim, ...]) -> dict[str, Any]:
+    """Return the header with the claims of `ACTOR`; empty if there are none."""
     actor = {kind: value for kind, value in claims if kind in ACTOR}
     return {_ACTOR: actor} if actor else {}
 
@@ -190,7 +205,9 @@ def _own_claims(payload: dict[str, Any], token: str) -> tuple[Claim, ...]:
 
 
 def _others(payload: dict[str, Any]) -> tuple[Claim, ...]:
-    """Return the claims of a token of another issuer, without those that only this service sets."""
+    """Return the claims of a token of another issuer, without those that only this service sets. Raises `BadTokenError`
+    for a claim that cannot be stored.
+    """
     return tuple(claim for claim in _claims(payload) if claim[0] not in ACTOR)
 
 

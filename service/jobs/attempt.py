@@ -19,23 +19,25 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.surroundings import headers_of_tenant
 
 CANCEL_WITHIN = 10.0
+"""Seconds for which a cancelled attempt is awaited."""
 _UNFIT = 400
+"""Status of an attempt that cannot begin."""
 _QUERY_CANCELED = "57014"
 
 Start = Callable[[RequestContext, tuple[Step, ...]], None]
-"""Runs the steps of a request."""
+"""Begins to run the steps of a request; returns at once."""
 
 
 class RunnableJobs(NamedTuple):
-    """The endpoints whose jobs can run, by name, and the function that returns the steps of one."""
+    """The endpoints whose jobs can run. endpoints: by name. steps: returns the compiled steps of an endpoint."""
 
     endpoints: Mapping[str, Endpoint]
     steps: Callable[[Endpoint], tuple[Step, ...]]
 
 
 class Attempt(NamedTuple):
-    """The end of an attempt. status: of the response. reason: why it has failed; empty if it has not. retry: whether a
-    further attempt can succeed.
+    """The end of an attempt. status: of the response; 499: it was cancelled and has none. reason: why it has failed.
+    retry: whether a further attempt can succeed.
     """
 
     status: int
@@ -59,8 +61,12 @@ class _Caller:
 
 
 async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: Start) -> Attempt:
-    """Run the routine of a job with the arguments and claims of the caller who enqueued it. Returns the outcome; after
-    a failure, the caller stores it.
+    """Run the routine of a job with the arguments and claims of the caller who enqueued it, and return the outcome.
+
+    The transaction of a successful routine has marked the job as finished; a failure has to be stored by the caller of
+    this function. If the endpoint does not exist any more, the job is interrupted.
+
+    start: begins to run the steps.
     """
     endpoint = jobs.endpoints.get(job.endpoint)
     if endpoint is None:
@@ -94,8 +100,8 @@ def _was_cancelled(context: RequestContext) -> bool:
 
 
 async def _outcome(job: Job, capture: CapturedResponse) -> Attempt:
-    """Wait for the response of an attempt, and return its end. A cancelled attempt that ends without a response has
-    status 499.
+    """Wait for the response of an attempt, and return its end. A cancelled attempt that ends without a response, or not
+    within `CANCEL_WITHIN` seconds, has status 499. capture: receives the response.
     """
     cancelled = asyncio.get_running_loop().create_task(job.cancelled.wait())
     abandoned = asyncio.get_running_loop().create_task(job.abandoned.wait())

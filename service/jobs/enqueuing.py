@@ -62,7 +62,9 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
 
 
 def _indexes(endpoint: Endpoint, names: tuple[str, ...]) -> tuple[int, ...]:
-    """Return the indexes of the parameters with these names; without names, those of all."""
+    """Return the indexes of the parameters with these names (of the database or of the API, in any case); without
+    names, those of all.
+    """
     lowered = {name.lower() for name in names}
     return tuple(
         index
@@ -72,7 +74,9 @@ def _indexes(endpoint: Endpoint, names: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def _key(context: RequestContext, indexes: tuple[int, ...]) -> bytes:
-    """Return the values of these parameters as a text to compare. A parameter without value differs from NULL."""
+    """Return the values of some parameters as JSON, to compare jobs. indexes: of these parameters. One that is not
+    passed differs from NULL.
+    """
     parts: list[tuple[int, str | None]] = []
     for index in indexes:
         bit = 1 << index

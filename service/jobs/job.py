@@ -19,6 +19,7 @@ from rowcall.core.errors.binding_error import BindingError
 from rowcall.service.request_context.request_context import RequestContext
 
 Report = Callable[[str], None]
+"""Stores a message of progress."""
 
 MOST_INTERRUPTIONS = 20
 """Attempts of a job that the service may break off without counting them; also those that end their worker."""
@@ -28,8 +29,10 @@ MOST_INTERRUPTIONS = 20
 class Job:
     """One attempt of a job.
 
-    bound: whether `arguments` contains bound arguments (`arguments_of`); otherwise it is a JSON document by parameter
-    names. cancelled: set when its caller has cancelled it. report: stores a message of progress.
+    endpoint: its name. attempt: number of the attempt in the database, from 1, interrupted ones included. bound:
+    whether `arguments` contains bound arguments (`arguments_of`) with their signature and the tenant; otherwise it is a
+    JSON document by parameter names. claims: of the caller, as pairs of type and value; None for an anonymous caller.
+    cancelled: set when the caller has cancelled the job, or the worker stops.
     """
 
     id: str
@@ -46,7 +49,7 @@ class Job:
     has_key: bool = False
     """Its end may let another job with the same key run."""
     interruption: str | None = None
-    """Reason of the service for which this attempt has ended or has to end."""
+    """Reason of the service for which this attempt has ended or has to end; None: there is none."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     abandoned: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the cancelled attempt has ended without a response."""

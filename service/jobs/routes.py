@@ -42,12 +42,16 @@ HEARTBEAT = 15
 _CLOSED = "PyErrAwaitable"
 """Type that Granian returns for data to a disconnected client. It has no importable name."""
 _ENDED = ("done", "failed", "cancelled")
+"""States of a job that has ended."""
 _STATES = ("waiting", "running", *_ENDED)
 MOST_LISTED = 500
+"""Maximum number of jobs on a page."""
 
 
 class _Filters(NamedTuple):
-    """The filters and the page of a list of jobs."""
+    """The filters and the page of a list of jobs. The names of the fields are those of query parameters. None: the
+    filter is off.
+    """
 
     state: str | None = None
     queue: str | None = None
@@ -57,13 +61,13 @@ class _Filters(NamedTuple):
     limit: int = 50
 
     def following(self, path: str, last: bytes) -> str:
-        """Return the address of the next page. last: the last job of this one, as JSON."""
+        """Return path and query of the next page. path: of the list. last: the last job of this page, as JSON."""
         named = self._replace(before=orjson.loads(last)["id"])._asdict()
         return f"{path}?{urlencode({name: value for name, value in named.items() if value is not None})}"
 
 
 def _filters(query: str) -> _Filters:
-    """Parse the query string of a list. Raises `Problem` 400 if it is invalid."""
+    """Parse the query string of a list. Raises `Problem` 400 for an unknown parameter or an invalid value."""
     try:
         values = dict(query_text.pairs(query))
     except query_text.QueryTextError as error:
@@ -82,7 +86,9 @@ def _filters(query: str) -> _Filters:
 
 
 def job_routes(options: JobOptions, services: Services) -> Iterator[FixedRoute]:
-    """Yield the routes of jobs. Callers see their own jobs; others do not learn that a job exists."""
+    """Yield the routes of jobs. Callers see their own jobs, and those with a role of the options all jobs; others do
+    not learn that a job exists.
+    """
     jobs = _Jobs(options, services)
     path = f"{options.path.rstrip('/')}/{{id}}"
     authenticate = services.auth.sessions.authenticate
@@ -188,7 +194,9 @@ class _Jobs:
         context.protocol.response_bytes(status, [("content-type", "application/json")], body)
 
     async def _read(self, context: RequestContext) -> dict[str, Any]:
-        """Return the members of the job with the id in the path. Raises `Problem` 404 if the caller has no such job."""
+        """Read the job with the id in the path, and return its members as in the response, with the result if it is
+        done. Raises `Problem` 404 if the caller has no such job.
+        """
         path: str = context.scope.path
         number = path.rpartition("/")[2].lower()
         missing = Problem(404, "there is no such job")
@@ -216,8 +224,8 @@ def _arrives(sent: object) -> bool:
 
 
 def _result(content_type: str, text: bytes) -> Any:
-    """Return the result of a routine: JSON, or a text; None if it has no result. text: its bytes in hexadecimal digits,
-    or `-`.
+    """Return the result of a routine: the parsed value if the content type is JSON, else a text; None if it has no
+    result. text: its bytes in hexadecimal digits; `-`: it has none.
     """
     if text == b"-":
         return None

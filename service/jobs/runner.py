@@ -43,7 +43,9 @@ GATHER = 0.002
 TIDY = 5.0
 """Seconds between two searches for jobs of lost workers."""
 MOST_REMOVED = 1000
+"""Maximum number of old jobs that are removed at a time."""
 MOST_MESSAGE = 4000
+"""Maximum number of characters of a message that is stored with a job."""
 
 _TAKE = (
     "select id::text, endpoint, attempts, arguments, bound, claims, trace, interruptions,"
@@ -99,7 +101,7 @@ class JobRunner:
         self._not_taking.set()
 
     def serve(self, jobs: RunnableJobs) -> None:
-        """Set the endpoints of the schema snapshot in use."""
+        """Set the endpoints of the schema snapshot in use, whose jobs and schedules run from now on."""
         self._jobs = jobs
         self._schedules = Schedules(
             endpoint for endpoint in jobs.endpoints.values() if endpoint.options.schedule is not None
@@ -118,7 +120,7 @@ class JobRunner:
         self._stopping = True
 
     async def finish(self, seconds: float) -> None:
-        """Take no further jobs, and wait for those that run, as long as the configuration and `seconds` allow."""
+        """Take no further jobs, and wait for those that run: at most `seconds`, and at most `Jobs:ShutdownTimeout`."""
         self._stopping = True
         await self._taken()
         loop = asyncio.get_running_loop()
@@ -145,7 +147,9 @@ class JobRunner:
                 await self._not_taking.wait()
 
     def _notified(self, payload: str) -> None:
-        """Handle a notification: cancel a job that runs here, or look for jobs that are due."""
+        """Handle a notification: cancel a job that runs here, or look for jobs that are due. payload: `cancel` and the
+        id of a job, `LATER`, or anything else for a job that is due.
+        """
         word, _, number = payload.partition(" ")
         if word == "cancel" and number in self._running:
             self._running[number].cancelled.set()
@@ -187,8 +191,9 @@ class JobRunner:
                 await self._wake.wait()
 
     async def _take(self, most: int) -> int:
-        """Take at most so many jobs, run them, and return their number. If the worker has begun to stop meanwhile, give
-        them back."""
+        """Take at most `most` jobs, begin to run them, and return their number. If the worker has begun to stop
+        meanwhile, give them back and return 0. Raises `psycopg.Error`.
+        """
         self._not_taking.clear()
         try:
             rows = await self._taken_jobs(most)
@@ -205,7 +210,9 @@ class JobRunner:
         return len(rows)
 
     async def _taken_jobs(self, most: int) -> list[tuple[Any, ...]]:
-        """Take at most so many jobs of the configured queues in the database, and return their rows."""
+        """Take at most `most` jobs of the configured queues in the database, and return their rows (of `_TAKE`). Empty
+        if the worker stops. Raises `psycopg.Error`.
+        """
         if self._stopping:
             return []
         queues = list(self._options.queues) or None
@@ -219,12 +226,15 @@ class JobRunner:
         return await self._queue.query(_TAKE_OF_ALL, list(self._jobs.endpoints), most)
 
     def _spawn(self, work: Any) -> None:
+        """Run a coroutine in a task, which `finish` and `stop` wait for."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     def _reporter(self, job: Job) -> Callable[[str], None]:
-        """Return the function that stores a message of progress; of several at once, the last one."""
+        """Return the function that stores a message of progress of a job in the background; of several within 0.05 s,
+        the last one. Errors of the database are ignored.
+        """
         pending: list[str] = []
 
         async def store() -> None:
@@ -242,7 +252,7 @@ class JobRunner:
         return report
 
     async def _next(self) -> float:
-        """Return the seconds until the next job may run."""
+        """Return the seconds until the next job may run; `LONGEST_WAIT` if there is none. Raises `psycopg.Error`."""
         queues = list(self._options.queues) or None
         ((seconds,),) = await self._queue.query(
             "select rowcall.next_job(%s::text[], %s::text[])", list(self._jobs.endpoints), queues
@@ -250,7 +260,9 @@ class JobRunner:
         return LONGEST_WAIT if seconds is None else max(FULL_QUEUE if self._options.limits else 0.01, float(seconds))
 
     async def _tidy(self) -> None:
-        """Let jobs of lost workers run again, remove old ones, and update the gauges if they are counted."""
+        """Let jobs of lost workers run again, remove old ones, and update the gauges if metrics are on. Raises
+        `psycopg.Error`.
+        """
         ((recovered,),) = await self._queue.query("select rowcall.recover_jobs(%s::float8)", GRACE)
         if recovered:
             log.warning("%d jobs wait again, as their workers were lost", recovered)
@@ -279,7 +291,9 @@ class JobRunner:
                 self._wake.set()
 
     async def _attempt(self, job: Job) -> None:
-        """Run one attempt. If it has failed, store the failure, or return the job to the queue."""
+        """Run one attempt. If it has failed, store the failure, or return the job to the queue if the service has
+        interrupted it. Raises `psycopg.Error`.
+        """
         jobs = self._jobs
         attempt = await run_attempt(job, jobs, self._auth, self._start_steps)
         if attempt.settled:
@@ -301,8 +315,8 @@ class JobRunner:
         await self._fail(job, attempt.reason, delay)
 
     async def _give_back(self, job: Job, reason: str) -> None:
-        """Return a job to the queue after the service has interrupted its attempt, or cancel it if that is requested
-        meanwhile.
+        """Return a job to the queue after the service has interrupted its attempt, or end it if its caller cancels it
+        meanwhile. reason: of the interruption. Raises `psycopg.Error`.
 
         Until the delay has passed, the job remains one that this worker runs: as a waiting job with a later time, it
         would be overtaken by the next one with its key.
@@ -321,14 +335,17 @@ class JobRunner:
             log.warning("job %s of %s was interrupted and runs again: %s", job.id, job.endpoint, reason)
 
     def _pause(self, attempt: int, backoff: float) -> float:
-        """Return the seconds until the next attempt: they double with each one, and are random. attempt: number of the
-        failed one, from 1.
+        """Return the seconds until the next attempt: they double with each one up to the longest pause of the options,
+        and vary at random by a quarter. attempt: number of the failed one, from 1. backoff: seconds after the first
+        one.
         """
         longest = min(self._options.longest_pause, backoff * 2.0 ** min(attempt - 1, 30))
         return longest * random.uniform(0.75, 1.25)  # noqa: S311 (spreads load, guards nothing)
 
     async def _fail(self, job: Job, reason: str, delay: float | None, *, state: str = "failed") -> None:
-        """Store a failed attempt of a job. delay: seconds until the next attempt; None: the job ends with `state`."""
+        """Store a failed attempt of a job, and count it. delay: seconds until the next attempt; None: the job ends with
+        `state` (`failed` or `cancelled`). Raises `psycopg.Error`.
+        """
         await self._queue.query(
             "select rowcall.fail_job(%s::uuid, %s, %s, %s::float8, %s)",
             job.id, job.attempt, reason[:MOST_MESSAGE], delay, state,

@@ -21,7 +21,9 @@ _FINISH = "select rowcall.finish_job($1::uuid, $2::int, $3, $4)"
 
 
 def run_in_job(endpoint: Endpoint, call: Call, services: Services) -> Step:
-    """Return the step that runs the call of a job and marks the job as finished, both in one transaction."""
+    """Return the step that runs the call of a job and marks the job as finished, both in one transaction. Notices of
+    the call at level INFO become the progress of the job.
+    """
     lock = own_call(f"{endpoint.name} job", _LOCK, 2, services, reads=False)
     finish = own_call(f"{endpoint.name} job", _FINISH, 4, services, binary=(3,), reads=False)
     content_type = (endpoint.options.content_type or endpoint.shape.content_type).encode()
@@ -38,8 +40,9 @@ def _run(
 async def _run_for_job(
     database: Database, call: Call, lock: Call, finish: Call, content_type: bytes, context: RequestContext
 ) -> None:
-    """Run the call. If the service interrupts it, record the reason in the job; if its caller has cancelled it, set
-    `abandoned` of the job. The error is raised in either case. lock, finish: as for `_run_once`.
+    """Run the call and finish the job. If the call is interrupted because the service is unavailable, record the reason
+    in the job; if it was cancelled, set `abandoned` of the job. The error is raised in either case. Parameters as for
+    `_run_once`.
     """
     job: Job = context.scope.job
     try:
@@ -58,7 +61,7 @@ async def _run_once(
     """Run the call and mark the job as finished in one transaction. Raises `Problem` and `ClientDisconnectedError`.
 
     lock: in front of the call, fails if the job is no longer that of this worker. finish: marks the job, and stores the
-    result.
+    result. content_type: of the result.
     """
     job: Job = context.scope.job
     names = [job.id.encode(), str(job.attempt).encode()]

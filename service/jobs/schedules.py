@@ -19,10 +19,11 @@ LONGEST_PAUSE = 30.0
 """Seconds after which the clock is read again, which may have been set."""
 
 Query = Callable[..., Awaitable[list[tuple[Any, ...]]]]
+"""Runs a statement, with its parameters as further arguments, and returns its rows."""
 
 
 class Schedules:
-    """The schedules of one schema snapshot."""
+    """The schedules of one schema snapshot. endpoints: those with a schedule. clock: returns the time, in UTC."""
 
     def __init__(
         self, endpoints: Iterable[Endpoint], clock: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -40,8 +41,8 @@ class Schedules:
         return min(LONGEST_PAUSE, max(0.001, seconds))
 
     async def enqueue_due(self, query: Query) -> None:
-        """Enqueue the jobs that are due. Of several missed times of a schedule only the last counts, and one more than
-        `TOLERANCE` ago only if the schedule asks for missed jobs.
+        """Enqueue the jobs that are due. Of several missed times of a schedule only the last counts, and if it is more
+        than `TOLERANCE` ago, only if the schedule has `missed`.
 
         query: runs a statement and returns its rows; its errors are passed on.
         """
@@ -64,7 +65,8 @@ class Schedules:
     async def _begin(self, query: Query, now: datetime) -> None:
         """Determine when each schedule is due next, and enqueue the jobs that were due while no service ran.
 
-        These are the jobs of schedules that ask for missed ones, and jobs that were due at most `TOLERANCE` ago.
+        These are the jobs of schedules with `missed`, and jobs that were due at most `TOLERANCE` ago. query: as for
+        `enqueue_due`.
         """
         former = {endpoint.name: due_before(_schedule(endpoint), now) for endpoint in self._endpoints}
         rows = await query(
@@ -81,7 +83,9 @@ class Schedules:
 
 
 async def _enqueue(query: Query, endpoint: Endpoint, due: datetime) -> None:
-    """Enqueue the job of a schedule for the time `due`, unless another worker has done so."""
+    """Enqueue the job of a schedule for the time `due`, unless another worker has done so. query: as for
+    `Schedules.enqueue_due`.
+    """
     schedule, job = _schedule(endpoint), endpoint.options.job or Job()
     await query(
         "select rowcall.enqueue_due(%s, %s, %s, %s, %s)",
@@ -90,6 +94,7 @@ async def _enqueue(query: Query, endpoint: Endpoint, due: datetime) -> None:
 
 
 def _schedule(endpoint: Endpoint) -> Schedule:
+    """Return the schedule of an endpoint, which must have one."""
     schedule = endpoint.options.schedule
     assert schedule is not None  # noqa: S101 (only such endpoints are given)
     return schedule

@@ -57,7 +57,9 @@ _WORD = struct.Struct("<IQ?")
 
 
 def _name(kind: bytes, policy: str, caller: str) -> bytes:
-    """Return the key of a counter. Long names are replaced by digests."""
+    """Return the key of a counter. Long names are replaced by digests. kind: first letter of the key; empty: the key
+    begins with the policy.
+    """
     policy_bytes = policy.encode()
     caller_bytes = caller.encode(errors="surrogateescape")
     if len(policy_bytes) > 100:
@@ -75,9 +77,11 @@ class _Gate:
     __slots__ = ("holders", "waiters")
 
     def __init__(self, data: bytes | None) -> None:
+        """data: the record, as `packed` returns it; None: there is none."""
         self.holders: dict[int, int] = {}
+        """Number of permits by process id."""
         self.waiters: list[tuple[int, int]] = []
-        """Number and process of each waiting request, in order."""
+        """Number and process id of each waiting request, in the order of their arrival."""
         if data is not None:
             holders, waiters = _COUNTS.unpack_from(data)
             middle = _COUNTS.size + holders * _HOLDER.size
@@ -108,7 +112,9 @@ class _Gate:
 
 
 class HostPermits:
-    """The permits of one worker. To be created in the running event loop."""
+    """The permits of one worker. To be created in the running event loop. In all methods, `caller` is the name under
+    which the caller of a request is counted.
+    """
 
     def __init__(self, environment: Environment, message_bus: MessageBus, policies: tuple[Policy, ...]) -> None:
         self._environment = environment
@@ -151,7 +157,9 @@ class HostPermits:
         return decision
 
     def give_back(self, policy: Policy, caller: str, turn: Turn) -> None:
-        """Return the permit of a window policy, whose request no longer waits for it."""
+        """Return the permit of a window or bucket, whose request no longer waits for it. turn: of the decision of
+        `ask`.
+        """
         name = self._window_name(policy.name, caller)
         with contextlib.suppress(lmdb.MapFullError), self._environment.write() as transaction:
             state = give_back(policy, transaction.get(name), turn, time.monotonic())
@@ -252,7 +260,9 @@ class HostPermits:
         return allowed
 
     def abandon(self, policy: Policy, caller: str, number: int) -> None:
-        """End waiting, because the client has disconnected. If the permit was granted meanwhile, release it."""
+        """End waiting, because the client has disconnected. If the permit was granted meanwhile, release it. number: of
+        `enter`.
+        """
         future = self._waiting.pop(number, None)
         waited = self._with_room(partial(self._end_waiting, policy, caller, number), otherwise=True)
         if not waited and not (future is not None and future.done() and not future.result()):
@@ -287,7 +297,7 @@ class HostPermits:
         return served
 
     def _notify_waiters(self, waiters: Sequence[tuple[int, int]]) -> None:
-        """Report to waiting requests that they hold a permit."""
+        """Report to waiting requests that they hold a permit. waiters: number of the wait and process, of each."""
         for waiter in waiters:
             self._deliver(waiter, allowed=True)
 

@@ -123,7 +123,7 @@ class RedisPermits:
         return Decision(bool(allowed), wait, _RedisTurn(begin, number))
 
     async def give_back(self, policy: Policy, caller: str, turn: Turn) -> None:
-        """Return a permit that a request no longer waits for."""
+        """Return a permit that a request no longer waits for. turn: of the decision of `ask`."""
         if not isinstance(turn, _RedisTurn):
             self._host.give_back(policy, caller, turn)
             return

@@ -64,7 +64,7 @@ class Log:
             yield "OTLP", TelemetrySink(options.telemetry)
 
     def connect_database(self, parameters: Mapping[str, str]) -> None:
-        """Set the database of the PostgreSQL sink, if there is one."""
+        """Set the database of the PostgreSQL sink, if there is one. parameters: keywords of libpq."""
         if self._postgres is not None:
             self._postgres.connect_to(parameters)
 
@@ -116,6 +116,7 @@ def _file_sink(file: FileLog, template: str) -> RotatingFile:
 
 
 _current: Log | None = None
+"""The log of this process, once `configure_logging` has created it."""
 
 
 def configure_logging(settings: Settings, stream: TextIO | None = None) -> logging.Logger:
@@ -164,7 +165,7 @@ logging.getLogger("opentelemetry").propagate = False
 
 
 def _connect_channels(options: LogOptions, handler: logging.Handler) -> None:
-    """Set the levels of all channels, and the handler of the topmost ones."""
+    """Set the levels of all channels, and make `handler` the only handler of the topmost ones."""
     handler.setLevel(options.floor)
     for channel, level in options.levels.items():
         logger = logging.getLogger(channel)

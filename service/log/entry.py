@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import orjson
 
 VERBOSE = 5
+"""Level below DEBUG."""
 OFF = logging.CRITICAL + 10
+"""Level that no entry has."""
 
 NAMES = {
     VERBOSE: "Verbose",
@@ -21,14 +23,17 @@ NAMES = {
     logging.ERROR: "Error",
     logging.CRITICAL: "Fatal",
 }
+"""Names of levels in the configuration and in the log."""
 LEVELS = {name.casefold(): level for level, name in NAMES.items()} | dict.fromkeys(("off", "none", "silent"), OFF)
+"""Levels by case-folded name."""
 
 NOTHING: Mapping[str, Any] = {}
 
 
 class Entry(NamedTuple):
-    """A log entry. time: seconds since 1970. properties: structured sinks show them by name, whether or not the message
-    contains them."""
+    """A log entry. time: seconds since 1970. source: name of the channel. exception: the formatted traceback; None:
+    there is none. properties: structured sinks show them by name, whether or not the message contains them.
+    """
 
     time: float
     level: int
@@ -39,7 +44,7 @@ class Entry(NamedTuple):
 
 
 def level_name(level: int) -> str:
-    """Return the nearest name at or below `level`, or the lowest name."""
+    """Return the name of the nearest named level at or below `level`; below all of them, the name of the lowest."""
     return (
         NAMES.get(level) or NAMES[max((named_level for named_level in NAMES if named_level <= level), default=VERBOSE)]
     )
@@ -55,12 +60,14 @@ class _Escapes(dict[int, str]):
 
 _FREQUENT = _Escapes({code: _Escapes()[code] for code in range(256)})
 _BUT_TABS = _Escapes(_FREQUENT | {ord("\t"): "\t"})
+"""Leaves tabs as they are."""
 _LIKE_AN_ENTRY = re.compile(r"\n(?=[\[{0-9])")
 """A line break before a time or a brace, with which the built-in forms of an entry begin."""
 
 
 def harmless(text: str) -> str:
-    """Escape a message, parts of which may come from routines, clients or servers.
+    """Return a message, parts of which may come from routines, clients or servers, with unprintable characters escaped
+    except line breaks and tabs.
 
     Lines that could look like a separate entry are indented, and control characters cannot affect a terminal. A text
     that comes entirely from outside is escaped by `one_line`.
@@ -72,7 +79,9 @@ def harmless(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Escape a text from outside, so that it can neither look like a log entry nor affect the terminal."""
+    """Return a text from outside with unprintable characters escaped, line breaks included, so that it can neither look
+    like a log entry nor affect the terminal.
+    """
     return text if text.isprintable() else text.translate(_FREQUENT)
 
 

@@ -21,7 +21,7 @@ _format_exception = logging.Formatter().formatException
 
 
 def entry_of(record: logging.LogRecord, client_name: str | None = None) -> Entry:
-    """Return the entry of a record. client_name: shown instead of `rowcall.client`."""
+    """Return the entry of a record. client_name: shown instead of `rowcall.client`; None: that name is shown."""
     exception = harmless(_format_exception(record.exc_info)) if record.exc_info and record.exc_info[0] else None
     source = client_name if client_name and record.name == "rowcall.client" else record.name
     properties = getattr(record, "properties", NOTHING)
@@ -29,7 +29,7 @@ def entry_of(record: logging.LogRecord, client_name: str | None = None) -> Entry
 
 
 class SinkHandler(logging.Handler):
-    """Passes records of the supervisor and entries of its workers to every sink."""
+    """Passes records of the supervisor and entries of its workers to every sink. client_name: as for `entry_of`."""
 
     def __init__(self, sinks: Sequence[SinkThread], client_name: str | None) -> None:
         super().__init__()
@@ -37,16 +37,19 @@ class SinkHandler(logging.Handler):
         self._client_name = client_name
 
     def add(self, sink: SinkThread) -> None:
+        """Add a sink, which gets the entries from now on."""
         self._sinks = (sink, *self._sinks)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.submit((entry_of(record, self._client_name),))
 
     def submit(self, entries: Iterable[Entry]) -> None:
+        """Pass entries to every sink, without waiting for them."""
         for sink in self._sinks:
             sink.submit(entries)
 
     def flush(self) -> None:
+        """Wait until everything is written; for each sink at most 5 seconds."""
         for sink in self._sinks:
             sink.flush()
 
@@ -56,6 +59,7 @@ class SinkHandler(logging.Handler):
             sink.give_up()
 
     def close(self) -> None:
+        """Write the waiting entries, as far as that is quick, and end all sinks."""
         # The console is last, because the other sinks report their failures there.
         for sink in reversed(self._sinks):
             sink.close()
@@ -111,11 +115,12 @@ class Forwarder(logging.Handler):
             self._loop.call_later(DELAY, self.flush)
 
     def flush(self) -> None:
-        """Send the batch, unless too many bytes are on their way; then its entries are counted as lost."""
-        batch, self._gathered = self._gathered, []
-        if not batch or threading.get_ident() != self._thread:
-            self._gathered = batch
+        """Send the batch, unless too many bytes are on their way; then its entries are counted as lost, which the next
+        batch reports. From another thread than that of the event loop, nothing happens.
+        """
+        if not self._gathered or threading.get_ident() != self._thread:
             return
+        batch, self._gathered = self._gathered, []
         self._flushes_soon = False
         if self._backlog() > BACKLOG_LIMIT:
             self._lost += len(batch)

@@ -13,6 +13,7 @@ from rowcall.service.request_context.redaction import HIDDEN, RedactedLabel
 log = logging.getLogger("rowcall.notices")
 
 _LEVELS = {"WARNING": logging.WARNING, "NOTICE": logging.INFO, "INFO": logging.INFO}
+"""Log levels by severity of a notice; those of others are VERBOSE."""
 _BY_THE_DRIVER = "25P01"
 """Warning about a setting outside a transaction block, which the driver's own statements cause."""
 
@@ -26,7 +27,9 @@ class NoticeMode(enum.Enum):
 
 
 class NoticeLog:
-    """Logs the notices of PostgreSQL. The handler for `Database.set_notice_handler`."""
+    """Logs the notices of PostgreSQL, as the handler for `Database.set_notice_handler`. mode: how much of the context
+    is logged.
+    """
 
     def __init__(self, mode: NoticeMode) -> None:
         self._mode = mode
@@ -36,7 +39,8 @@ class NoticeLog:
     ) -> None:
         """Log a notice.
 
-        label, owner: of the running call, and its request context or protocol; None for an idle connection.
+        label: of the running call; None for an idle connection. context: call stack in the server, the outermost frame
+        last; None or empty: there is none. owner: request context or protocol of the call; None for an idle connection.
         """
         level = _LEVELS.get(severity, VERBOSE)
         if sqlstate == _BY_THE_DRIVER or not log.isEnabledFor(level):
@@ -49,6 +53,7 @@ class NoticeLog:
         log.log(level, "%s: %s: %s", label or "idle connection", severity, text, extra={"properties": properties})
 
     def _text(self, message: str, context: str | None) -> str:
+        """Return what is logged of a notice, by the mode. context: as for `__call__`."""
         if self._mode is NoticeMode.MESSAGE_ONLY or not context:
             return one_line(message)
         frames = context if self._mode is NoticeMode.FULL_STACK else context.splitlines()[-1]

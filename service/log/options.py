@@ -36,8 +36,7 @@ OTHER_NAMES: Mapping[str, str] = {
 class LogOptions:
     """Options of the log. A sink that is None is off.
 
-    levels: lowest level of a channel by its name. template: of the lines of the console and of files. postgres: SQL
-    command of the sink.
+    levels: lowest level of a channel by its name. template: of the lines of the console and of files.
     """
 
     levels: Mapping[str, int]
@@ -61,7 +60,9 @@ class LogOptions:
         return min(self.floors.values(), default=OFF)
 
     def effective(self, channel: str) -> int:
-        """Return the level from which entries of `channel` reach a sink."""
+        """Return the level from which entries of `channel` reach a sink. A channel without a level has that of the
+        nearest one above it.
+        """
         name = channel
         while name and name not in self.levels:
             name = name.rpartition(".")[0]
@@ -100,12 +101,15 @@ def correlation_header(settings: Settings) -> str | None:
 
 
 def _configured_levels(keys: Log) -> dict[str, int]:
+    """Return the levels that `MinimalLevels` sets, by name of the logger. Unknown words are left out."""
     words = keys.minimal_levels.items()
     return {_channel(name): LEVELS[word.casefold()] for name, word in words if word and word.casefold() in LEVELS}
 
 
 def _channel(name: str) -> str:
-    """Return the name of the logger. Keys ignore case, names of loggers do not."""
+    """Return the name of the logger for a name in the configuration, which may be in any case, or one of `OTHER_NAMES`.
+    Names of loggers depend on case.
+    """
     by_folded_name = {channel.casefold(): channel for channel in (*CHANNELS, *PLATFORM)}
     folded = name.strip().casefold()
     if folded in OTHER_NAMES or folded in by_folded_name:

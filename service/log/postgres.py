@@ -42,7 +42,7 @@ class PostgresSink:
         self._connection: psycopg.Connection[Any] | None = None
 
     def connect_to(self, parameters: Mapping[str, str]) -> None:
-        """Set the connection parameters. Entries wait until then."""
+        """Set the connection parameters (keywords of libpq). Entries wait until then."""
         self._parameters = {"connect_timeout": _CONNECT_WITHIN, **parameters}
         self._parameters_set.set()
 
@@ -74,7 +74,9 @@ class PostgresSink:
 
     def _store(self, rows: Sequence[tuple[str | None, ...]]) -> None:
         """Store all rows in one pipeline. If a row is refused, store each row separately, so that only the refused ones
-        are lost."""
+        are lost. rows: parameters of the command. Raises `psycopg.OperationalError` if the connection is lost, and
+        `psycopg.Error` for a refused row.
+        """
         connection = self._connection or self._connect()
         try:
             with connection.pipeline(), connection.cursor() as cursor:
@@ -86,6 +88,9 @@ class PostgresSink:
             self._store_singly(connection, rows)
 
     def _store_singly(self, connection: psycopg.Connection[Any], rows: Sequence[tuple[str | None, ...]]) -> None:
+        """Store each row with a statement of its own. Raises the error of the last refused row when all others are
+        stored.
+        """
         refused: psycopg.Error | None = None
         for row in rows:
             try:
@@ -98,6 +103,7 @@ class PostgresSink:
             raise refused
 
     def _connect(self) -> psycopg.Connection[Any]:
+        """Open and return the connection. Raises `psycopg.OperationalError`."""
         if self._parameters is None:
             raise psycopg.OperationalError("the database is not known yet")
         parameters: dict[str, Any] = dict(self._parameters)
@@ -115,6 +121,7 @@ class PostgresSink:
             self._connection = None
 
     def _row(self, entry: Entry) -> tuple[str | None, ...]:
+        """Return the parameters of the command for an entry, as many as it has."""
         # Texts of unknown type: the parameter types of the command determine the conversion.
         moment = datetime.datetime.fromtimestamp(entry.time, datetime.UTC).isoformat()
         row = (level_name(entry.level), _storable(entry.message), moment, _storable(entry.exception), entry.source)
@@ -133,11 +140,13 @@ def parameter_count(command: str) -> int:
 
 
 def _storable(text: str | None) -> str | None:
+    """Return a text with `\\0` in place of NUL characters, which PostgreSQL cannot store; None stays None."""
     return text if text is None else text.replace("\0", "\\0")
 
 
 def _is_away(error: psycopg.OperationalError) -> bool:
-    """Return whether waiting is useful: there is no server, or it is starting or stopping. A wrong password stays
-    wrong."""
+    """Return whether an error means that the database is unavailable, so that waiting is useful: there is no server, it
+    is starting or stopping, or it lacks resources. A wrong password, for example, stays wrong.
+    """
     state = error.sqlstate or ""
     return not state or state.startswith(("08", "57P", "53"))

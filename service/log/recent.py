@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from rowcall.service.log.entry import Entry
 
 _LIMIT = 2000
+"""Number of entries that are stored."""
 
 
 class RecentEntries:
-    """A sink with the last entries, numbered in the order of their arrival."""
+    """A sink with the last entries, numbered in the order of their arrival. limit: number of entries that it stores."""
 
     name = "Recent"
 
@@ -27,7 +28,7 @@ class RecentEntries:
             self._entries.extend((next(self._numbers), entry) for entry in entries)
 
     def after(self, number: int) -> list[tuple[int, Entry]]:
-        """Return the entries with a larger number, oldest first."""
+        """Return the entries with a larger number than this one, each with its number, oldest first."""
         with self._lock:
             return [item for item in self._entries if item[0] > number]
 

@@ -12,8 +12,8 @@ from rowcall.service.log.entry import Entry, one_line
 CHANNEL = "rowcall.http"
 
 RequestRecord = tuple[float, str, str, int, float, str, str, str]
-"""Time of its end, method, path without query, status, seconds; endpoint, correlation id, trace id, each possibly
-empty."""
+"""A request: time of its end (seconds since 1970), method, path without query, status, duration in seconds, name of the
+endpoint, correlation id, trace id. The last three may be empty."""
 
 
 def request_entry(seen: RequestRecord) -> Entry:

@@ -20,11 +20,15 @@ CLIENT_GONE = 499
 
 
 _ID = re.compile(r"[\x21-\x7e]{1,128}")
+"""A valid correlation id of a client."""
 _TRACE = re.compile(r"[0-9a-f]{2}-(?P<trace>(?!0{32})[0-9a-f]{32})-[0-9a-f]{16}-(?P<flags>[0-9a-f]{2})(?:-.*)?")
 
 
 class LoggedProtocol(ObservedProtocol):
-    """Logs status and duration of the response."""
+    """Logs each request with status and duration when its response is sent or, if it is streamed, ends.
+
+    add: receives the request. endpoint: attribute; name of the endpoint, which the application sets; empty without one.
+    """
 
     __slots__ = ("_add", "_began", "_client_gone", "_method", "_status", "endpoint", "path", "trace")
 
@@ -73,6 +77,7 @@ class LoggedProtocol(ObservedProtocol):
         return stream
 
     async def client_disconnect(self) -> None:
+        """Wait until the client has disconnected. The request is then logged with the status `CLIENT_GONE`."""
         await self.inner.client_disconnect()
         self._client_gone = True
 
@@ -87,13 +92,14 @@ class LoggedProtocol(ObservedProtocol):
         self._log(CLIENT_GONE)
 
     def _log(self, status: int) -> None:
+        """Log the request with this status, or with `CLIENT_GONE` if its client has disconnected."""
         seconds = time.monotonic() - self._began
         status = CLIENT_GONE if self._client_gone else status
         self._add((time.time(), self._method, self.path, status, seconds, self.endpoint, self.correlation, self.trace))
 
 
 class CorrelatedProtocol(HeadersProtocol):
-    """Sends the correlation id of the request with its response."""
+    """Sends the correlation id of the request with its response. header: its name in lower case."""
 
     __slots__ = ("correlation",)
 
@@ -134,7 +140,9 @@ def correlation_of(protocol: Any) -> str:
 
 
 def request_properties(protocol: Any) -> dict[str, str]:
-    """Return the properties by which a log entry is related to the entry of its request."""
+    """Return the properties by which a log entry is related to the entry of its request: correlation id and trace id,
+    as far as the request has them. protocol: of the request; None: there is none.
+    """
     properties = {}
     if correlation := correlation_of(protocol):
         properties["CorrelationId"] = correlation
@@ -144,7 +152,9 @@ def request_properties(protocol: Any) -> dict[str, str]:
 
 
 def trace_id(scope: Any, protocol: Any) -> str:
-    """Return `traceId` of a problem: the correlation id, else the trace of a W3C `traceparent`, else a new one."""
+    """Return the member `traceId` of the body of an error: the correlation id of the request; without one, a W3C
+    `traceparent` of its trace; without a trace, one with a new random trace id.
+    """
     if correlation := correlation_of(protocol):
         return correlation
     if (request_trace := trace_of(protocol)) is not None:

@@ -20,8 +20,10 @@ from rowcall.service.log.sinks import Format
 class RotatingFile:
     """The sink that writes to files, one or more for each day.
 
-    limit: bytes from which a file is full, None for no limit. roll: whether a full file is followed by the next one;
-    otherwise, further entries are dropped until the next day. keep: number of files, None for all."""
+    limit: bytes from which a file is full; None: no limit. roll: whether a full file is followed by the next one;
+    otherwise, further entries are dropped until the next day. keep: number of files that are kept, older ones are
+    removed; None: all.
+    """
 
     name = "file"
 
@@ -41,6 +43,9 @@ class RotatingFile:
         self._open(_today(time.time()))
 
     def write(self, entries: Sequence[Entry]) -> None:
+        """Write entries, each to the file of its day. If the file was moved or deleted, a new one is opened. Raises
+        `OSError`.
+        """
         if self._is_gone():
             self._open(self._day)
         pending: list[bytes] = []
@@ -66,6 +71,7 @@ class RotatingFile:
             self._descriptor = -1
 
     def _full(self, pending: int) -> bool:
+        """Return whether the open file is full. pending: bytes that are still to be written to it."""
         return self._limit is not None and self._size + pending >= self._limit
 
     def _is_gone(self) -> bool:
@@ -74,7 +80,7 @@ class RotatingFile:
 
     def _make_room(self, day: str) -> bool:
         """Open the file of a new day, or, if files roll, the next file because the present one is full. Return whether
-        there is room.
+        the open file has room. day: of the next entry, as in `_today`. Raises `OSError`.
         """
         if day > self._day:
             self._open(day)
@@ -91,8 +97,8 @@ class RotatingFile:
             data = data[written:]
 
     def _open(self, day: str, number: int | None = None) -> None:
-        """Open the last file of the day, or the one with `number`; if it is full or another process writes it, the next
-        one. Then remove the oldest files. Raises `OSError`.
+        """Open the last file of the day (number None), or the one with `number`; if it is full or another process
+        writes it, the next one. Then remove the oldest files. day: as in `_today`. Raises `OSError`.
         """
         self.close()
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -127,10 +133,12 @@ class RotatingFile:
         return sorted((match[1], int(match[2] or 0), path) for match, path in matches if match)
 
     def _remove_oldest(self) -> None:
+        """Remove the oldest files beyond the number to keep, of which there is at least one."""
         if self._keep is not None:
             for _, _, path in self._existing()[: -max(1, self._keep)]:
                 path.unlink(missing_ok=True)
 
 
 def _today(moment: float) -> str:
+    """Return the local day of a time (seconds since 1970), as `20250131`."""
     return time.strftime("%Y%m%d", time.localtime(moment))

@@ -21,6 +21,7 @@ FLUSH_WITHIN = 5.0
 """Seconds for which the end of the process waits for a sink."""
 
 Format = Callable[[Entry], str]
+"""Returns the text of an entry, with a line break at its end."""
 
 
 class Sink(Protocol):
@@ -59,7 +60,9 @@ class SinkThread:
         self._thread.start()
 
     def submit(self, entries: Iterable[Entry]) -> None:
-        """Add entries to the queue, without waiting for the sink."""
+        """Add entries from the lowest level on to the queue, without waiting for the sink. If the queue is full, they
+        are counted as lost.
+        """
         accepted = [entry for entry in entries if entry.level >= self._floor]
         if not accepted:
             return
@@ -70,7 +73,7 @@ class SinkThread:
             self._changed.notify_all()
 
     def flush(self, seconds: float = FLUSH_WITHIN) -> bool:
-        """Wait until everything is written. Return False if the time was too short."""
+        """Wait until everything is written, for at most `seconds`. Return False if the time was too short."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
 
@@ -117,7 +120,7 @@ class SinkThread:
             return [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
 
     def _fail(self, entries: int, error: Exception) -> None:
-        """Count the entries as lost; report the first of successive failures."""
+        """Count entries as lost, and report the error if it is the first of successive ones. entries: their number."""
         with self._changed:
             self._lost += entries
         if not self._in_trouble:
@@ -134,7 +137,9 @@ class SinkThread:
 
 
 class ConsoleSink:
-    """Writes to `stream`, else to the present standard output, which a progress display may have replaced."""
+    """Writes to `stream`, or if that is None, to the present standard output, which a progress display may have
+    replaced. form: returns the line of an entry.
+    """
 
     name = "console"
 
@@ -165,7 +170,9 @@ class ConsoleSink:
 
 
 def say_on_stderr(message: str) -> None:
-    """Report a failure of the log itself, without a console sink."""
+    """Write a message with the time of day to standard error: a failure of the log itself, if there is no console
+    sink.
+    """
     # One write, because several processes may report at the same time.
     sys.stderr.write(f"{time.strftime('%H:%M:%S')} rowcall: {message}\n")
     sys.stderr.flush()

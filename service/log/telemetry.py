@@ -12,8 +12,11 @@ from rowcall.service.log.entry import VERBOSE, Entry, level_name
 from rowcall.service.startup_error import StartupError
 
 _SEVERITIES = {VERBOSE: 1, logging.DEBUG: 5, logging.INFO: 9, logging.WARNING: 13, logging.ERROR: 17}
+"""Severity numbers of OpenTelemetry by level."""
 _FATAL = 21
+"""Severity number of any other level."""
 _TIMEOUT = 10
+"""Timeout of an export in seconds."""
 _EXCEPTION = re.compile(r"^(?P<type>[\w.]+)(?:: (?P<message>.*))?", re.DOTALL)
 
 
@@ -42,6 +45,7 @@ class TelemetrySink:
         self._endpoint = options.endpoint
 
     def write(self, entries: Sequence[Entry]) -> None:
+        """Export entries. Raises `ConnectionError` if the collector does not take them."""
         result = self._exporter.export([self._readable_record(entry) for entry in entries])
         if result != self._success:
             raise ConnectionError(f"{self._endpoint} has not taken {len(entries)} records")
@@ -83,8 +87,8 @@ def _exporter(options: TelemetryLog) -> Any:
 
 
 def _exception_attributes(text: str | None) -> dict[str, str]:
-    """Return the attributes of an exception by OpenTelemetry's semantic conventions. text: its traceback; none without
-    one.
+    """Return the attributes of an exception by OpenTelemetry's semantic conventions. text: its traceback; None: there
+    is no exception, and the result is empty.
     """
     if not text:
         return {}

@@ -35,8 +35,9 @@ _STRFTIME = {
 
 
 def has_message(text: str) -> bool:
-    """Return whether the template contains the message. A misspelt name counts as a property, which an entry may not
-    have."""
+    """Return whether a template contains the message. A misspelt name would count as a property, which an entry may not
+    have, so its lines would be empty.
+    """
     return any(match["name"] == "Message" for match in _PLACEHOLDER.finditer(text))
 
 
@@ -54,6 +55,7 @@ class Template:
 
 
 def _parse(text: str, colour: bool) -> list[Part | str]:
+    """Return the parts of a template: a function, or a text that is the same for all entries."""
     parts: list[Part | str] = []
     end = 0
     for match in _PLACEHOLDER.finditer(text):
@@ -71,12 +73,16 @@ def _parse(text: str, colour: bool) -> list[Part | str]:
 
 
 def _padded(part: Part, width: int) -> Part:
-    """Pad a part. A positive width aligns to the right, a negative one to the left."""
+    """Return a part that pads another one with spaces. width: number of characters; positive: aligned to the right,
+    negative: to the left.
+    """
     return (lambda entry: part(entry).rjust(width)) if width > 0 else (lambda entry: part(entry).ljust(-width))
 
 
 def _part(name: str, form: str, colour: bool) -> Part | str:
-    """Return the part for a placeholder: a function, or a text that is the same for all entries. form: its format."""
+    """Return the part for a placeholder: a function, or a text that is the same for all entries. form: its format; may
+    be empty. colour: as for `Template`.
+    """
     match name:
         case "Timestamp":
             return Timestamp(form or "yyyy-MM-dd HH:mm:ss.fff zzz")
@@ -101,6 +107,7 @@ def _property(value: Any) -> str:
 
 
 def _level(form: str, colour: bool) -> Part:
+    """Return the part for the level. form: as for `_short`."""
     texts = {name: _short(name, form) for name in _COLOURS}
     if colour:
         texts = {name: f"\x1b[{_COLOURS[name]}m{text}\x1b[0m" for name, text in texts.items()}
@@ -109,7 +116,7 @@ def _level(form: str, colour: bool) -> Part:
 
 def _short(name: str, form: str) -> str:
     """Return the name of a level in a format such as `u3`: `u` capitals, `w` small letters, `t` title case, and the
-    number of letters.
+    number of letters. Without a number it is the whole name; in any other format, the name unchanged.
     """
     case, width = form[:1], form[1:]
     if case not in ("u", "w", "t") or not width.isdigit():
@@ -119,8 +126,9 @@ def _short(name: str, form: str) -> str:
 
 
 class Timestamp:
-    """Local time in a .NET date format. The text of a second is cached, because most entries share it with the previous
-    one."""
+    """Returns the local time of an entry as text. form: .NET date format. The text of a second is cached, because most
+    entries share it with the previous one.
+    """
 
     def __init__(self, form: str) -> None:
         self._pieces: list[str | int] = []
@@ -144,7 +152,9 @@ class Timestamp:
 
 
 def _date_piece(token: str) -> str | int:
-    """Return a format of `strftime`, or the number of digits of the fraction."""
+    """Return the format of `strftime` for a token of a .NET date format; for a fraction, the number of its digits; for
+    an offset, a mark that `_strftime` replaces.
+    """
     if token[0] in "fF":
         return len(token)
     if token in ("zzz", "zz", "K"):
@@ -155,6 +165,7 @@ def _date_piece(token: str) -> str | int:
 
 
 def _strftime(piece: str, moment: time.struct_time) -> str:
+    """Return the text of a piece from `_date_piece`. An offset is `+02:00`."""
     if piece == "\0z":
         offset = time.strftime("%z", moment)
         return f"{offset[:3]}:{offset[3:]}"

@@ -46,7 +46,7 @@ def call_key(context: RequestContext, request_id: object) -> bytes | None:
 
 def cancel_call(context: RequestContext, request_id: object, host: HostState) -> None:
     """Publish a cancellation to all workers of the host. A finished call is not affected. Does nothing for a client
-    that cannot be identified.
+    that cannot be identified. request_id: id of the JSON-RPC request of the call.
     """
     key = call_key(context, request_id)
     if key is not None:
@@ -58,9 +58,11 @@ async def until_cancelled(
 ) -> Done:
     """Return the result of `call`, for which a cancellation by the client has the effect of a disconnect.
 
+    The call of a client that cannot be identified (`call_key`) is only cancelled together with this task. request_id:
+    id of the JSON-RPC request. call: gets the request context to run with, whose protocol reports the disconnect.
+
     Raises:
         CancelledCallError: the client has cancelled the call. Its statement is cancelled as for disconnected clients.
-    The call of a client that cannot be identified (`call_key`) is only cancelled together with this task.
     """
     key = call_key(context, request_id)
     if key is None:

@@ -50,6 +50,7 @@ from rowcall.service.mcp.cancellation import CancelledCallError, cancel_call, un
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services, SubrequestSender
 from rowcall.service.request.body import read_body
+from rowcall.service.request_context import trace
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.request_context import RequestContext, Step
 
@@ -62,8 +63,8 @@ the response."""
 _JSON = ("content-type", "application/json")
 _REPLY = [_JSON, ("MCP-Protocol-Version", PROTOCOL)]
 _SCHEMES = {"ws": "http", "wss": "https"}
-_PASSED_ON = ("host", "user-agent", "cookie", "authorization", "forwarded", "accept-language", "x-correlation-id")
-"""Headers of the caller that the endpoint receives, besides those that begin with `x-`: credentials and origin."""
+_PASSED_ON = frozenset({"host", "user-agent", "cookie", "authorization", "forwarded", "accept-language", *trace.NAMES})
+"""Headers of the caller for the endpoint, besides those that begin with `x-`: credentials, origin and trace."""
 
 
 def mcp_routes(
@@ -139,7 +140,7 @@ class _Server:
         self._matching = services.options.auth.login.roles_match_users
 
     def refuse_strange_origins(self, context: RequestContext) -> None:
-        """Raises `Problem` 403 for pages of other origins (DNS rebinding), and 400 for other protocol versions."""
+        """Raise `Problem` 403 for pages of other origins (DNS rebinding), and 400 for other protocol versions."""
         headers = context.scope.headers
         origin, version = headers.get("origin"), headers.get("mcp-protocol-version")
         if origin is not None and origin.lower() not in self._options.origins and not self._is_own(origin, context):
@@ -148,7 +149,7 @@ class _Server:
             raise Problem(400, f"MCP-Protocol-Version: {version[:50]} is not supported, only {PROTOCOL}")
 
     def refuse_other_types(self, context: RequestContext) -> None:
-        """Raises `Problem` 415 unless the body is JSON.
+        """Raise `Problem` 415 unless the body is JSON.
 
         A page can send a form or plain text to any site without a CORS preflight, but not JSON.
         """
@@ -165,7 +166,7 @@ class _Server:
 
     async def answer(self, context: RequestContext) -> None:
         """Respond to a JSON-RPC request or notification, and with 401 to a caller who has to authenticate. Raises
-        `Problem` for methods other than POST, and for the body.
+        `Problem` 405 for methods other than POST, and the errors of `read_body`.
         """
         if self._must_authenticate(context):
             self._challenge(context, 401)
@@ -247,7 +248,9 @@ class _Server:
         return 403 if required and not RequiredRoles(required, roles_match_users=self._matching).admits(user) else None
 
     def _read(self, described: OpenApiOptions, user: User | None, uri: object) -> dict[str, Any]:
-        """Return the contents of a resource for this user. Raises `RpcError` for an unknown one."""
+        """Return the contents of a resource for this user. described: options of the OpenAPI document. uri: of the
+        resource, as the client has sent it. Raises `RpcError` for an unknown one.
+        """
         visible = [endpoint for endpoint in self._endpoints if self._shows(endpoint, user)]
         contents = resource_contents(str(uri), visible, self._types_of, described, self._catalogue)
         if contents is None:
@@ -310,9 +313,10 @@ class _Server:
         own: list[tuple[str, str]],
         send: Send,
     ) -> tuple[HttpResponse, bytes]:
-        """Return the response to a subrequest with the caller's credentials. own: further headers.
+        """Return the response to a subrequest with the caller's credentials, and its whole body.
 
-        Raises `CancelledCallError`.
+        request: the tool call, which the client may cancel. own: further headers. send: sends the subrequest. Raises
+        `CancelledCallError`.
         """
         passed_on = [(key, value) for key, value in context.scope.headers.items() if _is_passed_on(key)]
         headers = [*passed_on, *own, *subrequest.headers]

@@ -90,7 +90,7 @@ Mount = Callable[[MountRequest], MountResponse]
 
 
 class AdminListener:
-    """Listens from construction until `close`."""
+    """The admin listener: an HTTP server with threads of its own. It listens from construction until `close`."""
 
     def __init__(self, options: AdminOptions, pages: Pages, mounts: Mapping[str, Mount] = MappingProxyType({})) -> None:
         """mounts: by the first segment of their paths. Raises `StartupError` if it cannot listen."""
@@ -272,7 +272,7 @@ class _Handler(BaseHTTPRequestHandler):
         return MountResponse(200, (("content-type", response.content_type),), response.body)
 
     def _check(self, options: AdminOptions) -> None:
-        """Raises `Problem` 401 without the token, or 403 for a host name if no token is configured."""
+        """Raise `Problem` 401 without the token, or 403 for a host name if no token is configured."""
         if not options.access.anonymous:
             scheme, _, token = self.headers.get("authorization", "").partition(" ")
             matches = hmac.compare_digest(token.strip().encode(), (options.token or "").encode())
@@ -290,7 +290,7 @@ class _Handler(BaseHTTPRequestHandler):
             raise Problem(403, "the admin listener accepts only addresses and localhost as the host")
 
     def _check_origin(self) -> None:
-        """Raise `Problem` 403 for a page of another origin (Fetch Metadata; Origin, RFC 6454), by whatever method."""
+        """Raise `Problem` 403 for a page of another origin (Fetch Metadata; Origin, RFC 6454)."""
         origin = self.headers.get("origin")
         site = self.headers.get("sec-fetch-site", "none")
         host = self.headers.get("host", "").lower()

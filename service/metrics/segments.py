@@ -67,7 +67,9 @@ class Segment:
             self._adopt(number)
 
     def meter(self, *label: str) -> Meter:
-        """Return the meter of a label; if its kind has too many labels, that of all other labels together."""
+        """Return the meter of a label; if its kind has too many labels, that of all other labels together. label: as
+        `Label`.
+        """
         text = _cut(_SEPARATOR.join(label))
         meter = self._meters.get(_parts(text))
         if meter is None and self._kinds.get(label[0], 0) >= self._most - 1:

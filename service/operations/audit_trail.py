@@ -177,6 +177,10 @@ class AuditedProtocol(ObservedProtocol):
         self.inner.response_file(status, headers, file)
         self._call.answered(status)
 
+    def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
+        self.inner.response_file_range(status, headers, file, start, end)
+        self._call.answered(status)
+
     def response_stream(self, status: int, headers: Headers) -> Any:
         stream = self.inner.response_stream(status, headers)
         self._call.answered(status)
@@ -196,7 +200,9 @@ class AuditTrail:
         self._writing: asyncio.Task[None] | None = None
 
     def add(self, call: dict[str, object]) -> None:
-        """Add a record to the queue and have it written. If the queue is full, the oldest record is dropped."""
+        """Add a record to the queue and have it written. If the queue is full, the oldest record is dropped. call: the
+        members of the record.
+        """
         if len(self._calls) >= self._options.most:
             self._calls.popleft()
             self._dropped += 1

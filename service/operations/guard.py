@@ -125,7 +125,8 @@ class HostCachedPage:
     async def _renewed(
         self, context: RequestContext, answers: BoundedCache, key: bytes, coming: LookupResult | Awaitable[LookupResult]
     ) -> None:
-        """Compute the response and cache it.
+        """Send the response: the cached one if there is one by now, else a new one, which is cached. coming: result of
+        the lookup in the cache.
 
         The computation continues if its client disconnects, since others may wait.
         """

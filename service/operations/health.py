@@ -94,7 +94,7 @@ def _redis_addresses(worker: WorkerOptions) -> list[RedisAddress]:
 
 
 def _parsed(texts: Iterable[str | None]) -> list[RedisAddress]:
-    """Return each valid address once."""
+    """Return each valid address once; None and invalid ones are left out."""
     addresses: dict[RedisAddress, None] = {}
     for text in filter(None, texts):
         try:

@@ -67,9 +67,12 @@ def note_slow_path(method: str, services: Services) -> Step | None:
 
 
 class _Watch:
-    """Measures the requests of one endpoint, or of a relation or function of PostgREST's interface."""
+    """Step that measures the requests of one endpoint, and logs slow ones."""
 
     def __init__(self, name: str, threshold: float, plans: Plans | None, database: Database) -> None:
+        """name: of the endpoint, for the log. threshold: seconds from which a request is slow. plans: None: plans are
+        not logged.
+        """
         self._name = name
         self._threshold = threshold
         self._plans = plans
@@ -184,7 +187,9 @@ async def plan_on(session: Session, sql: bytes, count: int, oids: Sequence[int] 
 
 
 async def _types_of(oids: Sequence[int], session: Session) -> str:
-    """Return the parameter types in the syntax of PREPARE; empty if the statement has none."""
+    """Return the parameter types in the syntax of PREPARE, as in ` (integer, text)`; empty if none of them is known.
+    oids: 0 stands for an unknown type.
+    """
     if not oids or not any(oids):
         return ""
     cursor = await session.execute(

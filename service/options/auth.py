@@ -153,9 +153,9 @@ def _login(settings: Settings) -> LoginOptions:
 
 
 def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions | None:
-    """Return the options of the second factor; None: it is off. Raises `StartupError`.
+    """Return the options of the second factor; None: it is off.
 
-    offered: there is a scheme to sign in with.
+    offered: there is a scheme to sign in with. Raises `StartupError` if there is none and the second factor is on.
     """
     if not settings.enabled(SecondFactorOptions):
         return None
@@ -168,7 +168,9 @@ def _second_factor(settings: Settings, *, offered: bool) -> SecondFactorOptions 
 
 
 def _argon2(login: LoginOptions) -> Argon2 | None:
-    """Return the work factor of Argon2id; None: passwords are hashed by PBKDF2. Raises `StartupError`."""
+    """Return the work factor of Argon2id; None: passwords are hashed by PBKDF2. Raises `StartupError` if argon2-cffi is
+    not installed or a factor is too large.
+    """
     if login.hash_algorithm != "Argon2id":
         return None
     if find_spec("argon2") is None:

@@ -25,6 +25,8 @@ class _UnusableError(Exception):
 def before_commands(configured: JsonValue) -> tuple[BeforeCommand, ...]:
     """Return the enabled commands in the configured order, at most `MOST_COMMANDS`. An unusable command is left out
     completely, with a warning.
+
+    configured: value of the key `KEY`; each item is a text of SQL, or has Enabled, Sql and Parameters.
     """
     commands: list[BeforeCommand] = []
     for number, entry in enumerate(_items(configured)):

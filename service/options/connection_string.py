@@ -42,7 +42,7 @@ class ConnectionInfo:
         return conninfo.make_conninfo("", **self.parameters)
 
     def masked(self) -> str:
-        """Return the parameters for logs, with passwords, keys and certificates masked."""
+        """Return the connection string of libpq for logs, with passwords, keys and certificates masked."""
         shown = {
             name: _MASK if any(word in name for word in _SECRET_WORDS) else text
             for name, text in self.parameters.items()
@@ -84,9 +84,8 @@ def main_connection_name(settings: Settings) -> str:
 
 
 def connection_for(settings: Settings, name: str, default_application_name: str) -> ConnectionInfo | EmbeddedServerPath:
-    """Parse the connection string `name`, with placeholders resolved, and with the application name if the settings say
-    so.
-    Raises StartupError.
+    """Parse the connection string `name`, with placeholders resolved. If the settings say so, it gets the configured
+    application name, or else `default_application_name`. Raises StartupError.
     """
     text = settings.map_text(_STRINGS, name)
     if not text or not text.strip():
@@ -104,7 +103,9 @@ def connection_for(settings: Settings, name: str, default_application_name: str)
 
 
 def parse_connection_string(text: str) -> ConnectionInfo | EmbeddedServerPath:
-    """Read any of the four forms. Raise StartupError that names the offending keyword, never a value."""
+    """Return the connection of a libpq URI, libpq keywords, `Host=…;Database=…` or `embedded:PATH`. Raises StartupError
+    that names the offending keyword, never a value.
+    """
     text = text.strip()
     scheme, colon, rest = text.partition(":")
     if colon and scheme.casefold() == "embedded":
@@ -152,7 +153,11 @@ def _parse_with_libpq(text: str) -> dict[str, str]:
 
 
 def _without_secrets(message: str, text: str) -> str:
-    """Mask quoted parts of the string in a message of libpq, except those before a `=`, which are keywords."""
+    """Return a message of libpq with the quoted parts of the connection string masked, except those that `text` has
+    before a `=`, which are keywords.
+
+    text: the connection string, which is masked as a whole too.
+    """
     keywords = set(re.findall(r"([A-Za-z_]+)\s*=", text))
     for part in re.findall(r'"([^"]*)"', message):
         if part not in keywords:
@@ -347,7 +352,10 @@ def _host_and_port(host: str) -> tuple[str, str]:
 
 
 def _add_session_settings(parameters: dict[str, str], settings: Mapping[str, str]) -> None:
-    """Add session settings to the libpq parameter `options`, where spaces and backslashes are escaped."""
+    """Add session settings to the libpq parameter `options` in place, with spaces and backslashes escaped.
+
+    parameters: of libpq. settings: values by name of the setting.
+    """
     escaped = {name: value.replace("\\", r"\\").replace(" ", r"\ ") for name, value in settings.items()}
     switches = [f"-c {name}={value}" for name, value in escaped.items()]
     options = [parameters["options"]] if parameters.get("options") else []

@@ -92,7 +92,10 @@ def connection_plan(settings: Settings) -> ConnectionPlan:
 
 
 def _configured(settings: Settings, names: Iterable[str]) -> Iterator[str]:
-    """Yield the connections that statistics and passkeys are configured to use."""
+    """Yield the connections that statistics and passkeys are configured to use, as `names` spells them.
+
+    names: of all connection strings. Raises `StartupError` for a connection that is not among them.
+    """
     for section in ("Stats", "Auth:PasskeyAuth"):
         connection = settings.read_enabled(ConnectionOfSection, section)
         if connection is not None and connection.name is not None:
@@ -129,7 +132,7 @@ def _without(names: Iterable[str], main: str) -> tuple[str, ...]:
 
 
 def with_role(settings: Settings, name: str, info: ConnectionInfo) -> ConnectionInfo:
-    """Return the connection with the `target_session_attrs` that `MultiHostConnectionTargets` demands.
+    """Return the connection with the `target_session_attrs` that `MultiHostConnectionTargets` demands for its name.
 
     A connection with one host is returned unchanged. `Any` leaves the value of the connection string.
     """

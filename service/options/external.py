@@ -146,7 +146,8 @@ def _check_paths(providers: tuple[Provider, ...]) -> None:
 def _check_address(key: str, url: str) -> None:
     """Check an address of a provider; warn if it is http, since codes, secrets and tokens are sent to it.
 
-    The placeholders {0} to {2} of an AuthUrl may be anywhere behind the host. Raises StartupError.
+    key: that of the configuration, for messages. The placeholders {0} to {2} of an AuthUrl may be anywhere behind the
+    host. Raises StartupError for an invalid address.
     """
     try:
         read_address(url)

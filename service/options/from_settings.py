@@ -228,6 +228,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         statistics=statistics_options(settings, target, connections),
         encrypts=settings.enabled(DataProtection),
         application=application_name(settings),
+        tenant=service.tenant,
         requires_authorization=service.requires_authorization,
         hides_paths=service.hide_paths,
         headers=_request_headers(service),
@@ -254,7 +255,7 @@ def _slow_requests(settings: Settings) -> SlowRequestOptions | None:
 
 
 def _access(settings: Settings, name: str, connection: ConnectionInfo) -> tuple[ConnectionTarget, DatabaseOptions]:
-    """Return how to connect to one database, and how a worker uses it."""
+    """Return how to connect to one database, and how a worker uses it. name: of its connection string."""
     timeout = settings.read(ServiceOptions).command_timeout
     if timeout is None:
         timeout = DEFAULT_TIMEOUT if connection.command_timeout is None else connection.command_timeout

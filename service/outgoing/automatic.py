@@ -30,6 +30,7 @@ def automatic_parameters(endpoint: Endpoint, services: Services) -> tuple[Automa
 
 
 def _kind(parameter: EndpointParameter) -> JsonKind:
+    """Return how the value of a parameter is written in a JSON body. An array is a string."""
     if parameter.array:
         return JsonKind.STRING
     if parameter.kind in _NUMERIC or parameter.kind is ValueKind.BOOLEAN:
@@ -53,7 +54,9 @@ def context_names(services: Services) -> frozenset[str]:
 
 
 def context_headers(endpoint: Endpoint, services: Services) -> Callable[[RequestContext], Headers] | None:
-    """Return the function for the session variables of a user as headers. None: the endpoint has no `user_context`."""
+    """Return the function that makes headers of the session variables of a request: claims and address of the user.
+    Variables without a value are left out. None: the endpoint has no `user_context`.
+    """
     if not endpoint.options.user_context:
         return None
     mapping = services.options.auth.login

@@ -17,8 +17,8 @@ SMALL = 65_536
 
 
 async def gathered(context: RequestContext, length: int | None, limit: int, on_piece: Callable[[], None]) -> bytes:
-    """Return the whole body as it arrives, without decoding it. length: its announced length, if known. limit: in
-    bytes. on_piece: called for each chunk. Raises `Problem` as `pieces` does.
+    """Return the whole body as it arrives, without decoding it. length: its announced length in bytes; None: unknown.
+    limit: in bytes. on_piece: called for each chunk. Raises `Problem` as `pieces` does.
     """
     return b"".join([piece async for piece in pieces(context, length, limit, on_piece)])
 
@@ -34,8 +34,8 @@ async def whole_body(context: RequestContext, limit: int) -> bytes:
 
 
 def announced_length(scope: Any, limit: int) -> int | None:
-    """Return the value of Content-Length, or None without it. Raises `Problem`: 400 if it is no number, 413 if it is
-    more than `limit`.
+    """Return the value of Content-Length in bytes, or None without it. Raises `Problem`: 400 if it is no number, 413 if
+    it is more than `limit` bytes.
     """
     text = scope.headers.get("content-length")
     if text is None:
@@ -60,8 +60,8 @@ def may_have_body(scope: Any) -> bool:
 async def pieces(
     context: RequestContext, length: int | None, limit: int, on_piece: Callable[[], None]
 ) -> AsyncIterator[bytes]:
-    """Yield the body as the client sends it. The time that the other service takes to read does not count as slowness
-    of the client. length: its announced length, if known. on_piece: called for each chunk.
+    """Yield the body in chunks as the client sends it. The time that the other service takes to read does not count as
+    slowness of the client. length: its announced length in bytes; None: unknown. on_piece: called for each chunk.
 
     Raises:
         Problem: 413 beyond `limit` bytes, 400 for a body that is cut off, 408 for one that arrives too slowly.

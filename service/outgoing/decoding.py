@@ -23,6 +23,9 @@ def decoded_body(body: bytes, encoding: str | None, limit: int | None) -> bytes:
 
 
 def _decoded(body: bytes, coding: str, limit: int | None) -> bytes:
+    """Return the body, which is not empty, without one content coding. coding: in lower case. Raises as `decoded_body`
+    does.
+    """
     try:
         match coding:
             case "identity" | "":
@@ -40,6 +43,9 @@ def _decoded(body: bytes, coding: str, limit: int | None) -> bytes:
 
 
 def _inflated(body: bytes, bits: int, limit: int | None) -> bytes:
+    """Decompress gzip or deflate. bits: window and format as in `zlib.decompressobj`; 31: gzip. Raises `zlib.error`,
+    and as `decoded_body` does.
+    """
     pieces: list[bytes] = []
     room = limit
     while body:
@@ -58,6 +64,7 @@ def _inflated(body: bytes, bits: int, limit: int | None) -> bytes:
 
 
 def _unbrotlied(body: bytes, limit: int | None) -> bytes:
+    """Decompress Brotli. Raises as `decoded_body` does."""
     # Imported here, as most services receive no such responses.
     import brotli  # type: ignore[import-untyped]
 

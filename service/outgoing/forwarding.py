@@ -45,14 +45,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 Body = bytes | AsyncIterator[bytes] | None
+"""A complete body, the chunks of one, or none."""
 
 _KNOWN_CLIENTS = 4096
+"""Number of clients for which headers are cached."""
 
 NO_HOST = "Proxy host is not configured. Name one in the annotation, or set Service:ProxyOptions:Host."
 
 
 class ForwardRequest:
-    """Forwards the requests of one endpoint to the target of its proxy. wish: method and URL of the annotation."""
+    """Forwards the requests of one endpoint to the target of its proxy. wish: method and URL of the annotation.
+
+    keeps_body: attribute; the body is read completely before it is sent, because this service needs it too.
+    """
 
     def __init__(self, endpoint: Endpoint, wish: Forwarding, services: Services) -> None:
         options = services.options.outbound.proxy
@@ -95,7 +100,7 @@ class ForwardRequest:
 
     def begin(self, context: RequestContext, in_flight_request: Begun) -> bool:
         """Send the request, if that needs no waiting. Return False if nothing was sent, and `send` has to be called.
-        in_flight_request: receives the request and the callbacks of its response.
+        Only allowed if `may_begin`. in_flight_request: receives the request and the callbacks of its response.
 
         Raises:
             RefusedError, BadUrlError, Problem: it cannot be sent.
@@ -120,7 +125,8 @@ class ForwardRequest:
     async def go_on(self, begun: Begun, arriving: ResponseWaiter, began: float) -> HttpResponse:
         """Continue a request that `begin` has sent, and return the response as `send` does.
 
-        began: when it was sent, in the time of the event loop. Raises what `send` raises.
+        begun: the request in flight. arriving: waits for its response. began: when it was sent, in the time of the
+        event loop. Raises what `send` raises.
         """
         client = self._client
         if client is None:
@@ -153,6 +159,7 @@ class ForwardRequest:
     async def _send(
         self, context: RequestContext, host: str, method: str, client: Client, send_subrequest: SubrequestSender
     ) -> HttpResponse:
+        """Send the request, as `send` does. host: URL of the target; a path: an endpoint of this service."""
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(self._options.timeout) as deadline:
 
@@ -177,8 +184,9 @@ class ForwardRequest:
             return await (ask() if self._hedge is None or streamed else hedged(ask, self._hedge, HttpResponse.close))
 
     def _address(self, host: str, scope: Any, query: str) -> Address:
-        """Return the address. The latest one is cached, as most requests have the same. Raises `BadUrlError` for an
-        invalid address, and `Problem` 400 for a path that leads out of the target.
+        """Return the address of a request. host: URL of the target. query: query string without `?`. The latest address
+        is cached, as most requests have the same. Raises `BadUrlError` for an invalid address, and `Problem` 400 for a
+        path that leads out of the target.
         """
         path, last = scope.path, self._last
         if hasattr(scope, "raw_path"):
@@ -190,6 +198,7 @@ class ForwardRequest:
         return result
 
     def _address_of(self, host: str, path: str, query: str) -> Address:
+        """Return the address below the target. path: as sent, percent-encoded. Raises `BadUrlError`."""
         base = self._base
         if base is None:
             base = self._base = read_address(host.rstrip("/") + "/")
@@ -199,7 +208,8 @@ class ForwardRequest:
     async def _query_and_body(
         self, context: RequestContext, method: str, extend_deadline: Callable[[], None]
     ) -> tuple[str, Body, int | None]:
-        """Return query string, body, and the length of a body in chunks if it is known, with automatic values added.
+        """Return query string, body, and the length in bytes of a body in chunks (None: unknown, or a complete body),
+        with automatic values added to the query string or to a JSON body. method: of the request to send.
         extend_deadline: as for `_body`.
         """
         query: str = context.scope.query_string
@@ -216,6 +226,7 @@ class ForwardRequest:
         return self._query(query, values), body, length
 
     def _query(self, query: str, values: list[AutomaticValue]) -> str:
+        """Return the query string with automatic values added. Values that are too long are left out and logged."""
         query, too_long = query_with(query, values, self._options.max_query_value)
         for name in too_long:
             longest = self._options.max_query_value
@@ -224,7 +235,8 @@ class ForwardRequest:
 
     async def _body(self, context: RequestContext, extend_deadline: Callable[[], None]) -> tuple[Body, int | None]:
         """Return the body of the client's request: as bytes, or as an iterator over its chunks with their total length
-        if that is known. extend_deadline: called whenever a chunk arrives.
+        in bytes, if that is known. None: there is no body, or uploads store it here. extend_deadline: called whenever a
+        chunk arrives. Raises `Problem` as `bodies.pieces` does.
         """
         if context.body is not None:
             return context.body or None, None
@@ -242,6 +254,7 @@ class ForwardRequest:
         return pieces(context, length, self._limit, extend_deadline), length
 
     def _headers(self, context: RequestContext, *, with_body: bool) -> Headers:
+        """Return the headers of the request to send. with_body: it has a body, so they contain a content type."""
         scope = context.scope
         headers: Headers = []
         if self._options.forward_headers:
@@ -283,7 +296,9 @@ def own_credentials(endpoint: Endpoint, services: Services) -> OwnCredentials | 
 
 
 def client_headers(services: Services) -> Callable[[Any], Headers]:
-    """Return the function for the headers that describe the client of a request (scope)."""
+    """Return the function that returns for the scope of a request the headers that describe its client
+    (`Forwarded` and the like), without excluded ones.
+    """
     options = services.options
     excluded = options.outbound.proxy.exclude_headers
     read = client_reader(options.forwarding)
@@ -323,8 +338,8 @@ def sent_path(scope: Any) -> str:
 
 
 def _with_time_left(headers: Headers, names: tuple[str, ...], context: RequestContext) -> Headers:
-    """Reduce the time limits that the client has sent in headers by the time used here, if the request has a deadline.
-    names: of these headers, in lower case.
+    """Return the headers with the time limits that the client has sent in some of them reduced to the time that is
+    left; unchanged if the request has no deadline. names: of these headers, in lower case.
     """
     if not context.deadline:
         return headers
@@ -340,7 +355,8 @@ def _anonymous(headers: Headers, secret: str) -> Headers:
     """Return the headers without the identity of the caller: endpoints of this service are called as an anonymous
     caller (proxies-12).
 
-    secret: a header with credentials, besides the usual ones.
+    headers: names in lower case. secret: a header with credentials, besides the usual ones. Credentials of HTTP Basic
+    stay.
     """
     return [
         (name, value)

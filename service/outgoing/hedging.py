@@ -12,11 +12,11 @@ Response = TypeVar("Response")
 
 
 async def hedged(ask: Callable[[], Awaitable[Response]], seconds: float, leave: Callable[[Response], None]) -> Response:
-    """Return the result of `ask`, which is called again if the first call has no result after `seconds`.
+    """Return the first result of `ask`, which is called again if the first call has not ended after `seconds`.
 
     ask: sends the request. leave: called with a response that is not used.
 
-    Raises: Exception: the one of `ask`, if all calls have failed.
+    Raises: Exception: the one of `ask`, if all calls have failed. If the first call fails before, there is no other.
     """
     running: set[asyncio.Task[Response]] = {_begun(ask)}
     try:
@@ -42,6 +42,8 @@ async def hedged(ask: Callable[[], Awaitable[Response]], seconds: float, leave: 
 
 
 def _begun(ask: Callable[[], Awaitable[Response]]) -> asyncio.Task[Response]:
+    """Call `ask` in a task and return the task."""
+
     async def asking() -> Response:
         return await ask()
 

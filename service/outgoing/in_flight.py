@@ -31,9 +31,9 @@ _IN_WHOLE_MILLISECONDS = 0.001
 class InFlightRequests:
     """The requests in flight of one endpoint.
 
-    finish: called with the context, a response that has arrived completely, and the time at which its request was sent.
-    It sends the response to the client. go_on: called with the context, the request in flight, and the object that
-    waits for its response. It completes the request in a task.
+    finish: called with the context, a response that has arrived completely, and the time at which its request was sent,
+    in the time of the event loop. It sends the response to the client. go_on: called with the context, the request in
+    flight, and the object that waits for its response. It returns what completes the request in a task.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class InFlightRequests:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, in_flight_request: InFlightRequest) -> None:
-        """Watch a request that was sent."""
+        """Watch a request that was sent now: if it takes too long, it is moved to a task."""
         in_flight_request.moment = self._loop.time()
         self.unwatched[in_flight_request] = None
         if self._timer is None:
@@ -71,7 +71,11 @@ class InFlightRequests:
 
 
 class InFlightRequest(PendingHttpResponse):
-    """A request in flight, and the callbacks of its connection. `continue_in_task` hands it to a task, once."""
+    """A request in flight, and the callbacks of its connection. `continue_in_task` hands it to a task, once.
+
+    `Client.begin` sets `connection`, `reused` (the connection has carried other requests) and `metered` (when it was
+    sent, for the metrics).
+    """
 
     __slots__ = ("_owner", "connection", "metered", "request", "reused")
 
@@ -85,7 +89,9 @@ class InFlightRequest(PendingHttpResponse):
         self._owner = in_flight_requests
 
     def _answered_otherwise(self, answer: HttpResponse) -> None:
-        """Receive a response that cannot be sent at once: gather a small body, or continue in a task."""
+        """Receive a response that cannot be sent at once: pass it to the task, if there is one; discard it if the
+        request has ended; otherwise gather a small body, or continue in a task.
+        """
         if self._arriving is not None:
             self._arriving.answered(answer)
         elif self.done():
@@ -103,7 +109,7 @@ class InFlightRequest(PendingHttpResponse):
             self._owner.client.ended(self, status)
 
     def failed(self, error: Exception) -> None:
-        """Continue in a task after an error of the connection: it repeats the request if that is allowed."""
+        """Continue in a task after an error of the connection: the task repeats the request if that is allowed."""
         if not self.done():
             self.continue_in_task()
         if self._arriving is not None:
@@ -119,7 +125,7 @@ class InFlightRequest(PendingHttpResponse):
         self.wait_for(self._owner.go_on(self.context, self, arriving))
 
     def cancel(self) -> None:
-        """End the request, as its deadline has passed."""
+        """End the request with a `DeadlineError`, and its connection, as its deadline has passed."""
         self._owner.unwatched.pop(self, None)
         if self._answer is not None:
             self._answer.on_end = None

@@ -61,13 +61,14 @@ async def pass_through(
 
 
 def _with_length(headers: Headers, length: str) -> Headers:
-    """Return the headers with this Content-Length in place of theirs."""
+    """Return the headers with this Content-Length in place of their own."""
     return [*(field for field in headers if field[0].lower() != "content-length"), ("content-length", length)]
 
 
 async def _ends_soon(answer: HttpResponse, silence: float) -> bool:
-    """Wait for the beginning of a body, and shortly for the rest of a small one. Return whether it is complete. Raises
-    `OutboundError`, and `TimeoutError` if nothing arrives for `silence` seconds.
+    """Wait for the beginning of a body, and for at most `SOON` seconds for the rest of one of unknown length. Return
+    whether it is complete and small (`GATHERED`). silence: seconds within which the first data has to arrive. Raises
+    `OutboundError`, and `TimeoutError` if it does not; then the response is closed.
     """
     try:
         async with asyncio.timeout(silence):
@@ -132,7 +133,12 @@ async def _stream(
 
 async def _pump(answer: HttpResponse, body: PipeBody | StreamBody, silence: float | None, coder: Coder | None) -> bool:
     """Write the body to the client as it arrives. Return True at its end. silence: as for `_stream`. coder: compresses
-    the body; None: it is sent unchanged. Raises if the body breaks off or the client disconnects.
+    the body; None: it is sent unchanged.
+
+    Raises:
+        OutboundError: the body breaks off.
+        TimeoutError: the server has sent nothing for `silence` seconds.
+        ClientDisconnectedError: the client has disconnected, or does not read.
     """
     loop = asyncio.get_running_loop()
     while True:

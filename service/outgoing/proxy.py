@@ -56,7 +56,7 @@ def proxy(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
-    """Return the step before binding that reads the body; None unless both the routine and the
+    """Return the step before binding that reads the body into the request context; None unless both the routine and the
     other service need it.
     """
     if endpoint.options.proxy is None or endpoint.passes_through:
@@ -72,7 +72,7 @@ def keep_for_proxy(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services) -> Step:
-    """Return the step that passes the response through."""
+    """Return the step that sends the request and passes the response through. It raises `Problem` as for `proxy`."""
     options = services.options.outbound.proxy
     time_limit = services.options.http.slow_client
     internal = is_inside(endpoint, options)
@@ -135,7 +135,9 @@ def _passthrough(endpoint: Endpoint, forward: ForwardRequest, services: Services
 
 
 def _transform(endpoint: Endpoint, forward: ForwardRequest, services: Services) -> Step:
-    """Return the step that fills parameters of the routine with the response."""
+    """Return the step that sends the request and fills parameters of the routine with the response, or with status and
+    message of a failure.
+    """
     options = services.options.outbound.proxy
     replies = endpoint.outgoing.replies
     binary = {index for index, _ in replies if endpoint.parameters[index].cast == "bytea"}
@@ -160,8 +162,8 @@ def _transform(endpoint: Endpoint, forward: ForwardRequest, services: Services) 
 
 
 async def _reply(forward: ForwardRequest, context: RequestContext, limit: int | None, seconds: float) -> Reply:
-    """Send the request and return the reply with its decoded body. limit: largest body in bytes.
-    seconds: for the body.
+    """Send the request and return the reply with its decoded body. limit: largest body in bytes; None: no limit.
+    seconds: within which the body has to arrive. Raises as `ForwardRequest.send` and `decoded_body` do.
     """
     answer = await forward.send(context)
     try:
@@ -183,9 +185,9 @@ def is_inside(endpoint: Endpoint, options: ProxyOptions) -> bool:
 def own_fields(endpoint: Endpoint, fields: Headers, answer: HttpResponse) -> Headers:
     """Return the fields that take precedence over those of the upstream response.
 
-    fields: those of the comment, with the caching headers of a personal response. If the comment has no
-    `Cache-Control`, the one of the upstream is sent, made as private as the endpoint: it may be stricter than the
-    default.
+    fields: those of the comment, with the caching headers of a personal response. answer: the upstream response. If
+    the comment of a personal endpoint has no `Cache-Control`, that of the upstream response is used, made private: it
+    may be stricter than the default.
     """
     if not is_personal(endpoint) or any(name.lower() == "cache-control" for name, _ in endpoint.options.headers):
         return fields
@@ -196,8 +198,9 @@ def own_fields(endpoint: Endpoint, fields: Headers, answer: HttpResponse) -> Hea
 
 
 def answer_headers(answer: HttpResponse, options: ProxyOptions, own: Headers, *, internal: bool) -> Headers:
-    """Return the headers of the response. own: those of the comment, which take precedence. internal: the response is
-    that of an endpoint of this service, of which only the content type is used.
+    """Return the headers of the response to the client. answer: the upstream response. own: headers of the comment,
+    which take precedence. internal: the response is that of an endpoint of this service, of which only the content type
+    is used.
     """
     # `Vary` headers are added to each other.
     taken = {name for name, _ in own if name != "vary"} if own else ()
@@ -214,7 +217,9 @@ FAILURES = (TimeoutError, OutboundError, RefusedError, BadUrlError, Problem)
 
 
 class Failure:
-    """Status and message for the client, or the routine, when there is no response."""
+    """Status and message for the client, or the routine, when there is no response. problem: sent to the client as it
+    is; None: one is made of status and message.
+    """
 
     def __init__(self, status: int, message: str, problem: Problem | None = None) -> None:
         self.status = status
@@ -222,12 +227,14 @@ class Failure:
         self._problem = problem
 
     def problem(self) -> Problem:
+        """Return the error for the client."""
         return self._problem or Problem(self.status, self.message)
 
 
 def failure(endpoint: Endpoint, error: Exception, options: ProxyOptions, what: str = "Proxy") -> Failure:
     """Return status and message for an error of a request, and log the error. Raises `error` itself if it is a
-    `Problem` below 500, because the request of the client is at fault. what: kind of the request, for the message.
+    `Problem` below 500, because the request of the client is at fault. error: one of `FAILURES`. what: kind of the
+    request, for the message.
     """
     if isinstance(error, Problem):
         if error.status < 500:

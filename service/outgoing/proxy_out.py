@@ -34,7 +34,11 @@ JSON = "application/json; charset=utf-8"
 
 
 class _Result(CapturedResponse):
-    """Captures the response of the routine, unless it is an error: errors are sent to the client."""
+    """Captures the response of the routine, unless it is an error: errors are sent to the client.
+
+    outer: the protocol of the request. begin: begins to send a result to the other service, and returns the task that
+    does so. sending: this task; None: the routine has not responded, or with an error.
+    """
 
     def __init__(self, outer: Any, begin: Callable[[HttpResponse], asyncio.Task[HttpResponse]]) -> None:
         super().__init__(outer)
@@ -44,6 +48,9 @@ class _Result(CapturedResponse):
         self.sending: asyncio.Task[HttpResponse] | None = None
 
     def answered(self, status: int, headers: Headers, source: Any = None) -> HttpResponse:
+        """Return the object that receives the body of the result, and begin to send it. Parameters as for
+        `CapturedResponse`.
+        """
         answer = super().answered(status, headers, source)
         self.sending = self._begin(answer)
         return answer
@@ -62,7 +69,7 @@ class _Result(CapturedResponse):
 
 
 class _Sender:
-    """Sends the results of one endpoint to the other service."""
+    """Sends the results of one endpoint to the other service. wish: method and URL of the annotation."""
 
     def __init__(self, endpoint: Endpoint, wish: Forwarding, services: Services) -> None:
         self._options = services.options.outbound.proxy
@@ -104,8 +111,8 @@ class _Sender:
 
 
 async def _streamed(result: HttpResponse, deadline: asyncio.Timeout, seconds: float) -> AsyncIterator[bytes]:
-    """Yield the result as the routine makes it. seconds: the time limit. The time limit of the request is extended with
-    each chunk.
+    """Yield the result in chunks as the routine makes it. deadline: time limit of the request to the other service,
+    which is set to `seconds` from now with each chunk.
     """
     loop = asyncio.get_running_loop()
     while piece := await result.chunk():

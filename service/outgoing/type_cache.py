@@ -21,7 +21,9 @@ _OF_THE_TRACE = frozenset({"traceparent", "tracestate"})
 
 
 def request_key(method: str, url: str, headers: Headers, body: bytes | None) -> bytes:
-    """Return a digest of everything that is sent. The caller is part of it only if a value identifies the caller."""
+    """Return a digest of everything that is sent, except headers of the trace. The caller is part of it only if a value
+    identifies the caller.
+    """
     sent = ((name.lower(), value) for name, value in headers)
     lines = sorted(f"{name}: {value}" for name, value in sent if name not in _OF_THE_TRACE)
     text = "\n".join([method, url, *lines])
@@ -31,9 +33,10 @@ def request_key(method: str, url: str, headers: Headers, body: bytes | None) -> 
 async def cached_reply(
     answers: BoundedCache, key: bytes, seconds: float | None, ask: Callable[[], Awaitable[Reply]]
 ) -> Reply:
-    """Return the cached reply, or that of `ask`.
+    """Return the cached reply, or that of `ask`, which sends the request. If an equal request is in flight, wait for
+    its reply. A failure is not stored.
 
-    seconds: lifetime of a successful reply; None: until the service stops.
+    key: from `request_key`. seconds: lifetime of a successful reply; None: until the service stops.
     """
     lookup = answers.begin(key)
     result = await lookup if isinstance(lookup, Awaitable) else lookup

@@ -54,7 +54,9 @@ def ignore_nulls_of_types(endpoint: Endpoint, _services: Services) -> Step | Non
 
 
 def _count_nulls(ignored: frozenset[int], context: RequestContext) -> None:
-    """Set `context.has_null` by the bound arguments, except those of the ignored parameters (by index)."""
+    """Set `context.has_null`: whether a bound argument is NULL, except those of ignored parameters. ignored: indexes of
+    parameters.
+    """
     position = 0
     context.has_null = False
     for index in range(context.mask.bit_length()):
@@ -84,8 +86,8 @@ def call_types(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 async def _all(calls: list[_Call], context: RequestContext) -> None:
-    """Send the requests of all types at the same time, then fill the parameters. Raises `Problem` 400 as
-    `_Call.check_path` does.
+    """Send the requests of all types at the same time, and fill the parameters when all have ended. Raises `Problem`
+    400 as `_Call.check_path` does, before any request is sent.
     """
     for call in calls:
         call.check_path(context)
@@ -101,7 +103,9 @@ async def _all(calls: list[_Call], context: RequestContext) -> None:
 
 
 class _Call:
-    """One HTTP type of one endpoint, with its templates parsed."""
+    """One HTTP type of one endpoint, with its templates parsed. call: the type, and the parameters that receive its
+    response.
+    """
 
     def __init__(self, endpoint: Endpoint, call: TypeCall, services: Services) -> None:
         definition = call.definition
@@ -130,7 +134,7 @@ class _Call:
             raise Problem(400, f"a value makes a segment of the path of {self._type.name}'s request '.' or '..'")
 
     def fill(self, context: RequestContext, reply: Reply) -> None:
-        """Set the parameters that receive this reply."""
+        """Set the parameters that receive the reply: those for parts of it, and those for the whole as a row."""
         for index, part in self._type.fields:
             set_argument(context, index, reply.value(part, binary=index in self._binary))
         for index, parts in self._type.rows:
@@ -158,7 +162,9 @@ class _Call:
         )
 
     def _attempt(self, context: RequestContext, url: str, value_of: ValueOf) -> _Attempt:
-        """Prepare the request. Raises `BadUrlError` and `RefusedError` if it cannot be sent."""
+        """Prepare the request to another service. url: with values filled in. value_of: returns the value of a
+        placeholder. Raises `BadUrlError` and `RefusedError` if it cannot be sent.
+        """
         body = None if self._body is None else self._body.fill(value_of).encode()
         request = OutgoingRequest(self._definition.method, read_address(url), self._traced(context, value_of), body)
         client = self._services.client
@@ -174,8 +180,8 @@ class _Call:
         )
 
     def _attempt_inside(self, context: RequestContext, target: str, value_of: ValueOf) -> _Attempt:
-        """Prepare an internal subrequest. target: path and query. Raises `RefusedError` if outgoing requests are
-        off.
+        """Prepare an internal subrequest. target: path and query. value_of: returns the value of a placeholder. Raises
+        `RefusedError` if outgoing requests are off.
         """
         headers = self._filled_headers(value_of)
         body = None if self._body is None else self._body.fill(value_of).encode()
@@ -198,13 +204,18 @@ class _Call:
         return [*headers, *((name, value) for name, value in own if value is not None)]
 
     def _filled_headers(self, value_of: ValueOf) -> Headers:
+        """Return the headers of the definition with values filled in; a content type only with a body. value_of:
+        returns the value of a placeholder.
+        """
         headers = [(name, template.fill(value_of)) for name, template in self._headers]
         if self._content_type is not None and self._body is not None:
             headers.append(("Content-Type", self._content_type.fill(value_of)))
         return headers
 
     async def _with_retries(self, shown: str, attempt: _Attempt) -> Reply:
-        """Send the request until it succeeds, no delay is left, or it must not be repeated. Return the last reply."""
+        """Send the request until it succeeds, no delay is left, or it must not be repeated. Return the last reply.
+        shown: the URL for the log, without secrets.
+        """
         definition = self._definition
         delays = iter(definition.retry_delays)
         number = 0
@@ -221,6 +232,9 @@ class _Call:
             await asyncio.sleep(delay)
 
     def _report(self, shown: str, reply: Reply, number: int, elapsed: float, delay: float | None) -> None:
+        """Log an attempt. number: of the attempt, from 1. elapsed: its time in milliseconds. delay: seconds until the
+        next one; None: there is no next one.
+        """
         what = f"{self._endpoint}: type {self._type.name}: {self._definition.method} {shown}"
         outcome = reply.error or f"status {reply.status}"
         if delay is not None:
@@ -242,7 +256,7 @@ def _path_of(url: str) -> str:
 
 def _pause(delay: float | None, reply: Reply) -> float | None:
     """Return the seconds until the next attempt: `delay`, or more if the other service requires it. None: no further
-    attempt.
+    attempt, because it requires more than `LONGEST_PAUSE`. delay: of the definition; None: none is left.
     """
     if delay is None or reply.retry_after is None:
         return delay
@@ -269,7 +283,12 @@ def _nothing_to_leave(_reply: Reply) -> None:
 
 
 class _Attempt:
-    """Sends one request, any number of times; the runs share nothing but `transient`."""
+    """Sends one request, any number of times; the runs share nothing but `transient`.
+
+    send: sends it. on_timeout: called when the time limit has passed. timeout: the limit in seconds; None: no limit.
+    limit: largest body of the response in bytes; None: no limit. send_subrequest: it is an internal subrequest. hedge:
+    seconds after which a second request is sent; None: never.
+    """
 
     def __init__(
         self,
@@ -310,6 +329,7 @@ class _Attempt:
             return Reply(FAILED, error=str(error))
 
     async def _send_once(self) -> Reply:
+        """Send the request and return the reply with its decoded body. Raises `OutboundError` and `RefusedError`."""
         answer = await self._send()
         try:
             body = decoded_body(await answer.read(self._limit), answer.header("content-encoding"), self._limit)

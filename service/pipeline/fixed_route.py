@@ -22,7 +22,8 @@ class FixedRoute(NamedTuple):
 def admission(what: str, access: Access, challenge: str) -> tuple[Step, ...]:
     """Return the step that refuses callers who have no access, or none if all have. It follows the authentication.
 
-    what: name in refusals, such as `/stats/tables is`. The step raises `Problem` 401 or 403.
+    what: name in refusals, such as `/stats/tables is`. challenge: header WWW-Authenticate of a 401. The step raises
+    `Problem` 401 or 403.
     """
     if access.anonymous:
         return ()

@@ -22,13 +22,15 @@ Report = Callable[[RequestContext, str], None]
 
 
 class AnonymousCache:
-    """Keys and lifetime of the cached results. report: records `hit`, `miss` or `bypass`."""
+    """The cached results of one schema snapshot: their keys, their lifetime, and which results are stored."""
 
     def __init__(
         self, backend: CacheBackend, options: PostgRestOptions, snapshot: int, largest: int, report: Report | None
     ) -> None:
-        """snapshot: number of the schema snapshot, whose end ends its entries. largest: bytes from which a result is
-        not stored."""
+        """snapshot: number of the schema snapshot; each key contains it, so that entries of earlier snapshots are not
+        found. largest: size in bytes from which a result is not stored. report: records `hit`, `miss` or `bypass` for
+        a request; None: nothing is recorded.
+        """
         self._role = options.anonymous_role
         self._seconds = options.anonymous_cache
         self._prefix = b"postgrest\0%d" % snapshot
@@ -37,7 +39,10 @@ class AnonymousCache:
         self.begin = backend.begin
 
     def key(self, request: ApiRequest, work: Work, settings: Values) -> bytes | None:
-        """Return the key of a read; None: its result is not shared. settings: without headers and cookies."""
+        """Return the key of the result of a read by an anonymous caller; None: its result is not shared, as for every
+        other request, and for work that is not repeatable or is `raw`. settings: of the transaction, without headers
+        and cookies.
+        """
         if not (request.reads and work.repeatable) or work.raw or request.user.role != self._role:
             return None
         parts = [self._prefix, *(part or b"" for part in settings), work.statement.sql.encode()]
@@ -47,8 +52,9 @@ class AnonymousCache:
         return key if key.count(b"\0") == len(parts) else None
 
     def miss(self, context: RequestContext, found: CacheLease | NotShareable) -> None:
-        """Record a miss. With a lease, this request computes the result for all that wait for it; otherwise only for
-        itself.
+        """Record a miss, or a bypass if the result is not shareable. found: outcome of the lookup. If it is a lease,
+        this request computes the result for all that wait for it, and the lease ends with the request at the latest;
+        otherwise it computes the result only for itself.
         """
         if isinstance(found, NotShareable):
             self.report(context, "bypass")
@@ -58,13 +64,15 @@ class AnonymousCache:
         context.at_end(ending)
 
     def report(self, context: RequestContext, word: str) -> None:
-        """Record the outcome of a lookup: `hit`, `miss` or `bypass`."""
+        """Record the outcome of a lookup. word: `hit`, `miss` or `bypass`."""
         if self._report is not None:
             self._report(context, word)
 
     def keep(self, context: RequestContext, execution: Execution, result: Result) -> None:
-        """Store the result if this request has a lease. A result that is too large is not stored, nor one that sets
-        headers or status, because it is for one caller only.
+        """End the lease of this request, if it has one, and store the result. execution: of the main statement.
+
+        A result that is too large is not stored, nor one that sets headers or status, because it is for one caller
+        only. Then each waiting request computes its own result.
         """
         lease: CacheLease | None = context.lease
         if lease is None:
@@ -77,7 +85,7 @@ class AnonymousCache:
             lease.keep(Entry(body, execution.rows), self._seconds)
 
     def release(self, context: RequestContext) -> None:
-        """Let each waiting request compute its own result, after an error."""
+        """End the lease of this request after an error, if it has one: each waiting request computes its own result."""
         lease: CacheLease | None = context.lease
         if lease is not None:
             context.lease = None

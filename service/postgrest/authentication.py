@@ -38,7 +38,7 @@ _FAMILIES: Mapping[str, tuple[str, ...]] = {
 
 
 class TokenError(Exception):
-    """A request cannot be authenticated. code: of PostgREST."""
+    """A request cannot be authenticated. code: error code of PostgREST. message, details: of the error body."""
 
     def __init__(self, code: str, message: str, details: str | None = None) -> None:
         super().__init__(message)
@@ -97,7 +97,9 @@ class Authentication:
         return _permitted(self._caller(claims))
 
     def _caller(self, claims: Mapping[str, Any]) -> Authenticated | None:
-        """Return the caller with these claims; None if they name no role and there is no anonymous role."""
+        """Return the caller with these claims, with the anonymous role if they name none; None if there is no anonymous
+        role either. A role that is no string is used as its JSON text.
+        """
         value = self._role_path.first(claims)
         if value is None:
             value = self._options.anonymous_role
@@ -107,7 +109,9 @@ class Authentication:
         return Authenticated(role, claims, orjson.dumps({**claims, "role": role}))
 
     def _caller_of(self, token: str) -> Authenticated | None:
-        """Return the caller with a token that is valid now; None as for `_caller`. Raises `TokenError`."""
+        """Return the caller with this token, if it is valid now; None as for `_caller`. The signature is verified only
+        if the token is not remembered. Raises `TokenError`.
+        """
         known = self._verified.get(token)
         if known is None:
             claims = self._verify(token)
@@ -117,6 +121,9 @@ class Authentication:
         return known[1]
 
     def _remember(self, token: str, verified: tuple[Mapping[str, Any], Authenticated | None]) -> None:
+        """Remember a verified token, and drop the oldest ones beyond `jwt-cache-max-entries`. verified: its claims and
+        its caller.
+        """
         most = self._options.jwt_cache_max_entries
         if most:
             while len(self._verified) >= most:
@@ -143,7 +150,9 @@ class Authentication:
         return claims
 
     def _check_signature(self, parts: Sequence[str], header: Mapping[str, Any]) -> None:
-        """Verify the signature. parts: of the token. header: its decoded first part. Raises `TokenError`."""
+        """Verify the signature. parts: the three of the token, in base64. header: the first part, decoded. Raises
+        `TokenError`.
+        """
         name = header["alg"]
         if name == "none":
             raise TokenError(
@@ -165,7 +174,7 @@ class Authentication:
             )
 
     def _check(self, claims: Mapping[str, Any]) -> None:
-        """Check the registered claims. Raises `TokenError` for the first one that fails."""
+        """Check the claims `exp`, `nbf`, `iat` and `aud`. Raises `TokenError` for the first one that fails."""
         now = self._clock()
         expires = _number(claims, "exp")
         if expires is not None and now - TOLERANCE > expires:
@@ -179,6 +188,7 @@ class Authentication:
         self._check_audience(claims.get("aud"))
 
     def _check_audience(self, audience: Any) -> None:
+        """Check the claim `aud`; None: the token has none, so it is for every audience. Raises `TokenError`."""
         if audience is None:
             return
         values = [audience] if isinstance(audience, str) else audience
@@ -197,8 +207,11 @@ def _permitted(caller: Authenticated | None) -> Authenticated:
 
 
 def user_of(user: Authenticated, identity: IdentityClaims) -> User:
-    """Return the user of a token: the claims that are texts or numbers, `sub` as the id unless there is one, and the
-    role."""
+    """Return the user of a token, with those of its claims that are texts or numbers.
+
+    identity: claim types of id and roles. Unless the token has a claim of the type of the id, `sub` is the id. The
+    database role replaces the claim of the roles.
+    """
     claims = {name: str(value) for name, value in user.claims.items() if isinstance(value, str | int | float)}
     if "sub" in claims:
         claims.setdefault(identity.user_id, claims["sub"])
@@ -207,7 +220,10 @@ def user_of(user: Authenticated, identity: IdentityClaims) -> User:
 
 
 def bearer_token(authorization: str | None) -> str | None:
-    """Return the token of the header `Authorization`; None if it has another scheme. The scheme may have any case."""
+    """Return the token of the header `Authorization`; empty if nothing follows the scheme `Bearer` (in any case).
+
+    None: the header is absent or has another scheme.
+    """
     scheme, *rest = (authorization or "").split(None, 1)[:2] or [""]
     return (rest[0] if rest else "") if scheme.lower() == "bearer" else None
 
@@ -238,6 +254,7 @@ def verification_keys(options: PostgRestOptions) -> tuple[_Key, ...] | None:
 
 
 def _from_base64(text: str) -> bytes:
+    """Decode a secret in base64, also in the alphabet for URLs or without padding. Raises `InvalidOptionError`."""
     plain = text.strip().replace("-", "+").replace("_", "/").replace(".", "=")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
@@ -246,7 +263,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _jwks(value: Mapping[str, Any]) -> Iterator[_Key]:
-    """Yield the keys of a JWK or a set of them. Raises `InvalidOptionError`."""
+    """Yield the keys of a JWK, or of a set of JWKs. value: its parsed JSON. Raises `InvalidOptionError`."""
     members = value["keys"] if isinstance(value.get("keys"), list) else [value]
     for member in members:
         family = _FAMILIES.get(str(member.get("kty"))) if isinstance(member, dict) else None
@@ -264,6 +281,7 @@ def _jwks(value: Mapping[str, Any]) -> Iterator[_Key]:
 
 
 def _has_id(key: _Key, requested: object) -> bool:
+    """Return whether a key may verify a token. requested: the `kid` of the token; None: any key may."""
     return requested is None or key.id == requested
 
 

@@ -24,7 +24,8 @@ select setting from (
 async def read_database_configuration(
     connection: psycopg.AsyncConnection[Any], options: PostgRestOptions
 ) -> dict[str, str]:
-    """Return the texts by key of PostgREST that the database sets, of keys that can change while the service runs.
+    """Return the values that the database sets, as texts by key of PostgREST (`db-schemas`); only of keys that can
+    change while the service runs. Empty if `db-config` is off.
 
     The settings of the role for this database win over those for all, and those of the function win over both.
     Raises `psycopg.Error`.
@@ -39,7 +40,9 @@ async def read_database_configuration(
 
 
 async def _set_by_function(connection: psycopg.AsyncConnection[Any], name: str) -> dict[str, str]:
-    """Run the function and return the settings that are present then."""
+    """Run a function and return the settings that are not empty then, by name without prefix (`db_schemas`). name: of
+    the function, with its schema if it contains a dot. Raises `psycopg.Error`.
+    """
     names = [key.postgrest.replace("-", "_") for key in INTERFACE_KEYS]
     async with connection.transaction():
         await connection.execute(sql.SQL("select {}()").format(sql.Identifier(*name.split(".", 1))))
@@ -51,7 +54,10 @@ async def _set_by_function(connection: psycopg.AsyncConnection[Any], name: str) 
 
 
 def by_key(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return texts of settings by key: `db_schemas` is `db-schemas`. Keys that need a restart are left out."""
+    """Return texts of settings by key of PostgREST. texts: by name of the setting, where `db_schemas` is for the key
+    `db-schemas`. Settings of the application (`app.settings.…`) are kept; unknown keys and those that need a restart
+    are left out.
+    """
     reloadable = {key.postgrest for key in INTERFACE_KEYS if key.reloadable}
     result: dict[str, str] = {}
     for name, text in texts.items():

@@ -17,6 +17,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.postgrest.errors import ApiError
 from rowcall.ext.driver.execution import Execution, Loss
+from rowcall.service.database.call import HearAs, NoticeListener
 from rowcall.service.database.execution.plain_runs import PlainRuns
 from rowcall.service.postgrest.anonymous_cache import AnonymousCache
 from rowcall.service.postgrest.authentication import Authentication, TokenError, user_of
@@ -38,7 +39,7 @@ from rowcall.service.request_context.request_context import (
 from rowcall.service.shared_state.single_flight import LookupResult
 
 Ahead = Mapping[tuple[str, bool], tuple[Step, ...]]
-"""Steps by method, and by whether a function is called."""
+"""Steps by method and by whether the path is that of a function call."""
 MOST_REPEATS = 3
 """Further runs of work that may itself have ended its connection."""
 MOST_LOSSES = 20
@@ -60,10 +61,13 @@ class PostgRestInterface:
         cache: AnonymousCache | None = None,
         authentication: Authentication | None = None,
         identity: IdentityClaims | None = None,
+        hear: HearAs | None = None,
     ) -> None:
         """ahead: steps before those of the interface. body_limit: in bytes. limit: the step that requests a permit of
-        the rate limiter. cache: of reads by anonymous callers. authentication: None for that of the options. identity:
-        claim types of the users of requests; None if nothing needs their users.
+        the rate limiter; None: no limit. cache: of reads by anonymous callers; None: they are not cached.
+        authentication: None for that of the options. identity: claim types of the users of requests; None if nothing
+        needs their users. hear: makes the notice listeners of requests, whose `runs` pipeline nothing then; None:
+        notices are only logged.
         """
         self._options = options = catalogue.options
         self._authentication = authentication or Authentication(options)
@@ -72,6 +76,7 @@ class PostgRestInterface:
         self.limit = limit
         self.body_limit = body_limit
         self.cache = cache
+        self.hear = hear
         self.responder = Responder(options)
         self.times = options.server_timing
         """Whether responses say how long the parts of a request took."""
@@ -97,8 +102,8 @@ class PostgRestInterface:
 
     def prepare(self, context: RequestContext, segments: list[str], timing: Timing | None) -> ApiRequest | None:
         """Return the request, and set the user of the context if something needs it; None: it was a CORS preflight,
-        which has been answered. Raises `ApiError`. timing: measures the parts of the request; None: nothing is
-        measured.
+        which has been answered. segments: of the path below the mount, decoded. timing: measures the parts of the
+        request; None: nothing is measured. Raises `ApiError`.
         """
         scope = context.scope
         response = self.responder.preflight(scope)
@@ -142,7 +147,9 @@ class _Steps:
         return steps if limit is None else (partial(self._limit, limit), *steps)
 
     def _fail(self, context: RequestContext, error: Exception) -> None:
-        """Answer an error of the interface; raise any other error."""
+        """Answer an error of the interface, and let requests that wait for the result of this one compute their own.
+        Raises any other error, and that of a disconnected client.
+        """
         if isinstance(error, ClientDisconnectedError):
             raise error
         context.answered = True
@@ -152,7 +159,7 @@ class _Steps:
         interface.responder.send(context, interface.responder.error(error, context.scope))
 
     def _limit(self, limit: Step, context: RequestContext) -> Waiting:
-        """Request a permit of the rate limiter. A refusal is answered as an error of the interface."""
+        """Request a permit of the rate limiter. limit: its step. A refusal is answered as an error of the interface."""
         try:
             waiting: Any = limit(context)
         except Problem as problem:
@@ -217,7 +224,9 @@ class _Steps:
             return None
 
     def _look_up(self, cache: AnonymousCache, context: RequestContext, request: ApiRequest, work: Work) -> Waiting:
-        """Answer from the cache, or run the work if its result is not shared or not cached."""
+        """Answer from the cache, or run the work if its result is not shared or not cached. Return what has to be
+        awaited before the next step.
+        """
         key = cache.key(request, work, self._interface.transactions.shared_settings(request, work))
         if key is None:
             return self._run(context, request, work)
@@ -229,7 +238,7 @@ class _Steps:
     async def _wait_for_result(
         self, cache: AnonymousCache, context: RequestContext, waiting: Awaitable[LookupResult]
     ) -> None:
-        """Wait for the result that an equal request computes."""
+        """Wait for the result that an equal request computes; then answer with it, or run the work if there is none."""
         try:
             found = await waiting
         except Problem as error:
@@ -238,7 +247,7 @@ class _Steps:
             context.follow((partial(self._use, cache, found), self._respond))
 
     def _use(self, cache: AnonymousCache, found: LookupResult, context: RequestContext) -> Waiting:
-        """Answer with a cached result; without one, run the work."""
+        """Answer with a cached result; without one, run the work. found: outcome of the lookup."""
         request, work = self._request, self._work
         if request is None or work is None:
             return None
@@ -260,16 +269,20 @@ class _Steps:
         """Start the work. Return its execution, or an awaitable if it needs an explicit transaction, which also
         answers. alone: as for `Transactions.begin`.
         """
-        execution = self._interface.transactions.begin(request, work, alone=alone)
+        hear = self._interface.hear
+        listener = None if hear is None else hear(context, request.user.role)
+        execution = self._interface.transactions.begin(request, work, listener, alone=alone)
         if execution is None:
-            return self._run_transaction(context, request, work)
+            return self._run_transaction(context, request, work, listener)
         context.execution = execution
         return execution
 
-    async def _run_transaction(self, context: RequestContext, request: ApiRequest, work: Work) -> None:
-        """Run work in an explicit transaction, and answer."""
+    async def _run_transaction(
+        self, context: RequestContext, request: ApiRequest, work: Work, listener: NoticeListener | None
+    ) -> None:
+        """Run work in an explicit transaction, and answer. listener: gets its notices."""
         try:
-            result = await self._interface.transactions.run(request, work)
+            result = await self._interface.transactions.run(request, work, listener)
             waiting: Any = self._send(context, work, result)
             if waiting is not None:
                 await waiting
@@ -278,7 +291,9 @@ class _Steps:
         context.answered = True
 
     def _respond(self, context: RequestContext) -> Waiting:
-        """Answer with the result of the execution, or run the work again."""
+        """Answer with the result of the execution. If the work has to run again, because the connection was lost or
+        because it has to run alone, start it, and make this step follow.
+        """
         request, work, execution = self._request, self._work, context.execution
         if context.answered or request is None or work is None or execution is None:
             return None
@@ -299,7 +314,7 @@ class _Steps:
         return None
 
     def _send(self, context: RequestContext, work: Work, result: Result) -> Waiting:
-        """Send the response; return what has to be awaited before that."""
+        """Make the response from a result and send it; return what has to be awaited until it is sent, or None."""
         if self._timing is not None:
             self._timing.mark("transaction")
         response = work.respond(result)
@@ -319,8 +334,10 @@ class _Steps:
 
 
 def _repeats(execution: Execution, work: Work) -> int:
-    """Return how often work may be repeated whose connection was lost, if it did not take effect or only reads;
-    otherwise 0, also if it has got no connection in time.
+    """Return how often work may be run again after this execution.
+
+    That is `MOST_LOSSES` if the connection was lost before the work took effect, `MOST_REPEATS` if it was lost and the
+    work only reads, and otherwise 0, also if the execution has got no connection in time.
     """
     if isinstance(execution.failure, Problem):
         return 0
@@ -330,7 +347,7 @@ def _repeats(execution: Execution, work: Work) -> int:
 
 
 class Timing:
-    """Measures the parts of a request, one behind the other."""
+    """Measures the consecutive parts of a request, from its creation on."""
 
     __slots__ = ("_last", "_parts")
 
@@ -339,12 +356,12 @@ class Timing:
         self._parts: list[str] = []
 
     def mark(self, name: str) -> None:
-        """End a part that began with the end of the one before."""
+        """End the current part under this name, and begin the next one."""
         now = time.perf_counter()
         self._parts.append(f"{name};dur={(now - self._last) * 1000:.1f}")
         self._last = now
 
     @property
     def header(self) -> tuple[str, str]:
-        """Name and value of the header with the parts so far."""
+        """Name and value of the header with the parts so far, in milliseconds."""
         return "Server-Timing", ", ".join(self._parts)

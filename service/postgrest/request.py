@@ -42,8 +42,8 @@ class NegotiationHeaders:
 class ApiRequest(NamedTuple):
     """What a request says outside its query string and body: target, schema, caller, preferences, accepted types.
 
-    disconnected: returns when the client has disconnected. profile: whether the response names the schema, because the
-    request does or because several schemas are exposed.
+    disconnected: returns when the client has disconnected. name: of the relation or function; empty for the root.
+    profile: whether the response names the schema, because the request does or because several schemas are exposed.
     """
 
     scope: Any
@@ -108,7 +108,8 @@ def segments_of(path: str, mount: str) -> list[str] | None:
 
 
 def resource_of(segments: list[str], options: PostgRestOptions) -> tuple[Resource, str]:
-    """Return what a path addresses; the root is the function that stands for it, if there is one.
+    """Return what a path addresses, and the name of the relation or function. The root is the function of
+    `db-root-spec`, if this is configured; otherwise its name is empty.
 
     Raises `ApiError` (`PGRST125`, `PGRST126`).
     """
@@ -161,7 +162,7 @@ def negotiation_headers(accept: tuple[str, ...], prefer: tuple[str, ...]) -> Neg
 
 
 def _check_method(resource: Resource, method: str) -> None:
-    """Raise `ApiError` for a method that the kind of target does not have."""
+    """Raise `ApiError` (`PGRST101`, `PGRST117`) for a method that the kind of target does not have."""
     if method in READ_METHODS or method == "OPTIONS":
         return
     if resource is Resource.FUNCTION:

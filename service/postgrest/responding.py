@@ -59,6 +59,7 @@ class Responder:
             protocol.response_bytes(response.status, headers, body)
 
     def _shared_headers(self, scope: Any) -> Headers:
+        """Return the CORS and trace headers of every response to a request, with names in lower case."""
         headers: Headers = []
         origin = scope.headers.get("origin")
         if origin is not None and scope.method != "OPTIONS":
@@ -112,16 +113,18 @@ class Responder:
         return headers
 
     def success(self, status: int, headers: Headers, result: Result, negotiated: Negotiated | None) -> Response:
-        """Return the response to a request that succeeded. negotiated: None if there is no body.
+        """Return the response to a request that succeeded. status, headers: used where SQL has set no others.
+        negotiated: None if there is no body.
 
-        Raises `ApiError` (`PGRST111`, `112`).
+        Raises `ApiError` (`PGRST111`, `112`) for a status or headers set by SQL that cannot be read.
         """
         headers = set_by_sql(headers, result.headers)
         body = None if negotiated is None else body_of(result, negotiated)
         return Response(status_by_sql(status, result.status), headers, body)
 
     def beyond_range(self, offset: int, headers: Headers, result: Result, negotiated: Negotiated) -> Response:
-        """Return the response to a read whose offset is beyond the total, which only differs in status and body.
+        """Return the response to a read whose offset (in rows) is beyond the total. It differs from that of a success
+        only in status (416) and body (an error).
 
         Raises `ApiError` (`PGRST111`, `112`).
         """
@@ -184,7 +187,9 @@ def body_of(result: Result, negotiated: Negotiated) -> bytes:
 
 
 def problem_error(problem: Problem) -> ApiError:
-    """Return the error for a problem of the service itself, such as an exhausted pool."""
+    """Return the error for a problem of the service itself, such as an exhausted pool, with the headers of the problem
+    except `Connection`.
+    """
     headers = {name: value for name, value in problem.headers if name.lower() != "connection"}
     if isinstance(problem, ConnectionTimeoutError):
         return ApiError(504, "PGRST003", "Timed out acquiring connection from connection pool.")
@@ -196,7 +201,9 @@ def problem_error(problem: Problem) -> ApiError:
 
 
 def connection_error(execution: Execution) -> Exception:
-    """Return the error of an execution whose connection was lost or that was given up."""
+    """Return the error of an execution that was given up (a `Problem`, a disconnected client, or a timeout) or whose
+    connection was lost.
+    """
     failure = execution.failure
     if isinstance(failure, Problem | ClientDisconnectedError):
         return failure

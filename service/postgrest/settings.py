@@ -47,7 +47,7 @@ class RequestSettings:
         self._of_transaction = lru_cache(maxsize=512)(self._new_of_transaction)
 
     def isolation(self, role: str) -> str | None:
-        """Return the isolation level that the settings of a role choose, or None."""
+        """Return the isolation level that the settings of a role choose, as they write it; None: they choose none."""
         return self._isolation.get(role)
 
     def values(
@@ -94,7 +94,9 @@ class RequestSettings:
         return result
 
     def _new_of_transaction(self, schema: str, role: str, read_only: bool, hoisted: Hoisted) -> Values:
-        """Return the settings that do not depend on the single request."""
+        """Return the settings that depend on schema, role, access mode and called function, but not on the single
+        request; `role` is the last. hoisted: of the called function.
+        """
         # Sessions of this service have a time limit of their own, which requests of this interface do not.
         result: Values = [b"search_path", self._paths[schema], b"statement_timeout", self._timeout]
         if read_only:
@@ -125,6 +127,7 @@ def headers_and_cookies(scope: Any) -> tuple[bytes, bytes]:
 
 
 def _cookies(headers: Iterable[str]) -> dict[str, str]:
+    """Return values by name of cookies. headers: values of `Cookie`. Pairs without `=` are left out."""
     result: dict[str, str] = {}
     for header in headers:
         for pair in header.split(";"):

@@ -21,7 +21,7 @@ SEPARATOR = b"\0"
 
 @dataclass(slots=True)
 class CachedStatement:
-    """A driver statement. pace: durations of its runs, if they may be pipelined."""
+    """A driver statement. pace: durations of its runs; None: they may not be pipelined."""
 
     statement: Statement
     pace: PoolAssignment | None
@@ -31,6 +31,9 @@ class StatementCache:
     """Statements whose result is rows of texts, separated by `SEPARATOR`, with a line feed between rows."""
 
     def __init__(self, new_pace: Callable[[], PoolAssignment | None], size: int = MOST_STATEMENTS) -> None:
+        """new_pace: returns the record of durations of a new statement; None if no statement may be pipelined. size:
+        number of statements beyond which the oldest one is dropped.
+        """
         self._new_pace = new_pace
         self._size = size
         self._renderer = RawRenderer(Codecs(), True, separator=SEPARATOR, new_line=b"\n", quotes=False)
@@ -42,7 +45,9 @@ class StatementCache:
         return len(self._statements)
 
     def find(self, sql: Sql, repeatable: bool) -> CachedStatement:
-        """Return the statement for a text. repeatable: running it twice does no harm."""
+        """Return the statement for a text, a new one if there is none yet. repeatable: running it twice does no harm,
+        so it may be pipelined.
+        """
         key = (sql.sql, repeatable)
         cached = self._statements.get(key)
         if cached is None:

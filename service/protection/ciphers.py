@@ -27,7 +27,7 @@ class KeyCipher:
         raise NotImplementedError
 
     def open(self, sealed: bytes, head: bytes) -> bytes:
-        """Return the plaintext. Raises `SealError`."""
+        """Return the plaintext. sealed, head: the result and the head of `seal`. Raises `SealError`."""
         raise NotImplementedError
 
 

@@ -27,10 +27,10 @@ class KeyEncryption(Protocol):
     """The interface of the forms in which the secret of a key is stored: plain or encrypted."""
 
     def wrap(self, secret: bytes) -> dict[str, str]:
-        """Return the form in which a secret is stored."""
+        """Return the form in which a secret is stored: members of a JSON object, of which `kind` names the form."""
 
     def unwrap(self, stored: Mapping[str, str]) -> bytes:
-        """Return the secret of a stored form. Raises `KeyElementError`."""
+        """Return the secret of a stored form, as `wrap` returns it. Raises `KeyElementError` if it cannot be read."""
 
 
 class PlaintextSecrets:
@@ -46,7 +46,8 @@ class PlaintextSecrets:
 
 
 class Certificate:
-    """A random AES key encrypts the secret, and is itself encrypted to the certificate (RSA-OAEP with SHA-256).
+    """Secrets are stored encrypted: by a random AES key, which is itself encrypted to the certificate (RSA-OAEP with
+    SHA-256).
 
     Keys that were stored without encryption, before a certificate was configured, can still be read.
     """

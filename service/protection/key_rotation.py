@@ -161,7 +161,9 @@ class KeyRotation:
                 await self._make(now, start)
 
     async def _make(self, now: float, start: float) -> None:
-        """Create and store a key that protects from `start` on."""
+        """Create and store a key that protects from `start` on. Times are in seconds since 1970. Raises as `start`
+        does.
+        """
         lifetime = self._renewal.lifetime
         key = Key(
             uuid.uuid4().bytes,

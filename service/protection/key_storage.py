@@ -59,7 +59,7 @@ class Storage(Protocol):
         """
 
     async def store(self, name: str, text: str) -> None:
-        """Store a text. Raises as `elements` does."""
+        """Store a text, which replaces one of the same name. Raises as `elements` does."""
 
 
 class Memory:
@@ -146,7 +146,9 @@ class Folder:
         return await asyncio.to_thread(self._written) != self._seen
 
     def _written(self) -> int:
-        """Return when a file was last added to or removed from the folder; 0 without a folder."""
+        """Return when a file was last added to or removed from the folder, in nanoseconds since 1970; 0 without a
+        folder.
+        """
         try:
             return self._path.stat().st_mtime_ns
         except OSError:

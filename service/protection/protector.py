@@ -92,7 +92,8 @@ class Keys:
         return entry
 
     def _stand_in(self, now: float) -> Key:
-        """Return the key whose time is nearest, while none is active, and request a new one from the supervisor.
+        """Return the key whose time is nearest, while none is active, and request a new one from the supervisor. now:
+        in seconds since 1970.
 
         This happens if a clock is wrong: that of this host, or of the host that created the keys. Raises `NoKeyError`
         if the ring is empty.

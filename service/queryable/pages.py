@@ -70,6 +70,10 @@ class _Page:
     def __init__(
         self, query: Query, query_string: str, more: bool, rows: int, total: bytes, first: bytes, last: bytes
     ) -> None:
+        """more: further rows follow (for a query backwards: precede). rows: their number in this page. total: number of
+        rows of all pages as text; empty: not counted. first, last: positions of the first and the last row, for
+        `Cursors.seal`; empty without rows.
+        """
         self.query = query
         self.more = more
         self.rows = rows

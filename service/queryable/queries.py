@@ -131,7 +131,9 @@ class Queries:
 
 
 def _bound_to(items: dict[Key, Item], most: int) -> dict[Key, Item]:
-    """Remove the oldest items until there is room for one more, and return the dictionary."""
+    """Remove the oldest items until there is room for one more, and return the dictionary. most: allowed number of
+    items.
+    """
     while len(items) >= most:
         del items[next(iter(items))]
     return items
@@ -153,7 +155,7 @@ def _filled(parameter: str | None, values: list[str]) -> bytes | None:
 
 
 def _add_values(mask: int, values: list[bytes | None], context: RequestContext) -> None:
-    """Add the values of the query behind the endpoint's own arguments."""
+    """Add the values of the query behind the endpoint's own arguments. mask: bits of their parameters."""
     context.arguments.extend(values)
     context.mask |= mask
 

@@ -18,7 +18,9 @@ LONGEST = 63
 
 
 def _cut(text: bytes) -> bytes:
-    """Truncate at a character boundary: an incomplete character is invalid text, which the server rejects."""
+    """Return the text cut to `LONGEST` bytes, at the end of a character: an incomplete one is invalid text, which the
+    server rejects.
+    """
     return text if len(text) <= LONGEST else text[:LONGEST].decode(errors="ignore").encode()
 
 

@@ -139,7 +139,9 @@ def _from_query(binder: Binder, fast: FastBinder, path_values: PathValues | None
 
 
 def _from_body(services: Services, binder: Binder, fast: FastBinder, path_values: PathValues, limit: int) -> Step:
-    """Return the binding step for values in the body, which is JSON or a form, and the path."""
+    """Return the binding step for values in the body, which is JSON or a form, and the path. limit: largest size of the
+    body in bytes.
+    """
 
     def bind_exactly(context: RequestContext, body: bytes, values: dict[str, str]) -> Bound:
         pairs = form_pairs(context.scope, body)
@@ -173,7 +175,8 @@ def _from_body(services: Services, binder: Binder, fast: FastBinder, path_values
 
 def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_values: PathValues, limit: int) -> Step:
     """Return the binding step for a request that is forwarded to another service: its body is only parsed if the
-    routine has parameters that may be in it. A body that is no JSON object contains none of them (proxies-6).
+    routine has parameters that may be in it. A body that is no JSON object contains none of them (proxies-6). limit:
+    largest size of the body in bytes.
     """
     filled = endpoint.outgoing.filled | {item.target for item in resolved_parameters(endpoint)}
     items = [item for index, item in enumerate(endpoint.parameters) if index not in filled and not item.path]
@@ -217,7 +220,9 @@ def _in_passing(endpoint: Endpoint, services: Services, binder: Binder, path_val
 
 
 def _from_raw_body(parameter: EndpointParameter, binder: Binder, path_values: PathValues, limit: int) -> Step:
-    """Return the binding step for an endpoint whose parameter gets the whole body."""
+    """Return the binding step for an endpoint in which `parameter` gets the whole body. limit: its largest size in
+    bytes.
+    """
     name = parameter.api_name
     as_text = body_bytes if parameter.cast == "bytea" else body_text
 

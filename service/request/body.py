@@ -72,7 +72,7 @@ def _refuse_encoded(scope: Any) -> None:
 
 
 def cut_off() -> Problem:
-    """Return the problem of an incomplete body. The received part may look complete, and must not be used."""
+    """Return the problem of an incomplete body (400). The received part may look complete, and must not be used."""
     return Problem(400, "the body ends before it is complete", headers=(("connection", "close"),))
 
 
@@ -104,13 +104,13 @@ def _no_room() -> Problem:
 
 
 class _BodyReader:
-    """The progress of one body that is being read."""
+    """The progress of one body that is being read. received: its bytes so far. late: it was ended as too slow."""
 
     __slots__ = ("began", "late", "received", "task", "unseen")
 
     def __init__(self, began: float, task: asyncio.Task[Any] | None, unseen: int) -> None:
-        """task: reads the body, and is cancelled if it arrives too slowly. unseen: bytes of a small body, which are
-        only visible when it is complete.
+        """began: in seconds of the event loop's clock. task: reads the body, and is cancelled if it arrives too slowly.
+        unseen: bytes of a small body, which are only visible when it is complete; 0 for a large one.
         """
         self.began = began
         self.task = task
@@ -209,8 +209,11 @@ class Bodies:
             loop.call_later(LOOK_EVERY, self._look)
 
     async def _gather(self, scope: Any, protocol: Any, limit: int, reading: _BodyReader, *, counted: bool) -> bytes:
-        """Read a body completely and return it. counted: the body has no Content-Length, so only its chunks show where
-        it ends. Raises `Problem` if the body is larger than `limit`, incomplete, or sent in too many small pieces.
+        """Read a body completely and return it. Raises `Problem` if the body is larger than `limit` bytes, incomplete,
+        sent in too many small pieces, or has no room in the memory budget.
+
+        reading: gets the number of received bytes. counted: the body has no Content-Length, so only its chunks show
+        where it ends.
         """
         buffer = io.BytesIO()
         pieces = silence = 0
@@ -333,8 +336,8 @@ async def read_body(scope: Any, protocol: Any, limit: int) -> bytes:
 async def body_pieces(scope: Any, protocol: Any, limit: int, time_limit: float) -> AsyncIterator[bytes]:
     """Iterate over the chunks of a body as they arrive: each is read from the client when it is requested.
 
-    time_limit: longest silence of a client, in seconds. Raises `Problem` as `read_body` does, and 408 if the client is
-    silent for longer.
+    limit: largest size in bytes. time_limit: longest silence of a client, in seconds. Raises `Problem`: 413, 400 and
+    415 as `read_body` does, and 408 if the client is silent for longer. No memory budget applies.
     """
     _refuse_encoded(scope)
     announced = scope.headers.get("content-length")

@@ -87,7 +87,7 @@ def _reader(added: tuple[tuple[str, str], ...], forwarding: Forwarding) -> Calla
 
 def headers_json(items: Iterable[tuple[str, str]], added: Iterable[tuple[str, str]] = ()) -> bytes:
     """Return `{"Host":"x","Accept":"a,b"}`: canonical names, several values joined by a comma; the names of `added`
-    unchanged.
+    unchanged. items, added: names and values; those of `added` replace headers of the same spelling.
     """
     headers: dict[str, str] = {}
     for name, value in items:

@@ -107,7 +107,7 @@ class _Statement:
         one works, it is used first from then on.
 
         Raises:
-            Problem: both failed; that of the first one.
+            Problem: the form that was run first failed, and the other one failed too or was not run.
         """
         inner.mask = self._typed
         failed = await calls.attempt(self._call, inner)

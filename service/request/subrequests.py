@@ -91,6 +91,9 @@ class SubrequestScope:
         calls: Subrequests | None = None,
         transaction: JointTransaction | None = None,
     ) -> None:
+        """path: encoded. depth: 1 for a subrequest of a request of a client, 2 for one of that subrequest, and so on.
+        client: its address; empty: unknown.
+        """
         self.transaction = transaction
         """The transaction of all requests of a batch."""
         self.calls = calls
@@ -119,13 +122,15 @@ class CapturedResponse:
     """`response_file` opens its path: streamed bodies come through a pipe."""
 
     def __init__(self, outer: Any, body: bytes = b"") -> None:
-        """outer: the protocol of the client that made the outermost request. body: of the subrequest, which the
-        endpoint reads from this object."""
+        """outer: reports the disconnect of the client, such as the protocol of the request that makes the subrequest.
+        body: of the subrequest, which the endpoint reads from this object.
+        """
         self._body = body
         self._loop = asyncio.get_running_loop()
         self._pipe: _PipeReader | None = None
         self._outer = outer
         self.begun: asyncio.Future[HttpResponse] = self._loop.create_future()
+        """The response, once its status and headers are known."""
         self.endpoint = self.path = ""
 
     async def __call__(self) -> bytes:
@@ -174,6 +179,9 @@ class _PipeReader:
     """Reads a streamed response from its pipe, or a file, only as fast as the consumer takes it."""
 
     def __init__(self, path: str, start: int = 0, length: int | None = None) -> None:
+        """start: offset of the first byte in the file. length: number of bytes; None: until the end. Raises `OSError`
+        if the path cannot be opened.
+        """
         self._loop = asyncio.get_running_loop()
         self._number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         self._is_pipe = path.startswith(_PIPE)
@@ -255,7 +263,10 @@ def _with_slashes(values: Mapping[str, str]) -> Mapping[str, str]:
 
 def _is_named(route: str, written: str | None, path: str) -> bool:
     """Return whether the author of the comment has named this route: values of the client are only where the route has
-    placeholders, and none of them contains several segments. written: None: the whole path is the author's.
+    placeholders, and none of them contains several segments.
+
+    route: path template of the endpoint. written: path and query in the comment, with placeholders in braces for values
+    of the client; None: the whole path is the author's. path: the path of the subrequest, encoded.
     """
     if written is None:
         return True
@@ -300,9 +311,11 @@ class Subrequests:
         *,
         written: str | None = None,
     ) -> HttpResponse:
-        """Call an endpoint as an anonymous caller, with the scheme of the outer request. Forwarding headers are
-        removed, as they would come from no proxy. Raises `OutboundError` for an endless recursion. written: as for
-        `SubrequestSender`.
+        """Call an endpoint as an anonymous caller, with the scheme of the outer request, and return the response once
+        it begins. Forwarding headers are removed, as they would come from no proxy. Raises `OutboundError` for an
+        endless recursion.
+
+        target: encoded path and query. outer: the request that makes this call. written: as for `SubrequestSender`.
         """
         own = [(name, value) for name, value in headers if name.lower() not in FORWARDED]
         scheme = "https" if self._is_secure(outer.scope) else "http"
@@ -351,8 +364,11 @@ class Subrequests:
         transaction: JointTransaction | None = None,
         interface: InterfaceSteps | None = None,
     ) -> HttpResponse:
-        """Call the endpoint, or the interface if it serves the target, and return the response once it begins. client,
-        scheme: of the scope. Raises `OutboundError` for an endless recursion.
+        """Call the endpoint, or the interface if it serves the target, and return the response once it begins. Raises
+        `OutboundError` for an endless recursion.
+
+        client, scheme: of the scope. interface: None: only endpoints are called. The others are as for `call` and
+        `call_for_caller`.
         """
         depth = getattr(outer.scope, "depth", 0) + 1
         if depth > DEEPEST:
@@ -390,8 +406,8 @@ class Subrequests:
         return await capture.begun
 
     def _find(self, method: str, path: str) -> Match | None:
-        """Return the route of a path (for HEAD also that of GET); None without one, and for a path that ends with a
-        slash.
+        """Return the route of a decoded path (for HEAD also that of GET); None without one, and for a path that ends
+        with a slash.
         """
         if len(path) > 1 and path.endswith("/"):
             return None

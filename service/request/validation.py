@@ -103,7 +103,9 @@ class _RuleCheck:
 
 
 def _message_of(endpoint: Endpoint, index: int, rule: Rule) -> str:
-    """Return the message of a broken rule: that of the comment for this parameter, else that of the rule."""
+    """Return the message of a broken rule: that of the comment for the parameter with this index, else that of the
+    rule.
+    """
     parameter = endpoint.parameters[index]
     names = (parameter.api_name, parameter.db_name, parameter.field)
     own = (text for name, of, text in endpoint.options.validation_messages if name in names and of == rule.name)
@@ -111,8 +113,8 @@ def _message_of(endpoint: Endpoint, index: int, rule: Rule) -> str:
 
 
 def _items_of(endpoint: Endpoint, index: int) -> Callable[[RequestContext], int | None]:
-    """Return the function that counts the elements of an array as sent; None for NULL and for a value that
-    is no array.
+    """Return the function that counts the elements of an array as sent; its result is None for NULL and for a value
+    that is no array. index: of the parameter.
     """
     parameter = endpoint.parameters[index]
 
@@ -134,7 +136,7 @@ def _items_of(endpoint: Endpoint, index: int) -> Callable[[RequestContext], int 
 
 def _text_of(endpoint: Endpoint, index: int) -> TextOf:
     """Return the function that returns the text of a parameter as the client sent it; None: NULL. An array is taken
-    from the query string or body, because its bound text is an array literal of PostgreSQL.
+    from the query string or body, because its bound text is an array literal of PostgreSQL. index: of the parameter.
     """
     parameter = endpoint.parameters[index]
 

@@ -25,8 +25,8 @@ class RedactedLabel(str):
 
 
 def hide_values(message: str, values: Iterable[bytes | None]) -> str:
-    """Return a message of the server without the values of the request, including elements of arrays and JSON, whatever
-    their length.
+    """Return a message of the server with `HIDDEN` in place of the values of the request, also of elements of arrays
+    and JSON, whatever their length.
     """
     texts = {value.decode(errors="replace") for value in values if value}
     parts = {part for text in texts for part in _parts(text)}

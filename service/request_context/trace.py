@@ -34,7 +34,7 @@ class Trace(Protocol):
         """Whether spans of the request are recorded."""
 
     def outgoing(self, method: str, authority: str) -> Outgoing:
-        """Begin an outgoing request."""
+        """Begin an outgoing request. authority: host and port of the server."""
 
     def replayed(self) -> None:
         """Record that the response is the stored one of a former request."""

@@ -10,7 +10,7 @@ from rowcall.service.request_context.protocols import Handle, Headers, HeadersPr
 
 
 class SecureProtocol(HeadersProtocol):
-    """Adds the service's own headers in front of those of the response. If a comment sets a field of the same name,
+    """Adds the headers of the service in front of those of each response. If a comment sets a field of the same name,
     both are sent (browsers-1, browsers-2).
     """
 
@@ -29,7 +29,7 @@ def with_security_headers(handle: Handle, fields: tuple[tuple[str, str], ...]) -
 def with_cors(handle: Handle, cors: Cors, closed: Callable[[str, str], bool]) -> Handle:
     """Wrap `handle` with CORS. Preflight requests are answered here and reach no endpoint.
 
-    closed: whether the endpoint at a method and path accepts only its own origin (`cors off`).
+    closed: returns for a method and path whether the endpoint there accepts only its own origin (`cors off`).
     """
 
     def handle_cross_origin(scope: Any, protocol: Any) -> None:

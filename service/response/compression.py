@@ -53,16 +53,20 @@ class _Gzip:
 
 
 _CODERS: dict[str, Callable[[int], Coder]] = {"br": _Brotli, "gzip": _Gzip}
+"""Compressors of streamed bodies by content coding."""
 
 
 def _whole(coding: str, level: int, body: bytes) -> bytes:
+    """Compress a complete body. coding: `br` or `gzip`."""
     if coding == "br":
         return bytes(brotli.compress(body, quality=level))
     return zlib.compress(body, level, _GZIP_WINDOW)
 
 
 class CompressedProtocol(ObservedProtocol):
-    """Compresses bodies of suitable types, with a coding that the client accepts."""
+    """Compresses bodies of suitable types, with a coding that the client accepts. accepted: value of
+    `Accept-Encoding`.
+    """
 
     __slots__ = ("_accepted", "_options", "_streaming")
 
@@ -99,9 +103,14 @@ class CompressedProtocol(ObservedProtocol):
         self.response_bytes(status, headers, body.encode())
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
+        """Send a streamed body, which the compressor of `stream_coder` has compressed, if there is one."""
         if self._fits(headers):
             headers = _with_coding(headers, self._streaming)
         self.inner.response_file(status, headers, file)
+
+    def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
+        """Send a part of a file, uncompressed: its header Content-Range counts the bytes of the file."""
+        self.inner.response_file_range(status, headers, file, start, end)
 
     def stream_coder(self, headers: Headers) -> Coder | None:
         """Return the compressor for the body that `response_file` is about to begin; None: it is not compressed."""
@@ -123,8 +132,8 @@ class CompressedProtocol(ObservedProtocol):
 
 
 def _with_coding(headers: Headers, coding: str | None) -> Headers:
-    """Return the headers for a coding. They include `Vary` without compression too, as the response depends on what the
-    client accepts (RFC 9110, 12.5.5).
+    """Return the headers for a coding; None: the body is not compressed. They include `Vary` in this case too, as the
+    response depends on what the client accepts (RFC 9110, 12.5.5).
     """
     if coding is not None:
         headers = [*map(_weakened, headers), ("content-encoding", coding)]
@@ -138,8 +147,8 @@ def _varies(headers: Headers) -> bool:
 
 
 def _weakened(field: tuple[str, str]) -> tuple[str, str]:
-    """Return an entity tag as a weak one: a file's tag identifies its uncompressed bytes, and a download resumed with a
-    strong tag must have the same bytes (RFC 9110, 8.8.3.3). Other fields are returned unchanged.
+    """Return a header field; if it is a strong entity tag, as a weak one. The tag of a file identifies its uncompressed
+    bytes, and a download resumed with a strong tag must have the same bytes (RFC 9110, 8.8.3.3).
     """
     name, value = field
     return (name, f"W/{value}") if name.lower() == "etag" and value.startswith('"') else field

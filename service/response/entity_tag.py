@@ -17,10 +17,12 @@ from rowcall.service.request_context.protocols import Headers, ObservedProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 Tag = Callable[[int, Headers, bytes], tuple[int, Headers]]
+"""Status, headers and body → status and headers."""
 
 _OF_BODIES = frozenset(
     {"content-type", "content-length", "content-encoding", "content-language", "content-disposition"}
 )
+"""Headers that a response with status 304 does not have."""
 
 
 def tag_answers(endpoint: Endpoint, _services: Services) -> Step | None:
@@ -36,7 +38,9 @@ def tag_answers(endpoint: Endpoint, _services: Services) -> Step | None:
 
 
 def _tagged(tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
-    """Return status and headers of the response with its tag: 304 if the client has it. tags: `If-None-Match`."""
+    """Return status and headers of the response with its tag: 304 if the client has it. A status other than 200 gets no
+    tag. tags: value of `If-None-Match`; may be empty.
+    """
     if status != 200:
         return status, headers
     mark = f'W/"{blake2b(body, digest_size=12).hexdigest()}"'
@@ -71,7 +75,9 @@ class TaggedProtocol(ObservedProtocol):
 
 
 def _fits(if_none_match: str, mark: str) -> bool:
-    """Return whether the header contains the tag, by weak comparison (RFC 9110, 13.1.2)."""
+    """Return whether the value of `If-None-Match` is `*` or contains the tag `mark`, by weak comparison (RFC 9110,
+    13.1.2).
+    """
     opaque = mark.removeprefix("W/")
     return if_none_match.strip() == "*" or opaque in (
         item.strip().removeprefix("W/") for item in if_none_match.split(",")

@@ -14,7 +14,9 @@ Headers = list[tuple[str, str]]
 
 
 def fields_of(section: HeaderSection, content_type: str | None) -> Headers:
-    """Return the header fields. A content type of the comment overrides that of the result (rendering-6)."""
+    """Return the header fields of a response. section: of the comment; its content type overrides that of the result
+    (rendering-6). content_type: of the result; None: there is no body.
+    """
     chosen = section.content_type or content_type
     headers: Headers = [("content-type", chosen)] if chosen is not None else []
     return headers + list(section.fields)
@@ -49,7 +51,9 @@ class CommentHeaders:
 
 
 def comment_fields(context: RequestContext) -> Headers:
-    """Return the header lines of the comment, for responses that are not made from a `HeaderSection`."""
+    """Return the header lines of the comment with values of the request, for responses that are not made from a
+    `HeaderSection`. Empty before the step `CommentHeaders`.
+    """
     return [] if context.comment_headers is None else list(context.comment_headers.fields(context))
 
 

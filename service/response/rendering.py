@@ -37,8 +37,9 @@ def with_column_checks(writer: BodyWriter, endpoint: Endpoint) -> BodyWriter:
 
 
 def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
-    """Return what turns rows into the body; None for an endpoint without a result, or with an object as result. Bytes
-    take precedence over raw, raw over JSON (rendering-39)."""
+    """Return the writer of the body, without column checks; None for an endpoint without a result, or with an object as
+    result. Bytes take precedence over raw, raw over JSON (rendering-39).
+    """
     shape = endpoint.shape
     options = endpoint.options
     is_set = shape.is_set and not options.single
@@ -73,7 +74,7 @@ def _body_writer(endpoint: Endpoint, codecs: Codecs) -> BodyWriter | None:
 
 
 def _keys(shape: ResultShape) -> Iterator[bytes | tuple[bytes, ...]]:
-    """Iterate over the keys: one for each column of the result; several for an expanded composite."""
+    """Yield the JSON key of each column of the result; for an expanded composite, the tuple of its keys."""
     for position, columns in groupby(shape.columns, key=lambda column: column.position):
         if position is None:
             yield from (column.key for column in columns)
@@ -87,7 +88,7 @@ def is_json(endpoint: Endpoint) -> bool:
 
 
 def begins_with_names(endpoint: Endpoint) -> bool:
-    """Whether there is a header row, which a result without rows has too."""
+    """Whether the body begins with a row of column names, which a result without rows has too."""
     options = endpoint.options
     is_text = endpoint.shape.path is ResultPath.ROWS and endpoint.shape.content_type != BYTES
     return options.raw and options.column_names and is_text

@@ -29,10 +29,14 @@ from rowcall.service.response.headers import argument_text, fields_of
 from rowcall.service.response.responses import needs_row, null_body
 
 BODILESS = (204, 205, 304)
+"""Status codes of responses without a body."""
 
 
 def with_reading(build: Callable[[int], Statement], codecs: Codecs) -> Callable[[int], Statement]:
-    """Return a builder of the call's statements together with the one that reads the status and headers set by SQL."""
+    """Return a builder of the call's statements together with the one that reads the status and headers set by SQL.
+
+    build: returns the statement of the call; its argument is the bit mask of the parameters that are passed.
+    """
     writer = RawRenderer(codecs, False)
 
     def script(mask: int) -> Script:
@@ -88,16 +92,16 @@ def respond_as_set_by_sql(endpoint: Endpoint) -> Step:
 
 
 def _parts(whole: bytes, tail: bytes) -> tuple[bytes, str, str]:
-    """Return body, status and headers of a result, which are separated by `MARK`. tail: end of the body, which is
-    behind the headers in the result.
+    """Return body, status and headers of a result, which are separated by `MARK`. tail: the last bytes of the body,
+    which stand behind the headers in the result; may be empty.
     """
     body, status, headers = whole.removesuffix(tail).rsplit(MARK, 2)
     return body + tail, status.decode(), headers.decode()
 
 
 def _usual(endpoint: Endpoint, execution: Execution, body: bytes) -> tuple[int, str | None, bytes]:
-    """Return status, content type and body as they are if SQL sets nothing. Raises `Problem`: 500 for a scalar without
-    a row, 404 for NULL if the endpoint reports it as not found.
+    """Return status, content type (None: there is no body) and body as they are if SQL sets nothing. body: of the
+    result. Raises `Problem`: 500 for a scalar without a row, 404 for NULL if the endpoint reports it as not found.
     """
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:

@@ -46,6 +46,7 @@ def _filled(endpoint: Endpoint, answer: Callable[[HeaderSection], Step]) -> Step
 
 
 def _respond_empty(section: HeaderSection, status: int) -> Step:
+    """Return a step that responds without a body."""
     headers = fields_of(section, content_type=None)
 
     def respond_empty(context: RequestContext) -> None:
@@ -55,6 +56,7 @@ def _respond_empty(section: HeaderSection, status: int) -> Step:
 
 
 def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
+    """Return the step that responds with a scalar result. It raises `Problem` 500 if there is no row."""
     headers = fields_of(section, endpoint.shape.content_type)
     status = endpoint.success_status
     respond_null = null_response(endpoint, section)
@@ -72,6 +74,7 @@ def _respond_scalar(endpoint: Endpoint, section: HeaderSection) -> Step:
 
 
 def _respond_rows(endpoint: Endpoint, section: HeaderSection, database: Database, time_limit: float) -> Step:
+    """Return the step that responds with rows, streamed or complete. time_limit: as for `respond`."""
     headers = fields_of(section, endpoint.shape.content_type)
     status = endpoint.success_status
     respond_null = null_response(endpoint, section)
@@ -120,7 +123,9 @@ async def stream_response(
 
 
 def null_response(endpoint: Endpoint, section: HeaderSection) -> Callable[[RequestContext], None]:
-    """Return the function that responds for a NULL text result, or for `single` without a row (rendering-15)."""
+    """Return the function that responds for a NULL result, or for `single` without a row (rendering-15). It raises
+    `Problem` 404 if the endpoint reports this as not found. section: header lines of the comment.
+    """
     mode = endpoint.options.null_text
     headers = fields_of(section, endpoint.shape.content_type)
     if mode is NullText.NO_CONTENT:

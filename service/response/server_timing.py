@@ -54,8 +54,8 @@ class TimedProtocol:
 
 
 def server_timing(execution: Execution | None, elapsed: float) -> str:
-    """Return `queue;dur=0.2, database;dur=1.5, render;dur=0.1` in milliseconds. Without an execution, the request only
-    waited.
+    """Return `queue;dur=0.2, database;dur=1.5, render;dur=0.1` in milliseconds. execution: None: none has begun, so all
+    of the time counts as `queue`.
 
     queue: waiting for a connection and for the event loop. database: from the head of the connection's queue to the
     last row, or so far when the result is streamed, without `render`: turning rows into the body.

@@ -26,7 +26,8 @@ class StreamBody:
         headers: list[tuple[str, str]],
         time_limit: float,
     ) -> None:
-        """Begin the response. innermost: the protocol of the HTTP server, which `protocol` wraps.
+        """Begin the response. innermost: the protocol of the HTTP server. protocol: the same, or one that wraps it and
+        changes the response.
 
         time_limit: seconds for which the client may leave unread what it was sent.
         """
@@ -48,7 +49,9 @@ class StreamBody:
                 raise ClientDisconnectedError(f"the client has not read for {self._time_limit:g} s")
 
     async def wait_for(self, event: asyncio.Future[None], seconds: float | None = None) -> None:
-        """Return when `event` is done, or after `seconds`. Raises `ClientDisconnectedError`."""
+        """Return when `event` is done, or after `seconds` (None: without a limit). Raises `ClientDisconnectedError` if
+        the client disconnects before.
+        """
         until = None if seconds is None else self._loop.time() + seconds
         while not event.done():
             left = CHECK_AGAIN if until is None else min(CHECK_AGAIN, until - self._loop.time())
@@ -63,5 +66,5 @@ class StreamBody:
         self._writer.close()
 
     def cut(self, _client: str) -> None:
-        """End an incomplete body with its connection."""
+        """End an incomplete body by ending its connection."""
         self._writer.abort()

@@ -34,24 +34,25 @@ log = logging.getLogger("rowcall")
 PIPE_BYTES = 262_144
 """Size of the pipe if the system lets it be set, as Linux does. Elsewhere the system's default applies."""
 FIRST_LOOK = 0.02
-"""Seconds after the first data until it is checked whether granian has opened the pipe; later checks are less frequent.
+"""Seconds from the first data to the first check whether granian has opened the pipe; later checks are less frequent.
 """
 LOOK_AGAIN = 5.0
 """Seconds without data to send, after which the client connection is checked."""
 OPENED_WITHIN = 5.0
-"""Seconds: granian opens a response file at once. If the client disconnects in that moment, granian does not open the
-file, or closes it unread, and does not report that.
+"""Seconds after which an unread pipe is checked: granian opens a response file at once, but if the client disconnects
+in that moment, it does not open the file, or closes it unread, and does not report that.
 """
 
 
 class PipeBody:
-    """The writing end of a response body."""
+    """A response body, written into a pipe that granian reads. Write it in parts and close it, or cut it off."""
 
     def __init__(
         self, protocol: Any, status: int, headers: list[tuple[str, str]], time_limit: float, client: str
     ) -> None:
-        """Begin the response. time_limit: seconds for which the client may leave it unread. client: `host:port`, whose
-        connection is closed with an incomplete body; empty if unknown or shared.
+        """Begin the response. time_limit: seconds for which the client may leave it unread. client: `host:port` of the
+        client, by which its disconnect is noticed; empty: unknown. Raises `Problem` 503 if the process has too many
+        open files.
         """
         self._presence = Presence(client)
         self._loop = asyncio.get_running_loop()
@@ -78,8 +79,8 @@ class PipeBody:
             raise
 
     async def _watch(self, protocol: Any) -> None:
-        """Wait for a disconnect until granian has begun to read: from then on it does not report one, and closes the
-        pipe.
+        """Record a disconnect that granian reports. It does so only until it reads the pipe; from then on, it closes
+        the pipe instead.
         """
         await protocol.client_disconnect()
         self._leave()
@@ -107,8 +108,8 @@ class PipeBody:
                 view = view[written:]
 
     async def wait_for(self, event: asyncio.Future[None], seconds: float | None = None) -> None:
-        """Wait until `event` is done, or for `seconds`. Raises `ClientDisconnectedError` if the client disconnects
-        before.
+        """Wait until `event` is done, or for `seconds` (None: without a limit). Raises `ClientDisconnectedError` if the
+        client disconnects before.
         """
         until = None if seconds is None else self._loop.time() + seconds
         while not (event.done() or self._gone.done()):
@@ -150,7 +151,9 @@ class PipeBody:
         self._looking = self._loop.call_later(seconds, self._look, seconds)
 
     def _look(self, seconds: float) -> None:
-        """Check once, and schedule the next check if granian has not opened the pipe."""
+        """Check once, and schedule the next check if granian has not opened the pipe. seconds: between the previous
+        check and this one; the next one follows after twice the time, at most after one second.
+        """
         self._close_read_end_if_read()
         if self._read_end >= 0:
             self._look_for_reader(min(2 * seconds, 1.0))
@@ -200,8 +203,8 @@ class PipeBody:
             await asyncio.sleep(0.002)
 
     def cut(self, client: str) -> None:
-        """End an incomplete body by closing the client's connection: the end of the pipe alone would look
-        like success.
+        """End an incomplete body so that the client notices: the end of the pipe alone would look like success. client:
+        `host:port`, whose connection is shut down; empty: granian's reading of the pipe is made to fail instead.
         """
         if not self._gone.done():
             if client:
@@ -230,8 +233,8 @@ class PipeBody:
 
 
 def _pipe() -> tuple[int, int, int]:
-    """Return both ends, and a descriptor that can be closed to make room for another one. Raises `Problem` 503: granian
-    would answer 404 for a file that it cannot open.
+    """Return a pipe as its reading end, its writing end, and a descriptor that can be closed to make room for another
+    one. Raises `Problem` 503 if too many files are open: granian would answer 404 for a file that it cannot open.
     """
     descriptors: list[int] = []
     try:
@@ -248,6 +251,7 @@ def _pipe() -> tuple[int, int, int]:
 
 
 _closing: set[asyncio.Task[None]] = set()
+"""Tasks that close bodies that were cut off. Without a reference, they could be garbage-collected."""
 
 
 def _descriptors() -> list[int]:
@@ -256,6 +260,7 @@ def _descriptors() -> list[int]:
 
 
 def _inode(descriptor: int) -> int:
+    """Return the inode of a pipe; -1: the descriptor is closed or is no pipe."""
     try:
         result = os.fstat(descriptor)
     except OSError:
@@ -269,19 +274,22 @@ def _unread(pipe: int) -> int:
 
 
 def _wake(future: asyncio.Future[None]) -> None:
+    """Set the result of a future, unless it is done."""
     if not future.done():
         future.set_result(None)
 
 
 def alone_on(scope: Any) -> str:
-    """Return the client whose connection carries only this response; empty if it carries others too (HTTP/2), which
-    must not end because one of them is left unread.
+    """Return the client of a request (`host:port`) if its connection carries only this response; empty if it carries
+    others too (HTTP/2), which must not end because one of them is left unread.
     """
     return "" if scope.http_version.startswith("2") else str(scope.client)
 
 
 def shut_down_connection(client: str) -> None:
-    """Shut down this process's TCP connection with `client` (`host:port`), wherever in the process it is used."""
+    """Shut down this process's TCP connection with `client` (`host:port`), wherever in the process it is used. Without
+    such a connection, nothing happens.
+    """
     for connection in own_sockets():
         with connection, contextlib.suppress(OSError):
             if is_with(connection, client):
@@ -323,8 +331,8 @@ class Coder(Protocol):
 
 
 def coder_of(protocol: Any, headers: list[tuple[str, str]]) -> Coder | None:
-    """Return the compressor of the body from the compressing protocol among the wrapped ones; None: it is not
-    compressed.
+    """Return the compressor of the body with these headers; None: it is not compressed. protocol: of the request; the
+    compressing protocol is searched among those that it wraps.
     """
     while protocol is not None and not hasattr(protocol, "stream_coder"):
         protocol = getattr(protocol, "inner", None)
@@ -372,8 +380,9 @@ async def stream_result(
 ) -> bool:
     """Send the result of a STREAMING execution. Return False if the rest of its rows is not needed any more: the client
     has disconnected, or the result could not be encoded, which is logged. If the execution itself fails, the response
-    is cut off, and True is returned. client, time_limit: as for `PipeBody`. encoder: converts rendered rows into the
-    bytes that are sent.
+    is cut off, and True is returned. client: `host:port`, whose connection ends with an incomplete body; empty if it
+    carries other responses. time_limit: as for `PipeBody`. encoder: converts rendered rows into the bytes that are
+    sent.
     """
     connection = execution.connection
     assert connection is not None  # noqa: S101 (only executions on dedicated connections stream)
@@ -403,7 +412,9 @@ async def stream_result(
 
 
 async def _pump(connection: Connection, execution: Execution, encoder: Encoder, body: PipeBody | StreamBody) -> None:
-    """Send the parts of the result as the server delivers them."""
+    """Send the parts of the result as the database server delivers them. Raises `ClientDisconnectedError`, and the
+    errors of the encoder.
+    """
     while execution.streaming:
         part = connection.take()
         execution.waiter = waiter = asyncio.get_running_loop().create_future()

@@ -21,7 +21,7 @@ SIZE = 67_108_864
 class BoundedCache:
     """A cache whose table is opened at its first use. Construct it in the running event loop.
 
-    most: maximum number of entries. prune: seconds between removals of expired entries.
+    name: of the table. most: maximum number of entries. prune: seconds between removals of expired entries.
     """
 
     def __init__(self, host: HostState, name: str, most: int, prune: float) -> None:
@@ -41,8 +41,8 @@ class BoundedCache:
         return self._cache.begin(key, 0)
 
     def keep(self, key: bytes, lease: CacheLease, entry: Entry, seconds: float | None) -> None:
-        """Deliver the entry to the waiting requests, and store it if the limit allows. seconds: lifetime; None:
-        unlimited.
+        """Deliver the entry to the waiting requests, and store it if the limit allows. lease: as `begin` has returned
+        it for this key. seconds: lifetime; None: unlimited.
         """
         room = self._cache.count() < self._most or self._cache.get(key) is not None
         lease.keep(entry, seconds if room else 0.0)

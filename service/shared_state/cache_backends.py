@@ -97,7 +97,8 @@ class CacheBackends:
         return None
 
     def require_listener(self, place: Place) -> None:
-        """Check that an invalidation in this process reaches the process that serves now.
+        """Check that an invalidation in this process reaches the process that serves now, for the backend of this
+        `Type`.
 
         Raises:
             Problem: 503, it does not, as another process has taken over with a memory of its own.
@@ -123,7 +124,9 @@ class CacheBackends:
         return count
 
     def _hear_tags(self, message: bytes) -> None:
-        """Invalidate tags that the supervisor has received (`NOTIFY rowcall, 'forget orders, customer:5'`)."""
+        """Invalidate tags that the supervisor has received (`NOTIFY rowcall, 'forget orders, customer:5'`). message:
+        the tags, separated by commas or blanks.
+        """
         for tag in message.decode().replace(",", " ").split():
             for store in self.every():
                 result = store.invalidate_tag(tag)
@@ -214,6 +217,8 @@ class CacheBackends:
         return self._memory
 
     def _prune_later(self, memory: MemoryCache) -> None:
+        """Remove expired entries of the memory backend every `prune_seconds` from now on."""
+
         def prune() -> None:
             memory.prune()
             self._prune_later(memory)
@@ -267,6 +272,9 @@ class _Later:
         return ask(self._nothing) if self._absent.is_set() else self._ask_later(ask)
 
     async def _ask_later(self, ask: Callable[[CacheBackend], Result | Awaitable[Result]]) -> Result:
+        """Wait until the backend has connected, or is known to be unreachable, and return the result of `ask` as `_ask`
+        does.
+        """
         absent = asyncio.ensure_future(self._absent.wait())
         await asyncio.wait((self._coming, absent), return_when=asyncio.FIRST_COMPLETED)
         absent.cancel()
@@ -313,7 +321,9 @@ async def _tried(link: RedisLink, attempts: int) -> str | None:
 
 
 async def _invalidate_until_done(store: CacheBackend, tag: str, invalidation: Awaitable[int]) -> None:
-    """Repeat an invalidation by tag until it succeeds: no client waits for it that could repeat a failed one."""
+    """Repeat an invalidation by tag until it succeeds: no client waits for it that could repeat a failed one.
+    invalidation: the first attempt, which has begun.
+    """
     while True:
         try:
             await invalidation

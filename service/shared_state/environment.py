@@ -62,8 +62,8 @@ class Transaction(Protocol):
 class Environment:
     """An open LMDB environment.
 
-    size: bytes that its pages may take. It gets fewer if there is not enough memory. The user of the environment
-    removes data to make room (see `used`).
+    path: its folder. size: bytes that its pages may take; the attribute is smaller if there is not enough memory. The
+    user of the environment removes data to make room (see `used`).
     """
 
     def __init__(self, path: Path, size: int) -> None:
@@ -77,6 +77,7 @@ class Environment:
         self.begin: Callable[..., AbstractContextManager[Transaction]] = cast("Any", self._lmdb).begin
 
     def _opened(self) -> lmdb.Environment:
+        """Open the environment with a map for the agreed size."""
         return lmdb.open(
             str(self.path),
             map_size=_map_size(self.size),
@@ -112,16 +113,18 @@ class Environment:
 
 
 def _map_size(size: int) -> int:
+    """Return the bytes of the map of an environment with `size` bytes of data, in whole pages."""
     page = max(PAGE, os.sysconf("SC_PAGE_SIZE"))
     return (int(size * HEADROOM) + 64 * PAGE + page - 1) // page * page
 
 
 @contextlib.contextmanager
 def agreed(path: Path, size: int, whole: Callable[[int], int]) -> Iterator[int]:
-    """Yield the size of the data in this folder. The first process decides it, and it is the same for all.
+    """Yield the size of the data in this folder, which is created if it is missing. The first process decides the size,
+    and it is the same for all.
 
-    Other processes wait until the block has ended, so that only one prepares the data. whole: function from a size to
-    the bytes of shared memory that it takes.
+    Other processes wait until the block has ended, so that only one prepares the data. size: requested bytes. whole:
+    function from a size to the bytes of shared memory that it takes.
     """
     path.mkdir(mode=0o700, exist_ok=True)
     with locked(path / "size") as file:
@@ -133,7 +136,8 @@ def agreed(path: Path, size: int, whole: Callable[[int], int]) -> Iterator[int]:
 
 
 def _fitting(folder: Path, size: int, whole: Callable[[int], int]) -> int:
-    """Reduce a size to at most half of the free memory, with a warning. whole: as for `agreed`.
+    """Return `size`, or as many bytes of data as fit into half of the free memory, with a warning. folder: of the data.
+    whole: as for `agreed`.
 
     Other programs need memory later, and a page that is not available when it is written to ends the process (SIGBUS).
     """
@@ -151,13 +155,14 @@ def _fitting(folder: Path, size: int, whole: Callable[[int], int]) -> int:
 
 
 def _reserve_all(path: Path) -> None:
+    """Allocate all pages of an existing file now. Raises `OSError`."""
     with path.open("r+b") as file:
         reserve(file, path.stat().st_size)
 
 
 def reserve(file: BinaryIO, size: int) -> None:
-    """Allocate the pages of a file now. macOS cannot: there the file gets its length, and pages are allocated when
-    written to.
+    """Allocate the pages of the first `size` bytes of a file now. macOS cannot: there the file gets its length, and
+    pages are allocated when written to.
 
     Raises:
         OSError: the pages are not available; the error names the file.
@@ -186,7 +191,8 @@ def locked(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def shared_memory(path: Path, size: int) -> Iterator[mmap.mmap]:
-    """Yield memory that all processes share, initially zeros, in a folder of its own and of the agreed size.
+    """Yield memory that all processes share, initially zeros, in a folder of its own and of the agreed size. path: of
+    the folder, which is created if it is missing. size: requested bytes.
 
     The process that initialises it does so within the `with`, alone. If enough memory is free, pages are allocated when
     they are written to.

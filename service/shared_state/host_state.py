@@ -37,7 +37,9 @@ class HostState:
         return self._folder.name
 
     def environment(self, name: str, size: int) -> Environment:
-        """Return the environment of a capability, the same for all processes. size: bytes, equal in all processes."""
+        """Return the environment of a capability, the same for all processes. name: also that of its folder, so unique.
+        size: bytes, equal in all processes.
+        """
         if name not in self._environments:
             self._environments[name] = Environment(self._folder / name, size)
         return self._environments[name]
@@ -78,7 +80,7 @@ class HostState:
 
     def announce_worker_exit(self, process: int) -> None:
         """Publish the exit of a worker, so that other workers no longer wait for the leases that it held. Does nothing
-        if no process of the host has opened the message bus.
+        if no process of the host has opened the message bus. process: its process id.
         """
         if (self._folder / "bus").is_dir():
             self.message_bus.publish(WORKER_GONE, str(process).encode())

@@ -51,7 +51,7 @@ return redis.call('ZRANGEBYSCORE', KEYS[1], now - ARGV[1], '+inf')
 
 @lru_cache(1024)
 def _copy_name(key: bytes) -> bytes:
-    """Return the name of a copy in the memory backend.
+    """Return the name in the memory backend of the copy of the response for a key.
 
     The results are cached: keys of `Hybrid` have a bounded length, and few keys are requested often.
     """
@@ -68,11 +68,15 @@ class HybridCache:
         self._default = options.seconds
         self._listener_name = secrets.token_hex(8).encode()
         self._last_reply = 0.0
+        """The latest time, by the monotonic clock, up to which this worker has certainly received all invalidations."""
         self._noted = -NOTED
         """Time of the last successful registration as a listener."""
         self._since = time.monotonic()
         """Time since which this worker has listened without interruption."""
         self._invalidations = 0
+        """Number of invalidations that this worker has sent or received, and of interruptions in which it may have
+        missed some.
+        """
         redis.link.background(redis.link.listen(CHANNEL, self._hear, self._began, self._answered))
         redis.link.background(self._note())
 
@@ -94,6 +98,7 @@ class HybridCache:
         return time.monotonic() - self._last_reply < SILENT
 
     async def _begin(self, key: bytes, time_limit: float) -> LookupResult:
+        """Look up a key in Redis as `CacheBackend.begin` does, and copy a response that is stored there to memory."""
         began, invalidations = time.monotonic(), self._invalidations
         result = await self._redis.begin(key, time_limit)
         # Only a response that Redis has stored is copied. One that is computed now is copied at its next lookup.
@@ -102,6 +107,9 @@ class HybridCache:
         return result
 
     async def _begin_stale(self, key: bytes, time_limit: float, stale: Stale) -> StaleLookupResult:
+        """Look up a key in Redis as `CacheBackend.begin_stale` does, and copy a fresh response that is stored there to
+        memory.
+        """
         began, invalidations = time.monotonic(), self._invalidations
         result = await self._redis.begin_stale(key, time_limit, stale)
         if type(result) is Entry:
@@ -127,7 +135,8 @@ class HybridCache:
             self._memory.put(_copy_name(key), entry, None if seconds is None else seconds - elapsed, began)
 
     def _lifetime(self, entry: Entry, left: float | None) -> float | None:
-        """Return the lifetime of the copy in seconds; None: unlimited. left: the remaining lifetime of the response.
+        """Return the lifetime of the copy in seconds; None: unlimited. entry: as stored in Redis, with its whole
+        lifetime in `ends`. left: the remaining lifetime of the response in seconds; None: unlimited.
 
         The copy lives as long as the response; if the response has the default lifetime, the lifetime of copies is an
         upper limit.
@@ -164,7 +173,7 @@ class HybridCache:
         """Send an invalidation to the workers with copies, and wait until all have confirmed it or cannot use copies
         any more.
 
-        word: kind and name of what is invalidated. Raises `Problem` if Redis does not answer.
+        word: `n` and the stored name of a key, or `t` and a tag. Raises `Problem` if Redis does not answer.
         """
         link = self._redis.link
         reply = b"rowcall:reply:" + secrets.token_hex(8).encode()
@@ -183,7 +192,9 @@ class HybridCache:
             await asyncio.sleep(max(0.0, until - time.monotonic()))
 
     async def _next_reply(self, reply: bytes, seconds: float) -> bytes:
-        """Wait for a confirmation. Return the name of the worker; empty if none arrives within `seconds`."""
+        """Wait for a confirmation. Return the name of the worker; empty if none arrives within `seconds`, or Redis does
+        not answer. reply: key of the list in Redis to which workers add their names.
+        """
         began = time.monotonic()
         with contextlib.suppress(*FAILURES, *MALFORMED):
             async with asyncio.timeout(seconds):
@@ -196,8 +207,8 @@ class HybridCache:
     # --- listening -------------------------------------------------------------------------------------------------
 
     async def _note(self) -> None:
-        """Register this worker as a listener, again and again. Without a registration it uses no copies, as no
-        invalidation would wait for it.
+        """Register this worker as a listener in Redis every `PING` seconds. Without a registration it uses no copies,
+        as no invalidation would wait for it.
         """
         while True:
             began = time.monotonic()
@@ -214,7 +225,7 @@ class HybridCache:
         self._memory.invalidate_all(_COPY)
 
     def _answered(self, requested_at: float) -> None:
-        """Record that Redis has answered a request that was sent at `requested_at`.
+        """Record that Redis has answered a request that was sent at `requested_at`, by the monotonic clock.
 
         All invalidations published before that time have been received, so copies are as current as they were then.
         """
@@ -222,7 +233,9 @@ class HybridCache:
             self._last_reply = requested_at
 
     async def _hear(self, data: bytes) -> None:
-        """Remove the copies that an invalidation names, and confirm this to the worker that has sent it."""
+        """Remove the copies that an invalidation names, and confirm this to the worker that has sent it. data: as
+        `_publish` sends it, the key for confirmations followed by the word.
+        """
         reply, kind, rest = data[:30], data[30:31], data[31:]
         self._invalidations += 1
         if kind == b"t":

@@ -148,7 +148,7 @@ class MemoryCache:
 
     def last_named(self, name: bytes, stale: Stale) -> Entry | None:
         """Return the entry that may be used because a new one could not be computed, or None. name: under which the key
-        is stored.
+        is stored. stale: for how long a stale entry may be used.
         """
         entry = self._table.find(name, now())
         return None if entry is None or (entry.fresh and now() >= entry.fresh + stale.error) else entry
@@ -157,7 +157,7 @@ class MemoryCache:
         """Return the entry, a new lease, or `NOT_SHARED`; None if another request holds the lease and will report the
         result.
 
-        fresh: do not accept a stale entry.
+        name: under which the key is stored. time_limit: as for `begin`. fresh: do not accept a stale entry.
         """
         at = now()
         result = self._table.begin(name, at + time_limit + GRACE if time_limit > 0 else 0.0, at, fresh)
@@ -168,6 +168,9 @@ class MemoryCache:
         return NOT_SHARED if result == FULL else MemoryLease(self, name, result, at)  # type: ignore[arg-type]
 
     def _wait(self, name: bytes, time_limit: float, *, fresh: bool) -> Awaitable[LookupResult]:
+        """Register a waiting request now, and return what waits for the result. Parameters, result and errors: as for
+        `_waited`.
+        """
         # Join now, not when it is first awaited: a result reported in between must not be missed.
         return self._waited(name, self._waiters.join(name), time_limit, fresh=fresh)
 
@@ -175,7 +178,10 @@ class MemoryCache:
         self, name: bytes, future: asyncio.Future[Outcome], time_limit: float, *, fresh: bool
     ) -> LookupResult:
         """Wait for the outcome of the request that computes; look up again if it ends without a response. Raises
-        `Problem` as `begin` does. fresh: as for `_acquire`.
+        `Problem` as `begin` does.
+
+        name: under which the key is stored. future: as `SingleFlightWaiters.join` has returned it. time_limit: as for
+        `begin`. fresh: as for `_acquire`.
         """
         until = now() + time_limit
         while True:
@@ -239,13 +245,16 @@ class MemoryCache:
         )
 
     def _completed(self, lease: Lease, values: tuple[Any, ...], flags: int) -> None:
+        """Report an entry that the cache writer has stored. values: the members of the entry. flags: as for
+        `_report_cached`.
+        """
         self._report_cached(lease, Entry._make(values), flags)
 
     # --- completion ------------------------------------------------------------------------------------------------
 
     def complete(self, lease: MemoryLease, entry: Entry, at: float) -> None:
-        """Store the response, unless it was invalidated while it was computed, and deliver it to the waiting
-        requests.
+        """Store the response, unless it was invalidated while it was computed, and deliver it to the waiting requests.
+        One that is too large for the table is only passed on. at: the time now, by the monotonic clock.
         """
         if len(entry.body) > self._largest:
             self.pass_on(lease)
@@ -271,7 +280,9 @@ class MemoryCache:
         self._report_outcome(lease.name, outcome, self._table.drop(lease.name, lease.number))
 
     def _report_outcome(self, name: bytes, outcome: Outcome, flags: int) -> None:
-        """Report the outcome to the waiting requests. flags: result of ending the lease in the table."""
+        """Report the outcome to the waiting requests, in other processes too if some wait there. name: under which the
+        key is stored. flags: result of ending the lease in the table.
+        """
         if self._waiters.has(name):
             # If it was invalidated meanwhile, requests that wait now wait for another lease.
             self._waiters.resolve(name, RETRY_LOOKUP if flags == GONE else outcome)
@@ -280,7 +291,7 @@ class MemoryCache:
             self._message_bus.publish(TOPIC, _message(name, RETRY_LOOKUP if isinstance(outcome, Entry) else outcome))
 
     def _hear(self, message: bytes) -> None:
-        """Receive the outcome of a lease of another process."""
+        """Receive the outcome of a lease of another process. message: from `_message`."""
         length = int.from_bytes(message[:2], "big")
         name, kind, rest = message[2 : 2 + length], message[2 + length : 3 + length], message[3 + length :]
         outcome: Outcome = RETRY_LOOKUP
@@ -291,7 +302,7 @@ class MemoryCache:
         self._waiters.resolve(name, outcome)
 
     def _release_process(self, process: int) -> None:
-        """Release the leases of a worker that has ended."""
+        """Release the leases of a worker that has ended. process: its process id."""
         self._table.release_process(process)
         self._waiters.resolve_all()
 
@@ -320,10 +331,10 @@ class MemoryCache:
         return count
 
     def put(self, key: bytes, entry: Entry, seconds: float | None, began: float) -> None:
-        """Store a copy of a response that another process has computed.
+        """Store a copy of a response that another process has computed, unless it is too large.
 
-        It is not stored if it was invalidated since `began`, which another worker may have noticed earlier. seconds:
-        lifetime; None: until invalidated.
+        It is not stored if it was invalidated since `began` (by the monotonic clock), which another worker may have
+        noticed earlier. seconds: lifetime; None: until invalidated.
         """
         at = now()
         if len(entry.body) <= self._largest:
@@ -360,6 +371,7 @@ class MemoryCache:
 
 
 def _message(name: bytes, outcome: Outcome) -> bytes:
+    """Return the message about the outcome of a lease for other processes. name: under which the key is stored."""
     head = len(name).to_bytes(2, "big") + name
     if isinstance(outcome, Problem):
         return head + b"p" + problem_text(outcome)

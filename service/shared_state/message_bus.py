@@ -33,18 +33,21 @@ LONGEST = 8_388_608
 """Maximum length of one message in bytes."""
 
 Take = Callable[[bytes], None]
+"""Receives the payload of a message."""
 Missed = Callable[[], None]
+"""Called when messages of any topic are lost for this process."""
 
 _MESSAGE, _AFTER = b"m", b"n"
 _PIPE, _AFTER_PIPE = b"b", b"c"
 
 
 def _key(number: int) -> bytes:
+    """Return the key of the message with this number, in the order of the numbers."""
     return _MESSAGE + number.to_bytes(8, "big")
 
 
 class MessageBus:
-    """The message bus as one process uses it."""
+    """The message bus as one process uses it. folder: of the shared state."""
 
     def __init__(self, folder: Path) -> None:
         self._environment = Environment(folder / "bus", SIZE)
@@ -55,6 +58,7 @@ class MessageBus:
         self._wakeup_pipe: WakeupPipe | None = None
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._next = 0
+        """Number of the first message that this process has not read."""
 
     def subscribe(self, topic: str, take: Take, missed: Missed | None = None) -> Callable[[], None]:
         """Call `take` in the event loop for every message of the topic that is published from now on. Return a function

@@ -157,10 +157,12 @@ def stored_name(key: bytes) -> bytes:
 
 
 def _keys(name: bytes) -> list[bytes]:
+    """Return the keys in Redis of the response, its lease and its waiting requests. name: from `stored_name`."""
     return [b"rowcall:{%b}:%b" % (name, kind) for kind in (b"a", b"l", b"w")]
 
 
 def _tag_keys(tag: str) -> list[bytes]:
+    """Return the keys in Redis of the names of a tag, of those being invalidated, and of its number of `turns`."""
     name = hashlib.sha256(tag.encode()).hexdigest().encode()
     return [b"rowcall:tag:{%b}:%b" % (name, kind) for kind in (b"names", b"going", b"turns")]
 
@@ -170,7 +172,7 @@ def _milliseconds(seconds: float) -> int:
 
 
 class RedisLease:
-    """A lease of the Redis backend."""
+    """A lease of the Redis backend. name: of the key in Redis. number: of the lease, unique among all hosts."""
 
     __slots__ = ("_cache", "_name", "_shared", "number", "tags")
 
@@ -178,6 +180,7 @@ class RedisLease:
         self._cache = cache
         self._name = name
         self._shared = True
+        """The response may be stored: Redis knows its tags."""
         self.tags: tuple[str, ...] = ()
         self.number = number
 
@@ -247,7 +250,7 @@ class RedisCache:
 
     async def last_named(self, name: bytes, stale: Stale) -> Entry | None:
         """Return the entry that may be used because a new one could not be computed; None if there is none, or Redis
-        does not answer. name: of the key in Redis.
+        does not answer. name: of the key in Redis. stale: for how long a stale entry may be used.
         """
         times: list[bytes | int] = [_milliseconds(stale.longest), _milliseconds(stale.error)]
         try:
@@ -266,16 +269,21 @@ class RedisCache:
         return None if left == -1 else max(0.0, left / 1000)
 
     async def _acquire(self, name: bytes, time_limit: float) -> LookupResult:
+        """Look up a name (of a key in Redis) as `CacheBackend.begin` does. Raises `GoneError` if there is no answer."""
         result = await self._wait_or_begin(name, time_limit, _BEGIN, [])
         return result.entry if isinstance(result, StaleEntry) else result
 
     async def _acquire_stale(self, name: bytes, time_limit: float, stale: Stale) -> StaleLookupResult:
+        """Look up a name (of a key in Redis) as `CacheBackend.begin_stale` does. Raises `GoneError` if Redis does not
+        answer.
+        """
         times = [_milliseconds(stale.longest), _milliseconds(stale.revalidate)]
         return await self._wait_or_begin(name, time_limit, _BEGIN_STALE, times)
 
     async def _wait_or_begin(self, name: bytes, time_limit: float, script: str, times: list[int]) -> StaleLookupResult:
-        """Run a lookup script, and wait while another request computes. times: further arguments of the script. Raises
-        `GoneError` if Redis does not answer, and `Problem` as `begin` does.
+        """Run a lookup script, and wait while another request computes. name: of the key in Redis. time_limit: as for
+        `begin`. times: further arguments of the script. Raises `GoneError` if Redis does not answer, and `Problem` as
+        `begin` does.
         """
         until = time.monotonic() + time_limit
         refusals = 0
@@ -312,8 +320,10 @@ class RedisCache:
                 return outcome
 
     def _acquired(self, kind: int, value: bytes, name: bytes, number: bytes) -> StaleLookupResult:
-        """Return the result for the reply of a lookup script. kind: 1 entry, 3 lease, 5 lease with a stale entry;
-        others: stale entry.
+        """Return the result for the reply of a lookup script; a corrupt entry counts as none.
+
+        kind: 1 entry, 3 lease, 5 lease with a stale entry; others: stale entry. value: the entry as Redis stores it.
+        name: of the key in Redis. number: of the lease that was requested.
         """
         self.awaited.pop(name, None)
         lease = None
@@ -329,7 +339,8 @@ class RedisCache:
         self, name: bytes, future: asyncio.Future[Outcome], left: float
     ) -> Entry | RetryLookup | NotShareable:
         """Wait for the outcome. Return `RETRY_LOOKUP` after the lifetime of a lease, as a host that has died reports
-        nothing. left: seconds until the time limit of the request; 0 or less: none.
+        nothing. future: as `SingleFlightWaiters.join` has returned it. left: seconds until the time limit of the
+        request; 0 or less: none. Raises `Problem` as `begin` does.
         """
         try:
             if left <= 0 or left > LEASE:
@@ -340,12 +351,16 @@ class RedisCache:
             raise
 
     def _opened(self, name: bytes, data: Any) -> Entry | None:
-        """Return the entry, or None if it is corrupt or belongs to another key."""
+        """Return the entry, or None if it is corrupt or belongs to another key. name: of the key in Redis. data: the
+        entry as Redis stores it.
+        """
         content = entry_sealer.opened(name, data) if isinstance(data, bytes) else None
         return None if content is None else unpacked(content)
 
     async def _remove_refused(self, name: bytes, data: bytes) -> None:
-        """Delete a corrupt entry, so that it is computed anew."""
+        """Delete a corrupt entry, so that it is computed anew, unless it has been replaced. name: of the key in Redis.
+        data: the entry as it was read. Raises `GoneError` if Redis does not answer.
+        """
         log.warning("a cached response in Redis is corrupt; it is removed and computed anew")
         await self.link.run(_BREAK, _keys(name)[:1], [data])
 
@@ -370,7 +385,9 @@ class RedisCache:
 
     async def complete(self, name: bytes, number: bytes, entry: Entry) -> bool:
         """Write a computed response, and report the outcome to the requests that wait for it. Return whether it was
-        stored. `entry.ends`: lifetime in seconds; 0: until invalidated.
+        stored.
+
+        name: of the key in Redis. number: of the lease. `entry.ends`: lifetime in seconds; 0: until invalidated.
         """
         self._open.pop(name, None)
         life: bytes | int = _milliseconds(entry.ends) if entry.ends else b""
@@ -385,11 +402,14 @@ class RedisCache:
         return bool(output)
 
     def end(self, name: bytes, number: bytes, outcome: Problem | RetryLookup | NotShareable) -> None:
-        """End a lease without a stored response, in the background, and report the outcome to the waiting requests."""
+        """End a lease without a stored response, in the background, and report the outcome to the waiting requests.
+        name: of the key in Redis. number: of the lease.
+        """
         self._open.pop(name, None)
         self.link.background(self._end(name, number, outcome))
 
     async def _end(self, name: bytes, number: bytes, outcome: Problem | RetryLookup | NotShareable) -> None:
+        """Do what `end` does. If the lease has ended already, requests of this worker look up again instead."""
         word = name + (b"a" if isinstance(outcome, NotShareable) else b"r")
         if isinstance(outcome, Problem):
             word = name + b"p" + problem_text(outcome)
@@ -412,6 +432,9 @@ class RedisCache:
             raise invalidation_failed() from None
 
     async def _invalidate(self, name: bytes) -> bool:
+        """Invalidate the key with this name in Redis, and return whether there was an entry. Raises `GoneError` if
+        Redis does not answer.
+        """
         return bool(await self.link.run(_INVALIDATE, _keys(name), [CHANNEL, name + b"r"]))
 
     async def invalidate_tag(self, tag: str) -> int:
@@ -445,30 +468,38 @@ class RedisCache:
                         await self.link.run(_RENEW, [_keys(name)[1]], [number, _milliseconds(LEASE)])
 
     def worker_gone(self, worker: int) -> None:
-        """Release the leases of a worker of this host that has died, here and on other hosts."""
+        """Release the leases of a worker of this host that has died, here and on other hosts. worker: as for the
+        construction.
+        """
         gone = b"%b-%d-" % (self._host, worker)
         self._break_leases(gone)
         self.link.background(self._publish_gone(gone))
 
     async def _publish_gone(self, gone: bytes) -> None:
-        """Publish to all hosts that a worker has exited."""
+        """Publish to all hosts that a worker has exited. gone: beginning of the numbers of its leases."""
         with contextlib.suppress(GoneError):
             await self.link.ask(self.link.client.publish, CHANNEL, b"-" * 64 + b"g" + gone)
 
     def _break_leases(self, gone: bytes) -> None:
-        """End the leases of a worker that has exited, if requests of this worker wait for them."""
+        """End the leases of a worker that has exited, if requests of this worker wait for them. gone: beginning of
+        their numbers.
+        """
         for name, number in tuple(self.awaited.items()):
             if number.startswith(gone):
                 self.link.background(self._break(name, number))
 
     async def _break(self, name: bytes, number: bytes) -> None:
-        """End one lease, and let the waiting requests look up again."""
+        """End the lease with this number, if it is still held, and let the waiting requests look up again. name: of its
+        key in Redis.
+        """
         with contextlib.suppress(GoneError):
             await self.link.run(_BREAK, [_keys(name)[1]], [number])
         self._waiters.resolve(name, RETRY_LOOKUP)
 
     def _hear(self, data: Any) -> None:
-        """Receive the outcome of a lease, or the exit of a worker."""
+        """Receive the outcome of a lease, or the exit of a worker. data: the name of the key in Redis (64 bytes), a
+        letter for the kind, and the rest.
+        """
         name, kind, rest = data[:64], data[64:65], data[65:]
         outcome: Outcome = RETRY_LOOKUP
         if kind == b"g":

@@ -65,8 +65,8 @@ async def open_client(address: RedisAddress, purpose: str, time_limit: float | N
 
 
 async def _opened(address: RedisAddress, host: tuple[str, int], options: dict[str, Any]) -> Client:
-    """Return the client of a host (or of the master that Sentinels name), or of its Cluster. Raises `ReplicaError` for
-    a replica, and the errors of redis-py.
+    """Return the client of a host (or of the master that Sentinels name), or of its Cluster. options: as `_options`
+    returns them. Raises `ReplicaError` for a replica, and the errors of redis-py.
     """
     client = _single(address, host, options) if address.service is None else await _master(address, options)
     try:
@@ -86,6 +86,7 @@ async def _opened(address: RedisAddress, host: tuple[str, int], options: dict[st
 
 
 def _check_role(host: tuple[str, int], role: str) -> None:
+    """Raise `ReplicaError` if a server with this role accepts no writes. host: name and port, for the message."""
     if role not in MASTER:
         raise ReplicaError(f"{host[0]}:{host[1]} is a replica, and a master is needed")
 
@@ -95,6 +96,7 @@ def is_cluster(client: Client) -> bool:
 
 
 def _options(address: RedisAddress, purpose: str, time_limit: float | None) -> dict[str, Any]:
+    """Return the arguments that the clients of redis-py have in common. purpose, time_limit: as for `open_client`."""
     options: dict[str, Any] = {
         "username": address.user,
         "password": address.password,
@@ -110,6 +112,7 @@ def _options(address: RedisAddress, purpose: str, time_limit: float | None) -> d
 
 
 def _tls(address: RedisAddress) -> dict[str, Any]:
+    """Return the arguments of redis-py for TLS; empty if the address does not use it."""
     if not address.tls:
         return {}
     return {
@@ -121,6 +124,7 @@ def _tls(address: RedisAddress) -> dict[str, Any]:
 
 
 def _single(address: RedisAddress, host: tuple[str, int], options: dict[str, Any]) -> Client:
+    """Return a client of one server, which connects at its first command. options: as `_options` returns them."""
     # By default, redis-py would try three more times, seconds apart, before it reports that there is no answer.
     options = {**options, "retry": Retry(NoBackoff(), 1)}
     if not address.tls or address.tls_host is None:
@@ -137,7 +141,9 @@ def _single(address: RedisAddress, host: tuple[str, int], options: dict[str, Any
 
 
 def _named(base: type[SSLConnection], name: str) -> type[SSLConnection]:
-    """Return a connection class for servers whose certificate has another name than the address (`sslHost`)."""
+    """Return a subclass of `base` for servers whose certificate has another name than the address (`sslHost`). name:
+    that of the certificate.
+    """
 
     class NamedConnection(base):  # type: ignore[misc, valid-type]
         def _connection_arguments(self) -> Mapping[str, Any]:
@@ -147,7 +153,9 @@ def _named(base: type[SSLConnection], name: str) -> type[SSLConnection]:
 
 
 async def _master(address: RedisAddress, options: dict[str, Any]) -> Client:
-    """Return a client of the master. It asks the Sentinels again for each connection, so it follows a new master."""
+    """Return a client of the master. It asks the Sentinels again for each connection, so it follows a new master.
+    options: as `_options` returns them. Raises the errors of redis-py.
+    """
     own = {**_tls(address), "socket_connect_timeout": address.connect_timeout, "socket_timeout": 1.0}
     service = address.service or ""
     watchers = _watchers(address, own)
@@ -167,6 +175,7 @@ async def _master(address: RedisAddress, options: dict[str, Any]) -> Client:
 
 
 def _watchers(address: RedisAddress, own: dict[str, Any]) -> Any:
+    """Return the client of the Sentinels. own: arguments of redis-py for the connections to them."""
     return cast("Any", Sentinel)(list(address.hosts), sentinel_kwargs=own)
 
 

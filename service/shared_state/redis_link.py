@@ -39,10 +39,11 @@ PROBE = "redis.call('SET', KEYS[1], '1', 'PX', 1000) return 1"
 """Script that shows at the start whether the user may run scripts that write."""
 
 Hear = Callable[[bytes], Awaitable[None] | None]
+"""Receives the payload of a message. If it returns an awaitable, that is awaited before the next message."""
 
 
 class GoneError(Exception):
-    """Redis does not answer."""
+    """Redis does not answer, or refuses the command."""
 
 
 class MalformedReplyError(ValueError):
@@ -65,15 +66,20 @@ class RedisLink:
         self._address = address
         self._timeout = min(address.timeout, LONGEST) or LONGEST
         self.client: Client = None
+        """None until `connect` has succeeded."""
         self.is_cluster = False
         self.gone = True
+        """Redis is known not to answer, so commands fail at once."""
         self._loop = asyncio.get_running_loop()
         self._requested: dict[bytes, asyncio.Future[bytes | None]] = {}
+        """Reads for the next batch, by key."""
         self._scheduled = False
         self._flying = 0
+        """Number of batches of reads in flight."""
         self._scripts: dict[str, Any] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._refusals: set[str] = set()
+        """Kinds of refusals that have been logged."""
         self._slots = asyncio.Semaphore(AT_ONCE)
         self.on_back: list[Callable[[], None]] = []
 
@@ -128,7 +134,9 @@ class RedisLink:
             self.background(self._get_all(requested))
 
     async def _get_all(self, requested: dict[bytes, asyncio.Future[bytes | None]]) -> None:
-        """Read all keys in one command, and complete their futures."""
+        """Read all keys in one command, and complete their futures; with `GoneError` if that fails. requested: the
+        futures, by key.
+        """
         try:
             mget = None if self.client is None else self.client.mget_nonatomic if self.is_cluster else self.client.mget
             values: Sequence[bytes | None] = await self.ask(mget, list(requested), check=_values_of(len(requested)))
@@ -152,8 +160,8 @@ class RedisLink:
                 self._loop.call_soon(self._send)
 
     async def run(self, script: str, keys: list[bytes], values: list[bytes | int]) -> Any:
-        """Run a Lua script, which is atomic, and return its reply; None if it has none. Raises `GoneError` if Redis
-        does not answer.
+        """Run a Lua script, which is atomic, and return its reply; None if it has none. keys, values: KEYS and ARGV of
+        the script. Raises `GoneError` if Redis does not answer.
         """
         registered = self._scripts.get(script)
         if registered is None and self.client is not None:
@@ -170,8 +178,8 @@ class RedisLink:
     ) -> Any:
         """Send a command and return its reply.
 
-        command: a method of the client; None: there is no connection. check: whether a reply has the form of this
-        command; if not, the command fails and all connections are closed.
+        command: a method of the client, called with `arguments`; None: there is no connection. check: whether a reply
+        has the form of this command; if not, the command fails and all connections are closed.
 
         Raises:
             GoneError: Redis has not answered, has refused the command, or is known to be gone.
@@ -225,6 +233,9 @@ class RedisLink:
     async def _listen_once(
         self, channel: bytes, hear: Hear, began: Callable[[], None], heard: Callable[[float], None] | None
     ) -> None:
+        """Receive the messages of a channel until the connection is lost. Parameters: as for `listen`. Raises the
+        errors of `FAILURES` and `MALFORMED`, and `TimeoutError` if Redis has not answered for `SILENT` seconds.
+        """
         async with self.client.pubsub() as source:
             requested, waiting = time.monotonic(), True
             await source.subscribe(channel)
@@ -252,7 +263,7 @@ class RedisLink:
     # --- outages ---------------------------------------------------------------------------------------------------
 
     def _lost(self, error: BaseException) -> None:
-        """Record and log that Redis is gone, and begin to look for it."""
+        """Record and log that Redis is gone, and begin to look for it. error: the reason, for the log."""
         if self.gone:
             return
         self.gone = True
@@ -284,7 +295,7 @@ class RedisLink:
     async def _reach_master(self) -> None:
         """Check that Redis answers. If only addresses of servers are known, connect to the master among them with a new
         client: another server may have been promoted. The clients of Sentinels and of a Cluster follow a new master
-        themselves.
+        themselves. Raises the errors of `FAILURES` and `MALFORMED` if no master answers.
         """
         if self.is_cluster or self._address.service is not None:
             async with asyncio.timeout(self._timeout):
@@ -309,13 +320,14 @@ class RedisLink:
 
 
 def _checked(reply: Any, check: Callable[[Any], bool] | None) -> Any:
+    """Return the reply. Raises `MalformedReplyError` if `check` returns False for it; None: every reply is accepted."""
     if check is not None and not check(reply):
         raise MalformedReplyError("a reply of unexpected form")
     return reply
 
 
 def _values_of(count: int) -> Callable[[Any], bool]:
-    """Return the check that a reply has this number of values."""
+    """Return the check that a reply has this number of values, each of them bytes or None."""
 
     def check(reply: Any) -> bool:
         values = isinstance(reply, list) and len(reply) == count
@@ -325,7 +337,7 @@ def _values_of(count: int) -> Callable[[Any], bool]:
 
 
 def _echo_of(mark: bytes) -> Callable[[Any], bool]:
-    """Return the check that a reply has this mark in front."""
+    """Return the check that a reply begins with this mark, as a script of `_echoing` makes it."""
     return lambda reply: isinstance(reply, list) and len(reply) in (1, 2) and reply[0] == mark
 
 
@@ -341,8 +353,9 @@ def _is_no_master(error: ResponseError) -> bool:
 class LateLink:
     """A link that connects in parallel with the start, and again if that fails. The first calls wait for it.
 
-    Construct it in the running event loop. key: configuration key of the address. without: what happens while there is
-    no connection; part of messages.
+    Construct it in the running event loop. address: as configured; if it is invalid, that is logged, and there is never
+    a connection. key: configuration key of the address. without: what happens while there is no connection; part of
+    messages.
     """
 
     def __init__(self, address: str, key: str, without: str) -> None:
@@ -375,6 +388,7 @@ class LateLink:
         return self._link
 
     async def _connect(self, place: RedisAddress) -> None:
+        """Try to connect once. The first failure is logged, and the success after it."""
         self._tried = time.monotonic()
         link = RedisLink(place)
         try:

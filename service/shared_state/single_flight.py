@@ -45,7 +45,7 @@ class CacheLease(Protocol):
     def announce(self, tags: tuple[str, ...], seconds: float | None) -> Awaitable[None] | None:
         """Record tags before the response is computed: an invalidation of one of them from now on applies to it.
 
-        seconds: maximum lifetime of the response.
+        seconds: maximum lifetime of the response; None: unlimited.
         """
 
     def last(self, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
@@ -93,25 +93,33 @@ class CacheBackend(Protocol):
         self, key: bytes, time_limit: float, stale: Stale
     ) -> StaleLookupResult | Awaitable[StaleLookupResult]:
         """Do what `begin` does for responses that may be used for longer than they are fresh; a stale one is returned
-        as a `StaleEntry`.
+        as a `StaleEntry`. stale: for how long.
         """
 
     def last(self, key: bytes, stale: Stale) -> Entry | Awaitable[Entry | None] | None:
-        """Return the response that may be used because a new one could not be computed, or None."""
+        """Return the response that may be used because a new one could not be computed, or None. stale: for how long a
+        stale one may be used.
+        """
 
     def invalidate(self, key: bytes) -> bool | Awaitable[bool]:
-        """Invalidate a key. Return whether there was an entry. No request gets it afterwards."""
+        """Invalidate a key. Return whether there was an entry. No request gets it afterwards. Raises `Problem` 503 if
+        that is not confirmed.
+        """
 
     def invalidate_tag(self, tag: str) -> int | Awaitable[int]:
         """Invalidate a tag. Return the number of removed entries. Responses that are being computed with it are not
-        stored.
+        stored. Raises `Problem` 503 if that is not confirmed.
         """
 
     def close(self) -> None: ...
 
 
 def ending(context: RequestContext, error: Exception | None) -> None:
-    """Release a lease that no step has used. For `RequestContext.at_end`."""
+    """Release a lease that no step has used. For `RequestContext.at_end`.
+
+    error: what ended the request; None: it ended without one. Waiting requests get it, unless it concerns only this
+    request; then one of them computes.
+    """
     lease: CacheLease | None = context.lease
     if lease is None:
         return
@@ -144,7 +152,7 @@ class SingleFlightWaiters:
         return future
 
     def awaits(self, key: bytes, future: asyncio.Future[Outcome], number: bytes) -> None:
-        """Record the number of the lease for which the future waits."""
+        """Record the number of the lease for which a waiting request waits. future: as `join` has returned it."""
         waiting = self.futures.get(key)
         if waiting is not None and future in waiting:
             waiting[future] = number
@@ -153,7 +161,7 @@ class SingleFlightWaiters:
         return key in self.futures
 
     def leave(self, key: bytes, future: asyncio.Future[Outcome]) -> None:
-        """Remove a waiting request."""
+        """Remove a waiting request, if it still waits. future: as `join` has returned it."""
         waiting = self.futures.get(key)
         if waiting is not None:
             waiting.pop(future, None)
@@ -163,9 +171,10 @@ class SingleFlightWaiters:
     async def wait(
         self, key: bytes, future: asyncio.Future[Outcome], time_limit: float, late: RetryLookup | None = None
     ) -> Entry | RetryLookup | NotShareable:
-        """Wait for the outcome.
+        """Wait for the outcome, and remove the waiting request.
 
-        time_limit: seconds; 0: no limit. late: the result after the time limit; None: a `Problem` is raised.
+        future: as `join` has returned it. time_limit: seconds; 0: no limit. late: the result after the time limit;
+        None: a `Problem` is raised.
 
         Raises:
             Problem: of the computing request, or because the time limit has passed.
@@ -184,10 +193,10 @@ class SingleFlightWaiters:
         return outcome
 
     def resolve(self, key: bytes, outcome: Outcome, number: bytes | None = None) -> None:
-        """Report an outcome to the waiting requests of a key.
+        """Report an outcome to the waiting requests of a key, and remove them.
 
         number: the lease that ended so, for backends that learn of an end later than it happened: requests that wait
-        for a newer lease, which was acquired after an invalidation, look up again.
+        for a newer lease, which was acquired after an invalidation, look up again. None: all requests get the outcome.
         """
         for future, awaited in self.futures.pop(key, {}).items():
             if future.done():

@@ -25,7 +25,7 @@ log = logging.getLogger("rowcall")
 
 
 class StateFolder:
-    """The folder of the shared state: created by construction, removed by `remove`."""
+    """The folder of the shared state, at `path`: created by construction, removed by `remove`. Raises `OSError`."""
 
     def __init__(self) -> None:
         base = _base()
@@ -42,8 +42,8 @@ class StateFolder:
 
 
 def _base() -> Path:
-    """Return the folder in which to create the state folder, with enough room, after removing
-    abandoned state folders.
+    """Return the folder in which to create the state folder: shared memory if it has room for `LEAST` bytes, otherwise
+    the folder for temporary files. Abandoned state folders in it are removed before.
     """
     if _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK | os.X_OK):
         _remove_abandoned(_SHARED_MEMORY)
@@ -73,6 +73,7 @@ def _locked(folder: Path) -> int | None:
 
 
 def _remove_abandoned(base: Path) -> None:
+    """Remove the state folders of services in `base` that have ended without doing so."""
     for folder in base.glob(PREFIX + "*"):
         # Without a lock file, another process is removing it.
         if not (folder / _LOCK).exists():

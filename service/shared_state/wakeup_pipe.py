@@ -17,7 +17,11 @@ _AT_ONCE = 65_536
 
 
 class WakeupPipe:
-    """The wake-up pipe of this process, from construction until `close`. Needs a running event loop."""
+    """The wake-up pipe of this process, from construction until `close`. Needs a running event loop.
+
+    path: of the named pipe, which is created. on_ring: called in the event loop after the pipe was written to, once for
+    several writes in a row. Raises `OSError`.
+    """
 
     def __init__(self, path: Path, on_ring: Callable[[], None]) -> None:
         os.mkfifo(path, 0o600)
@@ -54,7 +58,7 @@ class Notifier:
         return [name for name in names if not self._ring(name)]
 
     def _ring(self, name: str) -> bool:
-        """Wake a process. Return False if no process reads the pipe any more, which is then removed."""
+        """Wake the process with this name. Return False if nothing reads its pipe any more, which is then removed."""
         try:
             pipe = self._pipes.get(name)
             if pipe is None:
@@ -70,6 +74,7 @@ class Notifier:
         return True
 
     def _forget(self, name: str) -> None:
+        """Close and delete the pipe with this name, as no process reads it any more."""
         pipe = self._pipes.pop(name, None)
         if pipe is not None:
             os.close(pipe)

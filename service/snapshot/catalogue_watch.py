@@ -30,6 +30,7 @@ from rowcall.service.startup_error import StartupError
 log = logging.getLogger("rowcall")
 
 INTERVAL = "Watch:DatabasePollingInterval"
+"""Configuration key of the polling interval."""
 SOON = 0.25
 """Default polling interval of the catalogue in seconds, so that a change is served within one second."""
 _QUIET = 20
@@ -46,6 +47,7 @@ class Watcher:
     """
 
     def __init__(self, settings: Settings, exposure: Exposure, sources: Sequence[Connector]) -> None:
+        """sources: connectors of the databases whose catalogues are polled."""
         self._files = exposure.files
         self._exposure = exposure
         self._sources = sources
@@ -58,10 +60,10 @@ class Watcher:
     async def start(
         self, background: Background, on_files: Callable[[], None], on_catalogue: Callable[[], None]
     ) -> None:
-        """Start to watch. on_files, on_catalogue: called after a change of files or of a catalogue, perhaps without a
-        change.
+        """Start to watch, and return when each catalogue has been polled once.
 
-        Returns when each catalogue has been polled once.
+        background: runs the tasks. on_files, on_catalogue: called after a change of files or of a catalogue, and
+        sometimes without one.
         """
         if self._files is not None:
             background.keep("watching the files", partial(_watch_files, self._files, on_files))
@@ -72,10 +74,10 @@ class Watcher:
             await asyncio.gather(*(event.wait() for event in polled_events))
 
     async def _poll(self, source: Connector, on_change: Callable[[], None], looked: asyncio.Event) -> None:
-        """Poll the catalogue and call `on_change` after changes.
+        """Poll the catalogue without end and call `on_change` after changes. A failed poll is repeated on a new
+        connection.
 
-        looked: set when the first poll has succeeded or failed. After a failed one, the next success counts as a
-        change.
+        looked: set when the first poll has succeeded or failed. If it failed, the first success counts as a change.
         """
         previous: Fingerprint | None = None
         attempt = 0
@@ -113,8 +115,8 @@ async def _watch_files(options: SqlFileOptions, on_change: Callable[[], None]) -
 
 
 async def _watch_folder(folder: str, on_change: Callable[[], None], *, recursive: bool) -> None:
-    """Call `on_change` for changes in the folder until the folder is replaced. recursive: also for those in its
-    subfolders.
+    """Call `on_change` for changes in the folder until the folder is replaced or removed. recursive: also for those in
+    its subfolders. Raises `OSError` if it cannot be watched.
     """
     # Imported here, because only watch mode needs it.
     from watchfiles import Change, awatch
@@ -137,6 +139,7 @@ async def _watch_folder(folder: str, on_change: Callable[[], None], *, recursive
 
 
 def _identity(folder: str) -> tuple[int, int] | None:
+    """Return device and inode of a folder; None: it does not exist."""
     try:
         state = os.stat(folder)
     except OSError:
@@ -155,5 +158,5 @@ def _may_matter(path: str, *, gone: bool) -> bool:
 
 
 def watcher(settings: Settings, exposure: Exposure, sources: Sequence[Connector]) -> Watcher | None:
-    """Return the watcher, or None if watching is disabled. Raises `StartupError` as `Watcher` does."""
+    """Return the watcher, or None if watching is disabled. Parameters and `StartupError` as for `Watcher`."""
     return Watcher(settings, exposure, sources) if settings.enabled(WatchOptions) else None

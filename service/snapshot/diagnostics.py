@@ -62,6 +62,9 @@ class UnresolvedReferences:
 
 
 def _has_route(router: Router, method: str, path: str) -> bool:
+    """Return whether a request is routed to an endpoint. path: raw, without query string; one that is malformed or ends
+    with a slash has no route.
+    """
     if len(path) > 1 and path.endswith("/"):
         return False
     try:
@@ -71,7 +74,7 @@ def _has_route(router: Router, method: str, path: str) -> bool:
 
 
 class BasicUsers:
-    """Finds endpoints that require HTTP Basic where no caller, or not each of the listed users, can be admitted."""
+    """Finds endpoints with HTTP Basic that can admit no caller at all, or not all of the users in their annotation."""
 
     def __init__(self, settings: Settings) -> None:
         basic = settings.read(BasicOptions)

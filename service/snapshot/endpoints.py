@@ -50,7 +50,9 @@ class BuiltEndpoints:
 
 @dataclass(frozen=True, slots=True)
 class _RoutineBuild:
-    """The build of a routine. endpoints: none, the endpoint, or the endpoint and its invalidation endpoint."""
+    """The build of a routine. built: as `build_endpoint` returns it. endpoints: none, the endpoint, or the endpoint and
+    its invalidation endpoint.
+    """
 
     routine: Routine
     defaults: EndpointDefaults
@@ -59,6 +61,7 @@ class _RoutineBuild:
 
 
 Build = Callable[[Routine, EndpointDefaults], _RoutineBuild]
+"""Builds a routine, or returns its build of an earlier reading."""
 
 
 class KnownBuilds:
@@ -77,8 +80,11 @@ class KnownBuilds:
         """For all others, by oid and name: a table has several operations, and files have no oid."""
 
     def over(self, catalog: Catalog) -> Build:
-        """Return the build function for one reading. Builds that this reading does not use are dropped with the
-        next."""
+        """Return the build function for one reading. It returns the builds of earlier readings for unchanged routines.
+
+        catalog: of this reading. If types are changed or removed, or the installation is another one, all routines are
+        built again. Builds that this reading does not use are dropped with the next.
+        """
         same = self._types is catalog.types or self._types.items() <= catalog.types.items()
         same = same and self._installation == catalog.installation
         before = self._built if same else {}
@@ -109,6 +115,7 @@ class KnownBuilds:
 
 
 def _by_name(builds: Iterable[_RoutineBuild]) -> defaultdict[tuple[int, str], list[_RoutineBuild]]:
+    """Return builds by oid and name of the routine."""
     builds_by_name: defaultdict[tuple[int, str], list[_RoutineBuild]] = defaultdict(list)
     for item in builds:
         builds_by_name[item.routine.oid, item.routine.name].append(item)
@@ -116,7 +123,7 @@ def _by_name(builds: Iterable[_RoutineBuild]) -> defaultdict[tuple[int, str], li
 
 
 def _made(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> _RoutineBuild:
-    """Build the endpoint of a routine, and the endpoint that invalidates its cached responses."""
+    """Build the endpoint of a routine, and, if it has one, the endpoint that invalidates its cached responses."""
     built = _build(routine, catalog, defaults)
     endpoint = built.endpoint
     endpoints = () if endpoint is None else (endpoint, *invalidations(endpoint, defaults.cache))
@@ -141,9 +148,10 @@ class EndpointBuilder:
 
     def build(self, routines: Iterable[tuple[Catalog, Exposed]], *, first: bool = True) -> BuiltEndpoints:
         """Return the endpoints of each catalogue, built with the defaults of their sources. Endpoints that cannot be
-        served are left out with a diagnostic.
+        served are left out with a diagnostic. New diagnostics are logged.
 
-        first: whether this is the reading of the start.
+        routines: catalogues, always in the same order, with their candidates for endpoints. first: whether this is the
+        reading of the start.
 
         Raises:
             StartupError: at the first reading, for all fatal diagnostics together.
@@ -189,7 +197,9 @@ class EndpointBuilder:
         )
 
     def _report(self, diagnostics: Iterable[Diagnostic]) -> None:
-        """Log the diagnostics that the previous reading did not have."""
+        """Log the diagnostics that the previous reading did not have, similar ones as one message, and remember all of
+        them for the next reading.
+        """
         unique = dict.fromkeys(diagnostics)
         new = [diagnostic for diagnostic in unique if diagnostic not in self._reported]
         grouped = list(gathered(new))
@@ -215,6 +225,7 @@ class EndpointBuilder:
 
 
 def _log_forwarding(endpoint: Endpoint) -> None:
+    """Log method and host to which the annotations `proxy` and `proxy_out` of an endpoint forward requests."""
     for word, forwarding in (("proxy", endpoint.options.proxy), ("proxy_out", endpoint.options.proxy_out)):
         if forwarding is not None:
             host = "Service:ProxyOptions:Host" if forwarding.url is None else shown_url(forwarding.url)
@@ -224,9 +235,10 @@ def _log_forwarding(endpoint: Endpoint) -> None:
 def _endpoints(
     catalog: Catalog, exposed: Exposed, build: Build, diagnostics: list[Diagnostic], *, first: bool
 ) -> tuple[Endpoint, ...]:
-    """Return the endpoints of a catalogue and add to `diagnostics`.
+    """Return the endpoints of a catalogue and add its diagnostics to `diagnostics`.
 
-    first: fatal diagnostics prevent the start; at later readings, they only leave out their endpoints.
+    exposed: the candidates. build: as `KnownBuilds.over` returns it. first: fatal diagnostics stay fatal, as at the
+    start; at later readings, they only leave out their endpoints.
     """
     endpoints: list[Endpoint] = []
     of_tables: list[tuple[str, Diagnostic]] = []
@@ -256,13 +268,16 @@ def _endpoints(
 
 
 _ROUTE = re.compile(r"\A[A-Z]+ /\S*: ")
+"""Method and path at the beginning of a message."""
 
 
 def _once(diagnostics: Iterable[tuple[str, Diagnostic]]) -> Iterable[Diagnostic]:
-    """Return the diagnostics of a table, each once.
+    """Return the diagnostics of tables, each once for each table.
 
-    A table has one comment, which is read for each of its operations. Diagnostics are equal if their line is equal or,
-    without a line, their message without the route, which is the first item of each pair.
+    A table has one comment, which is read for each of its operations. Diagnostics of a table are equal if their line is
+    equal or, without a line, their message without the route. Their counts of objects that are left out are added.
+
+    diagnostics: pairs of the message without the route and the diagnostic.
     """
     merged: dict[tuple[str, str], Diagnostic] = {}
     for message, diagnostic in diagnostics:
@@ -278,7 +293,9 @@ def _once(diagnostics: Iterable[tuple[str, Diagnostic]]) -> Iterable[Diagnostic]
 def _reached(
     groups: tuple[tuple[Endpoint, ...], ...], clashes: Clashes
 ) -> tuple[tuple[tuple[Endpoint, ...], ...], list[Diagnostic]]:
-    """Return the endpoints without those that are unreachable because of the route of another endpoint."""
+    """Return the endpoints without those that are unreachable because of the route of another endpoint, and the
+    diagnostics about routes. groups: the endpoints of each catalogue.
+    """
     reached, diagnostics = clashes.among(itertools.chain.from_iterable(groups))
     if reached is None:
         return groups, diagnostics
@@ -303,6 +320,7 @@ def _build(routine: Routine, catalog: Catalog, defaults: EndpointDefaults) -> Bu
 
 
 def _log_annotations(identity: str, name: str, lines: Sequence[str]) -> None:
+    """Log the annotation lines of an endpoint. identity: of the routine. name: of the endpoint."""
     for line in lines:
         log.log(VERBOSE, "%s annotation: %s", identity, line)
     log.debug("%s mapped to %s annotations: [%s]", identity, name, ", ".join(lines))

@@ -38,11 +38,12 @@ _PATTERNS: Mapping[Variant, str] = {
     (Conflict.UPDATE, False): "on_conflict_do_update",
     (Conflict.UPDATE, True): "on_conflict_do_update_returning",
 }
-"""Fields with the patterns of paths."""
+"""Fields of `CrudSource` with the patterns of the paths, by variant of an operation."""
 _FILTERS = (
     *("schema_similar_to", "schema_not_similar_to", "include_schemas", "exclude_schemas"),
     *("name_similar_to", "name_not_similar_to", "include_names", "exclude_names"),
 )
+"""Fields with filters, of `ServiceOptions`, `CrudSource` and the filters of discovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,8 @@ class Exposure:
 def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -> Exposure:
     """Return which routines, tables and files are published, and the defaults of their endpoints. Raises StartupError.
 
-    options: provide the names that annotations may use, such as those of rate limits. Logs a warning if objects of
-    every owner are published.
+    options: provide the names that annotations may use, such as those of rate limits. plan: provides those of
+    connections. Logs a warning if objects of every owner are published.
     """
     defaults = endpoint_defaults(settings, options, plan)
     service, tables = defaults.service, settings.read(CrudSource)
@@ -96,6 +97,7 @@ def exposure(settings: Settings, options: WorkerOptions, plan: ConnectionPlan) -
 
 
 def _files(settings: Settings) -> SqlFileOptions | None:
+    """Return the options of SQL files; None: files are not served. Logs a warning if only the pattern is missing."""
     options = sql_file_options(settings)
     if options is None and settings.contains(SqlFileOptions) and settings.enabled(SqlFileOptions):
         enabled = "Service:SqlFileSource:Enabled"
@@ -104,6 +106,9 @@ def _files(settings: Settings) -> SqlFileOptions | None:
 
 
 def _discovery(service: ServiceOptions, keys: CrudSource) -> ObjectSelection:
+    """Return the filters of routines and tables. Those of disabled kinds select what `ObjectSelection` calls unserved.
+    keys: the section of tables.
+    """
     routines = RoutineFilter(
         **_names(service),
         everything=service.comments_mode is not CommentsMode.ONLY_ANNOTATED,
@@ -123,7 +128,7 @@ def _discovery(service: ServiceOptions, keys: CrudSource) -> ObjectSelection:
 def _names(service: ServiceOptions, own: CrudSource | None = None) -> dict[str, Any]:
     """Return the eight filters by schema and name, and the trusted owners, as arguments of filters.
 
-    own: filters for one kind of source, which take precedence over those of `Service`.
+    own: filters for one kind of source. Those that are set take precedence over those of `Service`.
     """
     filters = {name: getattr(own, name, None) or getattr(service, name) for name in _FILTERS}
     return {**filters, "trusted_owners": service.trusted_owners}

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Pause the collector. Cycles are collected afterwards, so nothing leaks. May be nested."""
+    """Pause the collector within the `with` block. Cycles are collected afterwards, so nothing leaks. May be nested."""
     enabled = gc.isenabled()
     gc.disable()
     try:

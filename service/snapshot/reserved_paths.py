@@ -56,13 +56,14 @@ _AT: tuple[tuple[str | tuple[str, ...], str | None, tuple[str, ...]], ...] = (
         tuple(f"{_SCHEMAS}{name}UrlPath" for name in ("OpenAi", "Anthropic", "LlmsTxt")),
     ),
 )
-"""Switches that enable paths, their method, and the keys of the paths."""
+"""Switches that together enable paths, the method of these (None: any), and the keys of the paths."""
 
 _REFRESHED = {"BearerToken": "BearerTokenRefreshPath", "Jwt": "JwtRefreshPath"}
 """Types of schemes, and the key of the refresh path of each."""
 
 
 _SIGNING = ("Service:AuthenticationOptions:LoginPath", "Service:AuthenticationOptions:LogoutPath")
+"""Keys of paths at which endpoints have to be."""
 
 
 class ReservedPaths:
@@ -75,7 +76,9 @@ class ReservedPaths:
         self._level = settings.read(ServiceOptions).event_level
 
     def hidden(self, endpoints: Sequence[Endpoint]) -> Iterator[Diagnostic]:
-        """Yield a diagnostic for each endpoint or stream that is unreachable."""
+        """Yield a diagnostic for each endpoint or stream that is unreachable because a reserved path or another stream
+        has its path. endpoints: public ones.
+        """
         streams: dict[str, Endpoint] = {}
         for endpoint in endpoints:
             if endpoint.options.events is not None and (path := stream_path(endpoint, self._level)) is not None:
@@ -128,9 +131,10 @@ def _cookie_paths(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _covers(cookie: str, path: str) -> bool:
-    """Return whether the path of a cookie covers the path of an endpoint, regardless of case and for any parameters.
+    """Return whether browsers can send a cookie to an endpoint. cookie: path of the cookie. path: of the endpoint, with
+    its parameters as `{name}`, which can have any value.
 
-    Endpoints ignore the case of paths; a browser sends the cookie if the request has the case of the cookie's path.
+    Case is ignored: endpoints ignore the case of paths, so a request can have the case of the cookie's path.
     """
     ours, theirs = cookie.lower().rstrip("/").split("/"), path.lower().split("/")
     return len(ours) <= len(theirs) and all(
@@ -139,7 +143,9 @@ def _covers(cookie: str, path: str) -> bool:
 
 
 def _stream_terms(endpoint: Endpoint) -> object:
-    """Return a value that is equal for streams with the same events and recipients: None for all streams of notices."""
+    """Return a value that is equal for streams with the same events and recipients. It is None for all streams of
+    notices.
+    """
     events = endpoint.options.events
     if events is None or events.channel is None:
         return None
@@ -161,7 +167,7 @@ def _keys(settings: Settings) -> dict[tuple[str | None, str], str]:
 
 
 def _switched_on(settings: Settings) -> Iterator[tuple[str | None, str]]:
-    """Yield method (None: any) and key of each enabled path."""
+    """Yield the method (None: any) and the configuration key of each enabled path."""
     for switches, method, keys in _AT:
         if all(settings.at(switch) for switch in ((switches,) if isinstance(switches, str) else switches)):
             yield from ((method, key) for key in keys)
@@ -173,4 +179,5 @@ def _switched_on(settings: Settings) -> Iterator[tuple[str | None, str]]:
 
 
 def _bare(path: str) -> str:
+    """Return the path as reserved paths are compared: in lower case and without a slash at the end."""
     return path.lower().rstrip("/")

@@ -28,7 +28,8 @@ class SchemaSnapshot:
     looked_at: tuple[str, ...] = ()
     """Descriptions of where endpoints were searched, for the log."""
     example_requests: tuple[tuple[str, str], ...] = ()
-    """Names and texts of the `.http` files that are served. Texts about routines need the database."""
+    """Names and texts of the `.http` files that are served. The supervisor makes them, because definitions of routines
+    in them are read from the database."""
     postgrest: PostgRestCatalogue | None = None
     """None: PostgREST's interface is not served."""
 
@@ -43,7 +44,9 @@ class SchemaSnapshot:
         return {id(endpoint.options): endpoint.options for endpoint in self.endpoints}.values()
 
     def connections(self, names: Iterable[str]) -> frozenset[str]:
-        """Return the case-folded names of the connections on which endpoints run. names: all, for those of tenants."""
+        """Return the case-folded names of the connections on which endpoints run; the main one is empty. names: of all
+        connections, among which those of tenants are searched.
+        """
         used = {(item.connection or "").casefold() for item in self.options}
         tenants = {item.tenant for item in self.options if item.tenant is not None and item.tenant.connection}
         of_tenants = (name.casefold() for tenant in tenants for name in tenant.connections(names))
@@ -79,7 +82,9 @@ class Difference:
 
 
 def moved_endpoints(old: SchemaSnapshot, new: SchemaSnapshot) -> tuple[list[Endpoint], list[Endpoint]]:
-    """Return the endpoint objects that are only in the old snapshot, and those that are only in the new one."""
+    """Return the endpoints that are only in the old snapshot, and those that are only in the new one. They are compared
+    by identity, so a changed endpoint is in both results.
+    """
     before, after = set(map(id, old.endpoints)), set(map(id, new.endpoints))
     return [endpoint for endpoint in old.endpoints if id(endpoint) not in after], [
         endpoint for endpoint in new.endpoints if id(endpoint) not in before
@@ -101,9 +106,9 @@ def endpoints_by_name(snapshot: SchemaSnapshot, names: set[str]) -> dict[str, li
 class SnapshotChange:
     """The change from one schema snapshot to the next, for workers that serve the former one.
 
-    base, base_count: number of the former snapshot, and of its endpoints. parts: the endpoints in order, as ranges of
-    indexes (begin, end) of unchanged endpoints in the former snapshot, and lists of new ones. types, other_types,
-    postgrest: None if unchanged.
+    base: number of the former snapshot. base_count: number of its endpoints. number: of the next snapshot. parts: the
+    endpoints in order: ranges of indexes (begin, end) in the former snapshot for unchanged ones, and lists of new ones.
+    types, other_types, postgrest: None if unchanged. The other fields are those of the next snapshot.
     """
 
     base: int
@@ -114,6 +119,7 @@ class SnapshotChange:
     other_types: Mapping[str, Mapping[int, TypeInfo]] | None
     left_out: tuple[Diagnostic, ...]
     looked_at: tuple[str, ...]
+    example_requests: tuple[tuple[str, str], ...]
     postgrest: CatalogueChange | None
 
     @classmethod
@@ -148,6 +154,7 @@ class SnapshotChange:
             None if new.other_types == old.other_types else new.other_types,
             new.left_out,
             new.looked_at,
+            new.example_requests,
             None
             if new.postgrest is None or new.postgrest == old.postgrest
             else CatalogueChange.between(old.postgrest, new.postgrest),
@@ -159,7 +166,7 @@ class SnapshotChange:
         return sum(len(part) for part in self.parts if isinstance(part, list))
 
     def applied(self, old: SchemaSnapshot) -> SchemaSnapshot:
-        """Return the next snapshot. Raises ValueError if `old` is not the base of this change."""
+        """Return the next snapshot. old: the former one. Raises `ValueError` if that is not the base of this change."""
         if (old.number, len(old.endpoints)) != (self.base, self.base_count):
             raise ValueError(
                 f"schema snapshot {self.number} is a change of {self.base}, but this process has {old.number}"
@@ -174,18 +181,22 @@ class SnapshotChange:
             old.other_types if self.other_types is None else self.other_types,
             self.left_out,
             self.looked_at,
-            postgrest=old.postgrest if self.postgrest is None else self.postgrest.applied(old.postgrest),
+            self.example_requests,
+            old.postgrest if self.postgrest is None else self.postgrest.applied(old.postgrest),
         )
 
 
 def _shapes(shape: ResultShape) -> Iterator[ResultShape]:
+    """Yield a shape and the shapes of its parts."""
     yield shape
     for part in shape.parts:
         yield part.shape
 
 
 def reachable_types(endpoints: tuple[Endpoint, ...], types: Mapping[int, TypeInfo]) -> dict[int, TypeInfo]:
-    """Return the types of the results of these endpoints, with the types of elements, domains and attributes."""
+    """Return the types of the results of these endpoints by oid, with the types of their elements, bases of domains and
+    attributes. types: all of the catalogue, by oid.
+    """
     pending = {endpoint.routine.return_type_oid for endpoint in endpoints}
     # Endpoints with the same signature share their shape.
     for whole in {id(endpoint.shape): endpoint.shape for endpoint in endpoints}.values():

@@ -122,11 +122,11 @@ class SnapshotReader:
     async def read(
         self, number: int, *, only_files: bool = False, whole: bool = False, seen: bool = False
     ) -> SchemaSnapshot:
-        """Read everything and return the next snapshot.
+        """Read the databases and files, and return the next snapshot.
 
         number: of the snapshot; 1: that of the start. only_files: assume that the databases are unchanged. whole: read
         everything again; otherwise functions and procedures with an unchanged fingerprint are not read. seen: use the
-        fingerprint of the last `has_changed`.
+        fingerprint of the last `has_changed`; otherwise a new one is computed.
 
         Raises `psycopg.Error`, and `StartupError` for configurations that must not be served.
         """
@@ -156,6 +156,7 @@ class SnapshotReader:
         return await self._read(number, only_files=only_files)
 
     async def _read(self, number: int, *, only_files: bool) -> SchemaSnapshot:
+        """Read the snapshot once, as `read` does. If the catalogue is changed meanwhile, it may fail."""
         await self._catalogues.read(only_files=only_files)
         keys = [*self._places.sources]
         catalogs = [self._catalogues[key] for key in keys]
@@ -218,8 +219,8 @@ class SnapshotReader:
     async def _with_constraints(
         self, key: str, catalog: Catalog, endpoints: Sequence[Endpoint]
     ) -> tuple[Catalog, Sequence[Endpoint]]:
-        """Return catalogue and endpoints with the constraints of values. key: the place where the
-        catalogue was read.
+        """Return catalogue and endpoints with the constraints of values, such as NOT NULL and lists of choices, in the
+        types. key: the place where the catalogue was read.
         """
         async with await self._places.connector(key).open_plain() as connection:
             constraints = await read_constraints(connection, catalog, endpoints)
@@ -229,7 +230,9 @@ class SnapshotReader:
         )
 
     def _looked_at(self, catalogs: Sequence[Catalog]) -> Iterator[str]:
-        """Yield descriptions of where endpoints were searched, for users who miss an endpoint."""
+        """Yield descriptions of where endpoints were searched, for users who miss an endpoint. catalogs: of all
+        sources.
+        """
         target = self._options.target.parameters
         where = f"database {target.get('dbname', '')}" if len(self._plan.sources) == 1 else "these databases"
         filters = self._exposure.discovery
@@ -250,7 +253,7 @@ class SnapshotReader:
             yield f"files that fit {self._files.options.pattern}"
 
     async def _read_files(self, files: SqlFileSource, *, only_files: bool) -> dict[str, Catalog]:
-        """Return the catalogues of files by the connections on which they are described. only_files: as for `read`."""
+        """Return the catalogues of SQL files by the place where they are described. only_files: as for `read`."""
 
         async def open_at(place: str) -> psycopg.AsyncConnection[Any]:
             connection = await self._places.connector(place).open_plain()
@@ -260,8 +263,8 @@ class SnapshotReader:
         return await files.read(self._places.home_of_files, self._places.usable, open_at, only_files=only_files)
 
     def _exposed(self, key: str, catalog: Catalog) -> Iterator[tuple[Routine, EndpointDefaults]]:
-        """Yield the candidates for endpoints, with the connection on which they run by default. key: the place of the
-        catalogue.
+        """Yield the candidates for endpoints with their defaults, which contain the connection on which they run. key:
+        the place where the catalogue was read.
         """
         objects = self._exposure.objects(catalog)
         name = self._places.default_connection(key)

@@ -51,6 +51,7 @@ class _SharedValues:
 
 
 def _part(pickler: pickle.Pickler, buffer: io.BytesIO, value: object) -> bytes:
+    """Pickle a value and return what was written. buffer: the file of the pickler, which is emptied."""
     with paused():
         pickler.dump(value)
     part = buffer.getvalue()
@@ -79,7 +80,7 @@ class SnapshotParts:
 
 
 class _PartFile:
-    """A file object whose content is replaced for each part."""
+    """A file for the unpickler. now: its content, which is replaced for each part."""
 
     def __init__(self) -> None:
         self.now = io.BytesIO()

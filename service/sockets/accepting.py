@@ -37,6 +37,7 @@ def stop_accepting(listeners: Iterable[Listener]) -> None:
 
 
 def _epoll_instances() -> Iterator[int]:
+    """Yield the descriptors of the epoll instances of this process."""
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
             if os.readlink(f"/proc/self/fd/{name}") == "anon_inode:[eventpoll]":

@@ -35,7 +35,9 @@ _LEAST_RSA_BITS = 2048
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """Configured paths of a certificate and its key. name: the configuration key of the section."""
+    """Configured paths of a certificate and its key. name: the configuration key of the section. key_path: None: the
+    key is in the file at `path`. password: of the key; None: it has none.
+    """
 
     name: str
     path: str
@@ -44,7 +46,9 @@ class CertificateFiles:
 
     @classmethod
     def of(cls, name: str, section: Mapping[str, object]) -> CertificateFiles:
-        """Return the paths in a configuration section. Raises StartupError for a section without a file."""
+        """Return the paths in a configuration section. name: the configuration key of the section. Raises StartupError
+        for a section without a file.
+        """
         texts = {key.casefold(): str(text) for key, text in section.items() if text not in (None, "")}
         if "path" not in texts:
             store = " (there is no store of certificates to look in)" if {"subject", "store"} & texts.keys() else ""
@@ -85,6 +89,7 @@ def load_certificate(files: CertificateFiles) -> Certificate:
 
 
 def _content(key: str, path: str) -> bytes:
+    """Return the content of a file. Raises StartupError with `key`, the configuration key of the path."""
     try:
         return Path(path).read_bytes()
     except OSError as error:
@@ -92,6 +97,7 @@ def _content(key: str, path: str) -> bytes:
 
 
 def _chain(files: CertificateFiles, data: bytes) -> list[x509.Certificate]:
+    """Return the certificates in PEM data. Raises StartupError if there are none, or if they cannot be read."""
     try:
         return x509.load_pem_x509_certificates(data)
     except ValueError as error:
@@ -103,6 +109,9 @@ _Opened = TypeVar("_Opened")
 
 
 def _opened(files: CertificateFiles, load: Callable[[], _Opened]) -> _Opened:
+    """Return what `load` returns. Its ValueError, TypeError or UnsupportedAlgorithm becomes a StartupError in terms of
+    configuration keys.
+    """
     try:
         return load()
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
@@ -110,6 +119,9 @@ def _opened(files: CertificateFiles, load: Callable[[], _Opened]) -> _Opened:
 
 
 def _private_key(data: bytes, password: bytes | None) -> PrivateKeyTypes:
+    """Return the private key in PEM or DER data. Raises ValueError, TypeError (no password for an encrypted key) and
+    UnsupportedAlgorithm.
+    """
     if b"-----BEGIN" not in data:
         return load_der_private_key(data, password)
     encrypted = b"ENCRYPTED" in data
@@ -118,6 +130,9 @@ def _private_key(data: bytes, password: bytes | None) -> PrivateKeyTypes:
 
 
 def _from_pkcs12(data: bytes, password: bytes | None) -> tuple[list[x509.Certificate], PrivateKeyTypes]:
+    """Return the certificate with its issuers, and its private key. Raises ValueError for other data or a wrong
+    password.
+    """
     key, leaf, others = pkcs12.load_key_and_certificates(data, password)
     if key is None or leaf is None:
         raise ValueError("the file holds no certificate with its private key")
@@ -125,7 +140,9 @@ def _from_pkcs12(data: bytes, password: bytes | None) -> tuple[list[x509.Certifi
 
 
 def _reason(files: CertificateFiles, error: Exception) -> str:
-    """Return the error message in terms of configuration keys, since the messages of the library name its functions."""
+    """Return the error message in terms of configuration keys, since the messages of the library name its functions.
+    error: of loading the key.
+    """
     where = files.key_path or files.path
     key = f"{files.name}:{'KeyPath' if files.key_path else 'Path'}"
     if isinstance(error, TypeError):
@@ -138,6 +155,9 @@ def _reason(files: CertificateFiles, error: Exception) -> str:
 
 
 def _check(files: CertificateFiles, chain: list[x509.Certificate], key: PrivateKeyTypes) -> None:
+    """Raise StartupError if TLS servers do not use keys of this kind or length, or if the key is not that of the first
+    certificate.
+    """
     if not isinstance(key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey):
         raise StartupError(f"{files.name}: the private key is of a kind that TLS servers do not use")
     if isinstance(key, rsa.RSAPrivateKey) and key.key_size < _LEAST_RSA_BITS:
@@ -150,6 +170,7 @@ def _check(files: CertificateFiles, chain: list[x509.Certificate], key: PrivateK
 
 
 def _public(key: object) -> bytes:
+    """Return the DER form of a public key of `cryptography`."""
     encoded: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)  # type: ignore[attr-defined]
     return encoded
 

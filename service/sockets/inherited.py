@@ -38,7 +38,9 @@ class InheritedSockets:
         return cls(by_place, stay, required)
 
     def take(self, host: str, port: int) -> list[socket.socket]:
-        """Return the sockets of an address and remove them, so that no socket is used twice."""
+        """Return the sockets of an address and remove them, so that no socket is used twice; empty if there are none.
+        host, port: as in `Place`.
+        """
         return self.sockets.pop((host, port), [])
 
     def finish(self) -> None:
@@ -62,9 +64,10 @@ def place_of(inherited: socket.socket) -> Place:
 
 
 def from_systemd(environment: MutableMapping[str, str]) -> InheritedSockets:
-    """Return the sockets that `LISTEN_FDS` announces (sd_listen_fds(3)).
+    """Return the sockets that `LISTEN_FDS` announces to this process (sd_listen_fds(3)); none if `LISTEN_PID` names
+    another process or is missing. environment: that of the process.
 
-    Raises StartupError for a socket that is not a listening stream socket.
+    Raises StartupError for an invalid `LISTEN_FDS`, and for a socket that is not a listening stream socket.
     """
     if environment.get("LISTEN_PID") != str(os.getpid()):
         return InheritedSockets()

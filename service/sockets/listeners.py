@@ -42,7 +42,9 @@ _TRIES = 16
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address to listen on. If `unix` is true, `host` is the path of the socket, and there is no port."""
+    """An address to listen on. port: 0: a free one. If `unix` is true, `host` is the path of the socket, and there is
+    no port.
+    """
 
     scheme: str
     host: str
@@ -74,6 +76,9 @@ class Address:
 
     @classmethod
     def _of_path(cls, scheme: str, path: str, key: str) -> Address:
+        """Return the address of the Unix socket at `path`. Raises `StartupError` that names `key` for another scheme
+        than `http`, and for a relative path.
+        """
         if scheme != "http" or not path.startswith("/"):
             raise StartupError(f"{key}: a Unix socket is written http://unix:/absolute/path, without TLS")
         return cls("http", path, 0, unix=True)
@@ -100,7 +105,9 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class ListenerPlan:
-    """A configured listener. protocols: `1`, `2` or `auto`, the supported HTTP versions."""
+    """A configured listener. protocols: `1`, `2` or `auto`, the supported HTTP versions. certificate: None: none is
+    configured. only_tls13: TLS 1.2 is refused.
+    """
 
     address: Address
     protocols: str = "auto"
@@ -110,7 +117,9 @@ class ListenerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """PEM files for a worker, and the descriptors that it must inherit to open them. oldest: minimum TLS version."""
+    """Paths of PEM files for a worker, and the descriptors that it must inherit to open them. chain: the certificates.
+    key: the private key. oldest: minimum TLS version.
+    """
 
     chain: str
     key: str
@@ -120,7 +129,9 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listening socket as a worker inherits it."""
+    """A listening socket as a worker inherits it. tls: None: connections do not use TLS. protocols: as for
+    `ListenerPlan`.
+    """
 
     fd: int
     tls: Tls | None = None
@@ -166,7 +177,8 @@ class Listeners:
     ) -> None:
         """Open the sockets, or take over inherited ones. Raises StartupError.
 
-        unix_mode: permissions of Unix sockets; None: the umask decides.
+        workers: their number. unix_mode: permissions of Unix sockets; None: the umask decides. inherited: None: there
+        are none.
         """
         self.stay = inherited is not None and inherited.stay
         self._inherited = inherited or InheritedSockets()
@@ -189,7 +201,9 @@ class Listeners:
             raise StartupError("Urls: there is nothing to listen on")
 
     def _open(self, plan: ListenerPlan, workers: int) -> None:
-        """Open or take over the sockets of an address, and give each worker its listeners."""
+        """Open or take over the sockets of an address, and give each worker its listeners. workers: their number.
+        Raises StartupError.
+        """
         address = plan.address
         tls = self._tls(plan) if address.secure else None
         groups = self._taken(address, workers) or self._opened(address, workers)
@@ -206,7 +220,7 @@ class Listeners:
 
     def _opened(self, address: Address, workers: int) -> list[list[socket.socket]]:
         """Open the sockets of an address: for each host that it stands for, a list with one socket per worker, or with
-        a single one where sockets cannot share a port.
+        a single one where sockets cannot share a port. workers: their number. Raises StartupError.
         """
         self.stay = False
         if address.unix:
@@ -216,14 +230,16 @@ class Listeners:
         return [self._with_others(first, address, port, workers) for first in firsts]
 
     def _with_others(self, first: socket.socket, address: Address, port: int, workers: int) -> list[socket.socket]:
-        """Listen on a bound socket, and on one more for each further worker where sockets can share a port."""
+        """Listen on a bound socket, and on one more for each further worker where sockets can share a port; return all
+        of them. port: that of `first`. workers: their number. Raises StartupError.
+        """
         host = first.getsockname()[0]
         sockets = [first, *(_bound(address, host, port) for _ in range(1, workers) if SPREADS)]
         _listen(sockets)
         return sockets
 
     def _taken(self, address: Address, workers: int) -> list[list[socket.socket]]:
-        """Take over inherited sockets of an address; empty if there are none.
+        """Take over inherited sockets of an address, and return them as `_opened` does; empty if there are none.
 
         If only one address of `localhost` was inherited, the other one is opened too, unless the owner keeps the
         sockets open (systemd), which then decides what is open. workers: their number.
@@ -242,7 +258,8 @@ class Listeners:
         return groups
 
     def _adopted(self, sockets: list[socket.socket], host: str, address: Address, workers: int) -> list[socket.socket]:
-        """Return inherited sockets, and further ones if there are fewer than workers and the port can be shared.
+        """Return inherited sockets, and further ones if there are fewer than workers and the port can be shared. host:
+        to which they are bound. workers: their number.
 
         The system distributes new connections over all listening sockets, and no worker accepts from the further ones
         yet; so they do not listen before `begin`.
@@ -274,7 +291,9 @@ class Listeners:
         return Tls(files[0].path, files[1].path, tuple(file.descriptor for file in files), oldest)
 
     def _listen_on_path(self, path: str) -> socket.socket:
-        """Return a socket that listens on a Unix path. Raises `StartupError`."""
+        """Return a socket that listens on a Unix path, in place of one that no process uses any more. Raises
+        `StartupError`.
+        """
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             remove_stale(path)
@@ -299,7 +318,7 @@ class Listeners:
         self._not_listening = []
 
     def of(self, worker: int) -> tuple[Listener, ...]:
-        """Return the listeners that a worker inherits."""
+        """Return the listeners that the worker with this number inherits."""
         return tuple(listener for _, listener in self._sockets[worker])
 
     @property
@@ -378,7 +397,9 @@ def _bound_on_all(address: Address) -> list[socket.socket]:
 
 
 def _bound_if_possible(address: Address, host: str, port: int) -> socket.socket | None:
-    """Return a bound socket, or None if the machine has no such address. Raises StartupError."""
+    """Return a socket that is bound to this host and port, or None if the machine has no such address. address: for
+    messages. Raises StartupError.
+    """
     try:
         return _bound(address, host, port)
     except StartupError as error:
@@ -389,7 +410,9 @@ def _bound_if_possible(address: Address, host: str, port: int) -> socket.socket 
 
 
 def _bound(address: Address, host: str, port: int) -> socket.socket:
-    """Return a bound socket that does not listen yet. Raises StartupError."""
+    """Return a socket that is bound to this host and port and does not listen yet. address: for messages. Raises
+    StartupError.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock: socket.socket | None = None
     try:
@@ -425,7 +448,9 @@ def _listen(sockets: Iterable[socket.socket]) -> None:
 
 
 def _take_both_families(sock: socket.socket, host: str) -> None:
-    """Let a socket on `[::]` accept IPv4 too, independent of the system default (`net.ipv6.bindv6only`)."""
+    """Let a socket that will be bound to `[::]` accept IPv4 too, and one on another IPv6 host only IPv6, independent of
+    the system default (`net.ipv6.bindv6only`). An IPv4 socket is left as it is.
+    """
     if sock.family == socket.AF_INET6:
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, host != _ANY)
 
@@ -435,7 +460,7 @@ _ours: set[tuple[str, int]] = set()
 
 
 def _refuse_foreign_owner(family: int, host: str, port: int) -> None:
-    """Raise OSError if another process has the port.
+    """Raise OSError if another process has the port. family: that of the socket to bind.
 
     SO_REUSEPORT would also share it with another rowcall that runs by mistake, so the first bind is exclusive.
     """

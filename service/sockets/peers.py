@@ -32,7 +32,8 @@ def is_with(connection: socket.socket, client: str) -> bool:
 
 
 class Presence:
-    """Whether one client is still connected: granian closes the connection of a client that has disconnected.
+    """Whether one client (`host:port`) is still connected: granian closes the connection of a client that has
+    disconnected.
 
     If the connection cannot be identified, as with Unix sockets, the client counts as connected.
     """
@@ -60,6 +61,7 @@ class Presence:
         return next((number for number in numbers if self._is_at(number)), -1)
 
     def _is_at(self, number: int) -> bool:
+        """Return whether the descriptor with this number is the connection of the client."""
         try:
             if not stat.S_ISSOCK(os.fstat(number).st_mode):
                 return False

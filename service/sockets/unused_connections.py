@@ -76,7 +76,7 @@ def _port(listener: Listener) -> int | None:
 
 
 class _Looks:
-    """Repeated checks of the connections on some ports."""
+    """Repeated checks of the connections on some ports. seconds, unread: as for `close_unused`."""
 
     def __init__(self, ports: frozenset[int], seconds: float, unread: float) -> None:
         self._ports = ports
@@ -87,7 +87,9 @@ class _Looks:
         connection that is unused twice in a row is closed."""
 
     def look(self, clients: Clients) -> None:
-        """Close the connections that are unused and were so at the last check."""
+        """Close the connections that are unused and were so at the last check. clients: those with requests in progress
+        now.
+        """
         previous, self._suspects = self._suspects, set()
         for connection in own_sockets():
             with connection, contextlib.suppress(OSError):
@@ -100,8 +102,11 @@ class _Looks:
                     self._suspects.add(identity)
 
     def _is_unused(self, connection: socket.socket, clients: Clients) -> bool:
-        """Return whether a connection is unused (see the module). Raises `OSError` for a socket that is not
-        connected.
+        """Return whether a connection is unused: none of its requests is being processed, and no data was sent to the
+        client for the timeout; or, while all requests wait for the rest of a body, none was received for it. False for
+        sockets that are no client connections of the ports. Raises `OSError` for a socket that is not connected.
+
+        clients: those with requests in progress now.
         """
         if connection.family not in (socket.AF_INET, socket.AF_INET6) or connection.type != socket.SOCK_STREAM:
             return False

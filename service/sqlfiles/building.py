@@ -36,7 +36,7 @@ _LEFT_OPEN = "a transaction is begun and not ended, so nothing that is done in i
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How paths are made from names."""
+    """How paths are made from names. prefix: of every path; None: there is none. kebab: names become `kebab-case`."""
 
     prefix: str | None
     kebab: bool
@@ -50,24 +50,29 @@ class NamedTypes:
     types: Mapping[int, TypeInfo]
 
     def parameter_types(self, file: SqlFile, numbers: Sequence[int]) -> tuple[int, ...]:
-        """Return the types to send for parameters; 0 if the server infers one."""
+        """Return the oids of the types to send for parameters; 0 for a type that the server infers. numbers: of the
+        parameters, from 0.
+        """
         return tuple(self.parameter_type(file, number) for number in numbers)
 
     def parameter_type(self, file: SqlFile, number: int) -> int:
-        """Return the type of a parameter; 0 if the server infers it. A composite is sent as text that the statement
-        casts. number: of the parameter, from 0.
+        """Return the oid of the type of a parameter; 0: the server infers it, as for a composite, which is sent as text
+        that the statement casts. number: of the parameter, from 0.
         """
         oid = self._declared_type(file, number)
         return 0 if self._is_composite(oid) else oid
 
     def record_type(self, file: SqlFile, number: int) -> int:
-        """Return the composite type that the comment declares for a parameter, else 0. number: of the parameter, from
-        0.
+        """Return the oid of the composite type that the comment declares for a parameter; 0: it declares none. number:
+        of the parameter, from 0.
         """
         oid = self._declared_type(file, number)
         return oid if self._is_composite(oid) else 0
 
     def _declared_type(self, file: SqlFile, number: int) -> int:
+        """Return the oid of the type that the comment declares for a parameter; 0: it declares no known type. number:
+        of the parameter, from 0.
+        """
         hint = file.notes.hints.get(number)
         readings = () if hint is None else hint.readings
         oid = next((self.oids[name] for name in readings if name in self.oids), 0)
@@ -80,8 +85,9 @@ class NamedTypes:
 class RoutineBuilder:
     """Builds the routines of files that one database has described.
 
-    types: also those of the described columns. described: by path and index of the statement. table_columns: by oid of
-    the relation and number of the column. suspects: the functions and views of the database with side effects.
+    types: those that comments name, and those of the described columns. described: by path and index of the statement.
+    table_columns: `schema.table.column` by oid of the relation and number of the column. suspects: the functions and
+    views of the database that may have side effects.
     """
 
     def __init__(
@@ -149,6 +155,7 @@ class RoutineBuilder:
         )
 
     def _parameters(self, file: SqlFile) -> list[Parameter]:
+        """Return the parameters of the statements in order, and behind them the virtual ones of the comment."""
         parameters = []
         for number, name in enumerate(file.parameters.names):
             oid = self._types.parameter_type(file, number)
@@ -178,6 +185,7 @@ class RoutineBuilder:
         return parameters
 
     def _results(self, parsed: ParsedFile) -> list[FileResult]:
+        """Return the result of each statement; that of a hidden one has no key."""
         results = []
         several = len(parsed.file.statements) > 1
         visible = 0
@@ -191,6 +199,9 @@ class RoutineBuilder:
         return results
 
     def _result(self, about: StatementNotes, key: str | None, described: StatementDescription | None) -> FileResult:
+        """Return the result of a statement. about: what its comment says; a type that it declares takes precedence.
+        key: name of the result in the response; None: it is hidden. described: None: the server was not asked.
+        """
         if about.returns == "void":
             return FileResult(key, (), about.single, dropped=True)
         if about.returns is not None:

@@ -86,6 +86,7 @@ class RefusedStatement:
 
 Connection = psycopg.AsyncConnection[Any]
 _Send = Callable[[PGconn], None]
+"""Sends one query in pipeline mode."""
 
 
 async def describe(
@@ -101,8 +102,8 @@ async def describe(
 
 
 async def find_types(connection: Connection, names: Sequence[str], search_path: str) -> dict[str, int]:
-    """Return the oids of the types among these names, which need not be names of types. search_path: as for
-    `describe`.
+    """Return the oids of the types with these names, by name. Names that are not those of types are left out.
+    search_path: as for `describe`.
     """
     answers = await _ask(connection, (_looking_up(name) for name in names), len(names), search_path)
     result: dict[str, int] = {}
@@ -114,21 +115,23 @@ async def find_types(connection: Connection, names: Sequence[str], search_path: 
 
 
 async def find_table_columns(connection: Connection, relations: Sequence[int]) -> dict[tuple[int, int], str]:
-    """Return `schema.table.column` by a table's oid and the column's number; nothing for views. Raises
-    `psycopg.Error`.
+    """Return `schema.table.column` by oid of the table and number of the column; nothing for views. relations: oids.
+    Raises `psycopg.Error`.
     """
     rows = await (await connection.execute(_TABLE_COLUMNS, (relations,))).fetchall()
     return {(relation, number): name for relation, number, name in rows}
 
 
 async def find_suspects(connection: Connection) -> Suspects:
-    """Return the functions and views that may have side effects even if they are only read."""
+    """Return the functions and views that may have side effects even if they are only read. Raises `psycopg.Error`."""
     functions = await (await connection.execute(_SUSPECT_FUNCTIONS)).fetchall()
     views = await (await connection.execute(_SUSPECT_VIEWS)).fetchall()
     return Suspects(frozenset(row[0] for row in functions), frozenset(row[0] for row in views))
 
 
 def _describing(question: Question) -> _Send:
+    """Return the function that sends a statement to be described."""
+
     def send(pgconn: PGconn) -> None:
         pgconn.send_prepare(b"", question.sql.encode(), question.types)
         pgconn.send_describe_prepared(b"")
@@ -137,6 +140,8 @@ def _describing(question: Question) -> _Send:
 
 
 def _looking_up(name: str) -> _Send:
+    """Return the function that sends a query for the oid of a type."""
+
     def send(pgconn: PGconn) -> None:
         pgconn.send_query_params(b"select pg_catalog.to_regtype($1)::oid", [name.encode()])
 
@@ -146,8 +151,9 @@ def _looking_up(name: str) -> _Send:
 async def _ask(
     connection: Connection, questions: Iterable[_Send], count: int, search_path: str
 ) -> list[list[PGresult]]:
-    """Return the results of each query, without those of the statement in front of it, which sets the search path.
-    count: number of the queries. On any error the connection is closed.
+    """Send queries in pipeline mode, and return the results of each, without those of the statement in front of it,
+    which sets the search path (unless that has failed). count: number of the queries. search_path: one schema. On any
+    error the connection is closed.
     """
     pgconn = connection.pgconn
     path = search_path.encode()
@@ -174,7 +180,11 @@ async def _ask(
 def _send_and_receive(
     pgconn: PGconn, send: Callable[[_Send], None], questions: Iterator[_Send], count: int
 ) -> Generator[Wait, Ready | int, list[list[PGresult]]]:
-    """Send and receive at the same time: a server that cannot send its results accepts no more queries."""
+    """Send queries, and return the results of each, as a generator that yields what to wait for (`psycopg.waiting`).
+
+    It sends and receives at the same time: a server that cannot send its results accepts no more queries. send: sends a
+    query as a segment of its own. count: number of the queries.
+    """
     answers: list[list[PGresult]] = []
     results: list[PGresult] = []
     requested = 0
@@ -204,6 +214,7 @@ def _send_and_receive(
 
 
 def _description(results: Sequence[PGresult]) -> StatementDescription | RefusedStatement:
+    """Return the description of a statement, or its error, from the results of preparing and describing it."""
     for result in results:
         if result.status == ExecStatus.FATAL_ERROR:
             return _refusal(result)
@@ -217,6 +228,8 @@ def _description(results: Sequence[PGresult]) -> StatementDescription | RefusedS
 
 
 def _refusal(result: PGresult) -> RefusedStatement:
+    """Return the error in a result."""
+
     def field(code: DiagnosticField) -> str | None:
         value = result.error_field(code)
         return None if value is None else value.decode("utf-8", "replace")

@@ -32,8 +32,9 @@ class ParsedFile:
 
 
 def parse_files(texts: Sequence[FileText], *, whole: bool) -> tuple[list[ParsedFile], dict[str, str]]:
-    """Return the files that can be parsed, and messages about the others by path. whole: read annotations in all
-    comments of a file, not only in those before its first statement.
+    """Return the files that can be parsed, and messages about the others by path. texts: those with an error count as
+    files that cannot be parsed. whole: read annotations in all comments of a file, not only in those before its first
+    statement.
     """
     parsed: list[ParsedFile] = []
     errors: dict[str, str] = {}
@@ -49,8 +50,8 @@ def parse_files(texts: Sequence[FileText], *, whole: bool) -> tuple[list[ParsedF
 
 
 def message_at(path: str, text: str, message: str, line: int | None, column: int | None) -> str:
-    """Return `sql/beds.sql:3:8: error 42703: …` with the line and a caret below. line, column: None if unknown; then
-    the message has only what is known.
+    """Return `sql/beds.sql:3:8: error 42703: …` with the line of the file and a caret below. text: content of the file.
+    line, column: from 1; None: unknown, and then the message has only what is known.
     """
     if line is None:
         return f"{path}: {message}"

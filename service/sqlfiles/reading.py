@@ -29,7 +29,7 @@ Connection = psycopg.AsyncConnection[Any]
 class FileReader:
     """Reads files by the rules of one service (options, naming, search path).
 
-    suspects: the functions and views of the database with side effects.
+    search_path: one schema. suspects: the functions and views of the database that may have side effects.
     """
 
     def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str, suspects: Suspects) -> None:
@@ -69,7 +69,9 @@ class FileReader:
     async def _describe(
         self, connection: Connection, files: Sequence[ParsedFile], types: NamedTypes, errors: dict[str, str]
     ) -> dict[tuple[str, int], StatementDescription]:
-        """Return the descriptions of statements by path and index, and add messages about refused ones to `errors`."""
+        """Return the descriptions of statements by path and index, without those whose type the comment declares. Add a
+        message about each file with a refused statement to `errors`, by path.
+        """
         places = [(item, index) for item in files for index in _undescribed(item)]
         questions = [_question(item, index, types) for item, index in places]
         described: dict[tuple[str, int], StatementDescription] = {}
@@ -83,18 +85,20 @@ class FileReader:
 
 
 def _undescribed(parsed: ParsedFile) -> Iterator[int]:
-    """Iterate over the indexes of the statements that the server must describe."""
+    """Return the indexes of the statements that the server must describe: those without a declared result type."""
     return (index for index, about in enumerate(parsed.file.notes.statements) if about.returns is None)
 
 
 def _question(parsed: ParsedFile, index: int, types: NamedTypes) -> Question:
+    """Return the statement of a file with this index, to be described."""
     numbered = parsed.file.parameters.statements[index]
     return Question(numbered.text, types.parameter_types(parsed.file, numbered.numbers))
 
 
 def _invalid_return(parsed: ParsedFile, oids: Mapping[str, int]) -> str | None:
     """Decide for each line that begins with `returns` whether it names a type or is prose, and correct the notes of the
-    file accordingly. Return a message if one names no type, else None.
+    file accordingly. Return a message if one is certainly meant to name a type and names none, else None. oids: of all
+    types that comments name, by name.
     """
     notes = parsed.file.notes
     for about in notes.statements:
@@ -112,6 +116,7 @@ def _invalid_return(parsed: ParsedFile, oids: Mapping[str, int]) -> str | None:
 
 
 def _type_names(parsed: Sequence[ParsedFile]) -> set[str]:
+    """Return all words in the comments of files that may be names of types."""
     names = {name for item in parsed for hint in item.file.notes.hints.values() for name in hint.readings}
     names |= {virtual.type_name for item in parsed for virtual in item.file.notes.virtual}
     returned = {about.returns for item in parsed for about in item.file.notes.statements if about.returns is not None}
@@ -119,6 +124,7 @@ def _type_names(parsed: Sequence[ParsedFile]) -> set[str]:
 
 
 def _refusal(parsed: ParsedFile, index: int, refused: RefusedStatement) -> str:
+    """Return the message about a refused statement, with its place in the file. index: of the statement."""
     numbered = parsed.file.parameters.statements[index]
     offset = parsed.file.statements[index].start if refused.position is None else numbered.in_file(refused.position - 1)
     line, column = place(parsed.file.text, offset)

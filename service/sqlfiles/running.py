@@ -21,7 +21,7 @@ from rowcall.service.response.rendering import body_writer
 
 
 class Change(Protocol):
-    """Wraps the writer of a statement's rows."""
+    """Wraps the writer of a statement's rows. None instead of a writer: the rows are not rendered."""
 
     def __call__(self, writer: BodyWriter | None, *, shape: ResultShape) -> BodyWriter | None: ...
 
@@ -29,11 +29,11 @@ class Change(Protocol):
 def file_statements(
     endpoint: Endpoint, writer: BodyWriter | None, codecs: Codecs, change: Change, *, repeatable: bool, wrapped: bool
 ) -> Callable[[int], Statement] | None:
-    """Return the function that builds the statement for a mask of supplied parameters; None for routines that are no
-    files.
+    """Return the function that builds the statement for a bit mask of supplied parameters; None for routines that are
+    no files.
 
-    writer: of a file with one statement. change: wraps the writers of several statements. repeatable: running the file
-    twice does no harm. wrapped: all statements are one transaction.
+    writer: of a file with one statement; None: its rows are not rendered. change: wraps the writers of several
+    statements. repeatable: running the file twice does no harm. wrapped: all statements are one transaction.
     """
     source = endpoint.routine.source
     if not isinstance(source, FileSource):
@@ -89,8 +89,8 @@ def stands_alone(routine: Routine) -> bool:
 
 
 def _statement(statement: FileStatement, mask: int, writer: BodyWriter | None, *, repeatable: bool) -> Statement:
-    """Return the driver statement for a mask of supplied parameters. writer: of its rows; None: it has none.
-    repeatable: as for `file_statements`.
+    """Return the driver statement for a bit mask of supplied parameters. writer: of its rows; None: they are not
+    rendered. repeatable: as for `file_statements`.
     """
     values = mask.bit_count()
     picks = tuple(_place(number, mask) for number in statement.numbers)
@@ -106,13 +106,17 @@ def _statement(statement: FileStatement, mask: int, writer: BodyWriter | None, *
 
 
 def _place(number: int, mask: int) -> int:
-    """Return the index of a parameter among the values of a request; -1 for NULL if it has no value."""
+    """Return the index of a parameter among the values of a request; -1 for NULL if it has no value. number: of the
+    parameter, from 0. mask: bit mask of the supplied parameters.
+    """
     bit = 1 << number
     return (mask & (bit - 1)).bit_count() if mask & bit else -1
 
 
 def _writers(endpoint: Endpoint, codecs: Codecs, change: Change) -> Iterator[BodyWriter | None]:
-    """Iterate over the writers, one for each statement. If the endpoint responds without a body, none has one."""
+    """Yield the writer of each statement; None for a hidden one. If the results of the endpoint are not members of an
+    object, None is yielded without end.
+    """
     first = True
     if endpoint.shape.path is not ResultPath.OBJECT:
         while True:
@@ -139,7 +143,9 @@ def _named(endpoint: Endpoint, part: ResultPart, prefix: bytes, codecs: Codecs, 
 
 
 def _tail(endpoint: Endpoint) -> bytes:
-    """Return the end of the body behind the last member."""
+    """Return the end of the body behind the last member: `}`; if there is no member, `{}`; empty if the body is no
+    object of results.
+    """
     if endpoint.shape.path is not ResultPath.OBJECT:
         return b""
     return b"}" if any(part.key is not None for part in endpoint.shape.parts) else b"{}"

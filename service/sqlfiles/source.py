@@ -61,7 +61,9 @@ Place = Callable[[str], str | None]
 
 
 class SqlFileSource:
-    """The files of one service, over all readings of the catalogue."""
+    """The files of one service, over all readings of the catalogue. search_path: one schema, in which statements find
+    their objects. trust: the owners whose comments of types are read.
+    """
 
     def __init__(self, options: SqlFileOptions, naming: Naming, search_path: str, trust: Trust = NO_TRUST) -> None:
         self._trust = trust
@@ -69,10 +71,13 @@ class SqlFileSource:
         self._naming = naming
         self._search_path = search_path
         self._known: dict[str, _ValidFile] = {}
+        """By path."""
         self._reported: dict[str, str] = {}
+        """Messages of the last reading, by path."""
         self._suspects: dict[str, Suspects] = {}
+        """By place."""
         self._places: dict[str, tuple[int, Mapping[int, TypeInfo], Installation]] = {}
-        """Version of the server, types of the files, and version of the schema `rowcall`, as last read."""
+        """By place: version of the server, types of the files, and state of the schema `rowcall`, as last read."""
         self._not_exposed: tuple[Diagnostic, ...] = ()
         """Diagnostics about files without an annotation whose comment looks like one."""
         self._has_read = False
@@ -128,7 +133,9 @@ class SqlFileSource:
         return self._catalogs(home, errors)
 
     def _catalogs(self, home: str, errors: Mapping[str, str]) -> dict[str, Catalog]:
-        """Return the routines by place; the diagnostics of files that are not served are in that of `home`."""
+        """Return the catalogues by place, with the routines of the last good versions of all files. The diagnostics of
+        files that are not served are in that of `home`. errors: messages about invalid files, by path.
+        """
         broken = tuple(
             Diagnostic(path, None, message.removeprefix(f"{path}:").strip(), left_out=1)
             for path, message in errors.items()
@@ -164,7 +171,9 @@ class SqlFileSource:
     async def _describe(
         self, connection: Connection, where: str, files: Sequence[ParsedFile], errors: dict[str, str]
     ) -> dict[str, _ValidFile]:
-        """Return the valid files, and add messages about the others to `errors`."""
+        """Have files described by the database at the place `where`. Return the valid ones by path, and add messages
+        about the others to `errors`, by path. Raises `psycopg.Error`.
+        """
         if where not in self._suspects:
             self._suspects[where] = await find_suspects(connection)
         reader = FileReader(self.options, self._naming, self._search_path, self._suspects[where])
@@ -175,6 +184,9 @@ class SqlFileSource:
         }
 
     def _read_folder(self) -> list[FileText]:
+        """Return the files that have to be served or reported, and set the diagnostics about others. A folder without
+        any file is logged.
+        """
         options = self.options
         texts = [
             text
@@ -202,7 +214,7 @@ class SqlFileSource:
         return unreadable or self._asks_for_endpoint(text.text)
 
     def _report(self, errors: Mapping[str, str]) -> None:
-        """Log each error once, until it changes."""
+        """Log each error once, until it changes. errors: by path."""
         for path, message in errors.items():
             suffix = "; its last good version is served" if path in self._known else ""
             if self._reported.get(path) != message:
@@ -213,8 +225,8 @@ class SqlFileSource:
 def sql_file_source(
     settings: Settings, options: SqlFileOptions | None, defaults: EndpointDefaults, trust: Trust
 ) -> SqlFileSource | None:
-    """Return the source of SQL files, or None if the configuration names no files. `defaults`: those of routines.
-    trust: the owners whose types are used.
+    """Return the source of SQL files, or None if the configuration names no files (`options` is None). defaults: those
+    of routines. trust: as for `SqlFileSource`.
     """
     if options is None:
         return None
@@ -224,7 +236,7 @@ def sql_file_source(
 
 
 def _bare_routes(texts: Iterable[FileText], *, whole: bool) -> Iterator[Diagnostic]:
-    """Iterate over warnings about files whose comment names a method and a path without `HTTP`. whole: as for
+    """Yield a warning about each file whose comment names a method and a path without `HTTP`. whole: as for
     `parse_files`.
     """
     for text in texts:
@@ -236,6 +248,7 @@ def _bare_routes(texts: Iterable[FileText], *, whole: bool) -> Iterator[Diagnost
 
 
 def _roots(routines: Sequence[Routine]) -> set[int]:
+    """Return the oids of the types of all parameters and result columns."""
     oids = {oid for routine in routines for item in routine.parameters for oid in (item.type_oid, item.record)}
     for routine in routines:
         if isinstance(routine.source, FileSource):

@@ -99,7 +99,7 @@ class Folder:
         return any(os.path.isfile(os.path.join(folder, name)) for name in DEFAULT_DOCUMENTS)
 
     def _is_inside(self, target: str) -> bool:
-        """Return whether the path is in the folder and contains no symbolic link below it."""
+        """Return whether a path on disk is in the folder and contains no symbolic link below it."""
         plain = os.path.normpath(target)
         return os.path.realpath(plain) == plain and (plain == self._root or plain.startswith(self._root + os.sep))
 
@@ -126,13 +126,15 @@ class Folder:
         return file
 
     def _siblings(self, target: str, state: tuple[int, int, int, int]) -> list[tuple[str, str]]:
-        """Return content coding and path of the compressed files beside the file that are not older."""
+        """Return content coding and path of the compressed files beside the file that are not older. target: path of
+        the file on disk. state: of the file (see `_state`).
+        """
         beside = ((coding, target + suffix) for coding, suffix in _CODINGS)
         states = ((coding, path, _state(path)) for coding, path in beside if self._is_inside(path))
         return [(coding, path) for coding, path, other in states if other is not None and other[2] >= state[2]]
 
     def _keep(self, path: str, file: StaticFile) -> None:
-        """Cache a file, and remove the oldest ones above the limits."""
+        """Cache a file under the path of its request, and remove the oldest ones above the limits."""
         self._files[path] = file
         self._bytes += len(file.body or b"")
         while len(self._files) > KEPT_FILES or self._bytes > KEPT_IN_ALL:
@@ -167,7 +169,9 @@ def _regular(status: os.stat_result) -> tuple[int, int, int, int] | None:
 
 
 def _content(path: str, state: tuple[int, int, int, int]) -> bytes | None:
-    """Return the content of a small file; None if it is larger than `KEPT_BYTES` or cannot be read."""
+    """Return the content of a small file; None if it is larger than `KEPT_BYTES` or cannot be read. state: of the file
+    (see `_state`).
+    """
     if state[3] > KEPT_BYTES:
         return None
     try:

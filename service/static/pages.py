@@ -21,6 +21,7 @@ class Pages:
     """Fills the placeholders of pages."""
 
     def __init__(self, options: StaticFileOptions, pages: PageOptions, guard: Antiforgery | None) -> None:
+        """guard: issues the antiforgery tokens of pages; None: they get none."""
         self._pages = pages
         self._guard = guard
         self._id, self._name, self._roles = options.names

@@ -57,7 +57,7 @@ def report_hidden(snapshot: SchemaSnapshot) -> None:
 
 
 def hidden_objects(snapshot: SchemaSnapshot) -> dict[str, str]:
-    """Return objects of PostgREST's interface by the name of the endpoint that has their path."""
+    """Return objects of PostgREST's interface, as `schema.name`, by the name of the endpoint that has their path."""
     catalogue = snapshot.postgrest
     if catalogue is None:
         return {}
@@ -66,7 +66,7 @@ def hidden_objects(snapshot: SchemaSnapshot) -> dict[str, str]:
 
 
 def _interface(catalogue: PostgRestCatalogue) -> str:
-    """Return the numbers of relations and functions, and the exposed schemas."""
+    """Return a text with the numbers of relations and functions, and the exposed schemas."""
     options, schema = catalogue.options, catalogue.schema
     relations = sum(namespace in options.schemas for namespace, _ in schema.relations)
     functions = sum(map(len, schema.functions.values()))
@@ -146,8 +146,8 @@ def _report_short_lived_keys(settings: Settings, snapshot: SchemaSnapshot) -> No
 
 
 def startup_message(message: str, settings: Settings, urls: Sequence[str], seconds: float) -> str:
-    """Return `message` with its placeholders replaced; unknown ones stay (logging-6). seconds: duration of the
-    start.
+    """Return `message` with its placeholders replaced; unknown ones stay (logging-6). urls: of the listeners. seconds:
+    duration of the start.
     """
     names = settings.read(ApplicationNames)
     values = {
@@ -170,6 +170,7 @@ def elapsed(seconds: float) -> str:
 
 
 def _endpoint_counts(snapshot: SchemaSnapshot) -> str:
+    """Return a text such as `16 endpoints of 14 functions and 2 procedures`."""
     routines = (endpoint.routine for endpoint in snapshot.endpoints)
     kinds = Counter(kind.name.lower() for kind, *_ in set(map(_object, routines)))
     objects = [_counted(kinds[name], name) for kind in RoutineKind if (name := kind.name.lower()) in kinds]
@@ -186,4 +187,5 @@ def _object(routine: Routine) -> tuple[RoutineKind, str, str, str]:
 
 
 def _counted(count: int, word: str) -> str:
+    """Return a text such as `1 worker` or `2 workers`."""
     return f"{count} {word}" + ("" if count == 1 else "s")

@@ -35,7 +35,9 @@ class CataloguePolling:
     """Runs the checks: `request_check` requests one; `run` runs as long as the service."""
 
     def __init__(self, catalogues: Catalogues, read: Callable[[], None], read_files: Callable[[], None]) -> None:
-        """read: reads everything again. read_files: reads files of SQL, which no fingerprint covers."""
+        """read: requests a reading of the changes that the last check has found. read_files: requests a reading of the
+        files of SQL, which no fingerprint covers.
+        """
         self._catalogues = catalogues
         self._read = read
         self._read_files = read_files
@@ -56,7 +58,7 @@ class CataloguePolling:
         self._check_requested.set()
 
     async def run(self) -> None:
-        """Run the requested checks without end."""
+        """Run the requested checks without end. A check that fails is logged and repeated."""
         while True:
             await self._check_requested.wait()
             self._check_requested.clear()
@@ -69,8 +71,9 @@ class CataloguePolling:
             await asyncio.sleep(BETWEEN)
 
     async def _look(self, reason: str | None) -> None:
-        """Compare the fingerprints, and read the catalogue if one has changed. If none has, read the files of SQL after
-        a notification, or ignore further suspicions for a growing pause. reason: as for `request_check`.
+        """Compare the fingerprints, and request a reading if one has changed. If none has, request a reading of the
+        files of SQL after a notification, or ignore further suspicions for a growing pause. reason: as for
+        `request_check`. Raises `psycopg.Error`.
         """
         if await self._catalogues.has_changed():
             self._pause = BETWEEN

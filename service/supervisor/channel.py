@@ -37,6 +37,7 @@ class Start:
     listeners: tuple[Listener, ...]
     """Open in the worker under the same numbers."""
     https_port: int | None = None
+    """Port of the first HTTPS listener, for redirects; None: there is none."""
     cores: frozenset[int] | None = None
     """Processor cores of the worker; None: any."""
 
@@ -51,8 +52,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PrepareSnapshot:
-    """Supervisor → worker: build the schema snapshot whose parts were sent, while the former one is served. part: the
-    last part.
+    """Supervisor → worker: build the schema snapshot whose parts were sent, while the former one is served. number: of
+    the snapshot. part: the last part.
     """
 
     number: int
@@ -61,7 +62,9 @@ class PrepareSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class PrepareSnapshotChange:
-    """Supervisor → worker that serves the previous snapshot: the changes to it, pickled once for all workers."""
+    """Supervisor → worker that serves the previous snapshot: the changes to it, pickled once for all workers. number:
+    of the new snapshot.
+    """
 
     number: int
     pickled: bytes
@@ -82,7 +85,7 @@ class PrepareSnapshotChange:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPrepared:
-    """Worker → supervisor: the snapshot can be activated, or why it cannot."""
+    """Worker → supervisor: the snapshot with this number can be activated, or why it cannot. error: None: it can."""
 
     number: int
     error: str | None = None
@@ -90,7 +93,7 @@ class SnapshotPrepared:
 
 @dataclass(frozen=True, slots=True)
 class ActivateSnapshot:
-    """Supervisor → worker: activate the prepared snapshot."""
+    """Supervisor → worker: activate the prepared snapshot, which has this number."""
 
     number: int
 
@@ -131,7 +134,9 @@ class TokenUseRequest:
 
 @dataclass(frozen=True, slots=True)
 class TokenUseReply:
-    """Supervisor → worker: the reply to `TokenUseRequest`. first: None if it cannot be determined."""
+    """Supervisor → worker: the reply to `TokenUseRequest`. first: whether the token is used for the first time; None if
+    it cannot be determined.
+    """
 
     number: int
     first: bool | None
@@ -169,7 +174,7 @@ class EventSubscription:
 @dataclass(frozen=True, slots=True)
 class ReplayedEvents:
     """Supervisor → worker: the content of the replay buffer, when the worker starts to receive events. Later events
-    follow as `DeliveredEvents`.
+    follow as `DeliveredEvents`. packed: as for `PublishedEvents`.
     """
 
     packed: bytes
@@ -177,14 +182,18 @@ class ReplayedEvents:
 
 @dataclass(frozen=True, slots=True)
 class DeliveredEvents:
-    """Supervisor → worker: events that any worker has published, for the event streams of this worker."""
+    """Supervisor → worker: events that any worker has published, for the event streams of this worker. packed: as for
+    `PublishedEvents`.
+    """
 
     packed: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class UnpublishedNotice:
-    """Worker → supervisor: an endpoint that publishes no events has raised a notice of the level of events."""
+    """Worker → supervisor: an endpoint that publishes no events has raised a notice of the level of events. path: of
+    the endpoint.
+    """
 
     path: str
     severity: str
@@ -253,7 +262,7 @@ class InvalidateEntry:
 class InvalidationReply:
     """Worker → supervisor: the reply to `InvalidateTags` and `InvalidateEntry`. count: number of invalidated responses.
 
-    error: why the invalidation is not confirmed. status: HTTP status for such an error.
+    error: why the invalidation is not confirmed; None: it is. status: HTTP status for such an error.
     """
 
     number: int
@@ -350,7 +359,7 @@ class TakeProfile:
 
 @dataclass(frozen=True, slots=True)
 class ProfileReply:
-    """Worker → supervisor: the reply to `TakeProfile`."""
+    """Worker → supervisor: the reply to `TakeProfile`. text: the profile as collapsed stacks."""
 
     number: int
     text: str

@@ -51,7 +51,9 @@ class EventRouting:
             await self._hub.connect(transport, self._between_hosts)
 
     def hear(self, worker: WorkerProcess, message: EventMessage) -> None:
-        """Handle a message of a worker about events: published ones, and whether the worker has streams."""
+        """Handle a message of a worker about events: published ones, an unpublished notice, or whether the worker has
+        streams.
+        """
         if isinstance(message, PublishedEvents):
             self._hub.take(message.packed)
         elif isinstance(message, UnpublishedNotice):

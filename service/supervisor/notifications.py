@@ -40,7 +40,7 @@ class NotificationHandlers:
 
 async def listen(sources: Iterable[Connector], handlers: NotificationHandlers, background: Background) -> None:
     """Start to listen on each database, and return when LISTEN has been tried on all: a change between the first
-    reading of the catalogue and the first LISTEN would not be noticed.
+    reading of the catalogue and the first LISTEN would not be noticed. background: holds the listening tasks.
     """
 
     def handle(connector: Connector, payload: str) -> None:
@@ -67,7 +67,7 @@ class Channel:
 
 
 async def listen_on(connector: Connector, channel: Channel, background: Background) -> None:
-    """Start to listen on a channel, and return when LISTEN has been tried."""
+    """Start to listen on a channel, and return when LISTEN has been tried. background: holds the listening task."""
     tried = asyncio.Event()
     background.keep(f"listening for NOTIFY {channel.name}", partial(_listen, connector, channel, tried))
     await tried.wait()

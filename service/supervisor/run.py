@@ -20,7 +20,7 @@ from rowcall.service.supervisor.supervisor import Supervisor
 
 
 async def _again(until: Callable[[], Awaitable[None]], supervisor: Supervisor) -> None:
-    """End the supervisor with START_AGAIN when `until` returns."""
+    """Wait until `until` returns, and then end the supervisor with START_AGAIN."""
     await until()
     supervisor.end(START_AGAIN)
 

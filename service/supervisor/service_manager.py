@@ -45,6 +45,7 @@ class ServiceManager:
             await asyncio.sleep(self.between)
 
     def _notify(self, *lines: str) -> None:
+        """Send these lines as one message, if systemd expects messages. Errors are ignored."""
         if not self._address:
             return
         # An address that begins with @ is abstract, without a file.

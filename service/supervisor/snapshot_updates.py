@@ -121,7 +121,7 @@ class SnapshotUpdates:
         background.keep("looking at the catalogue", self._polling.run)
 
     def notify_manager(self) -> None:
-        """Report to systemd what is served."""
+        """Report to systemd that the service is ready, and what is served."""
         endpoints = len(self._workers.snapshot.endpoints)
         self._manager.ready(
             f"{endpoints} endpoints, {len(self._workers.pids)} workers, {';'.join(self._listeners.urls)}"
@@ -141,7 +141,7 @@ class SnapshotUpdates:
 
     async def _read_again(self, scope: _ReadingScope) -> None:
         """Read and publish a snapshot, log what it changes, and write client code and documents again. If that fails,
-        the log reports it, and the last good snapshot stays active.
+        the log reports it, and the last good snapshot stays active. scope: how much is read.
         """
         only_files = scope is _ReadingScope.FILES
         try:
@@ -203,13 +203,14 @@ class SnapshotUpdates:
         return replace(snapshot, example_requests=requests) if requests else snapshot
 
     async def _describe(self, snapshot: SchemaSnapshot) -> None:
-        """Write client code and documents for the endpoints, and log the MCP tools."""
+        """Write client code and documents for the endpoints, and log the MCP tools. Raises `StartupError`."""
         await self._describer.write(snapshot.endpoints, snapshot.types_of, snapshot.postgrest)
         if self._mcp is not None:
             announce_tools(snapshot.endpoints, self._mcp, snapshot.postgrest)
 
 
 def _log_difference(snapshot: SchemaSnapshot, difference: Difference) -> None:
+    """Log how many endpoints are served, and the names of those that are added, changed and removed."""
     left_out = f", {snapshot.left_out_count} left out" if snapshot.left_out else ""
     log.info("schema snapshot %d is served: %d endpoints%s", snapshot.number, len(snapshot.endpoints), left_out)
     for word, names in (

@@ -46,6 +46,7 @@ def _owner(connection: socket.socket) -> int:
 
 
 def _is_trusted(connection: socket.socket) -> bool:
+    """Return whether the process at the other end belongs to the user of this one, or to root."""
     return _owner(connection) in (os.geteuid(), 0)
 
 
@@ -58,8 +59,8 @@ class PreviousProcess:
 
     @classmethod
     def at(cls, path: str) -> PreviousProcess | None:
-        """Get the sockets of the process at this path; None if there is none. Raises StartupError if it does not hand
-        over.
+        """Get the sockets of the process whose hand-over socket is at this path; None if there is none. Raises
+        `StartupError` if it does not hand over.
         """
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.settimeout(_TIMEOUT)
@@ -119,7 +120,7 @@ async def _answer(connection: socket.socket) -> bytes:
 
 
 class SuccessorListener:
-    """Hands the sockets to a successor. on_successor: called once, when it serves."""
+    """Hands the sockets to a successor. path: of the Unix socket. on_successor: called once, when it serves."""
 
     def __init__(self, path: str, listeners: Listeners, on_successor: Callable[[], None]) -> None:
         self._path = path
@@ -168,7 +169,10 @@ class SuccessorListener:
                     log.warning("the listening sockets could not be handed over: %s", error)
 
     async def _hand_over(self, connection: socket.socket) -> None:
-        """Send the sockets to a successor of the same user, and wait until it serves or has ended. Raises `OSError`."""
+        """Send the sockets to a successor of the same user, and wait until it serves or has ended. If it serves, this
+        process closes its hand-over socket, gives the listening sockets away, and calls `on_successor`. Raises
+        `OSError`.
+        """
         loop = asyncio.get_running_loop()
         if not _is_trusted(connection):
             log.warning(
@@ -189,6 +193,7 @@ class SuccessorListener:
         await loop.sock_sendall(connection, _YOURS)
 
     def _send_sockets(self, connection: socket.socket) -> None:
+        """Send all listening sockets in as many messages as needed. Raises `OSError`."""
         rest = [item.fileno() for item in self._listeners.sockets]
         while True:
             part, rest = rest[:_MOST_DESCRIPTORS], rest[_MOST_DESCRIPTORS:]

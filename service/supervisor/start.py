@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 SHOW_AFTER = 1.0
-"""Seconds."""
+"""Seconds of a start after which its progress is shown."""
 
 
 _START_TIME = 22
@@ -70,6 +70,7 @@ class Progress:
                 self._status.update(text)
 
     def _show(self) -> None:
+        """Show the progress from now on, unless the start has ended. Called by the timer, in a thread."""
         from rich.console import Console
 
         with self._lock:

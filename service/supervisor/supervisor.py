@@ -80,6 +80,7 @@ class Supervisor:
     ) -> None:
         """Open the listening sockets, and create the folder of the shared state. Raises `StartupError` and
         `ConfigError`.
+
         on_listening, template: as for `service.supervisor.run.run`. as_postgrest: SIGUSR1 and SIGUSR2 read schema and
         configuration again.
         """
@@ -219,7 +220,7 @@ class Supervisor:
         self._background.start(self._end_after(self._graceful_shutdown.yield_to_successor()))
 
     async def _end_after(self, graceful_shutdown: Awaitable[None]) -> None:
-        """Run the phases of a shutdown, then end with exit code 0."""
+        """Run the phases of a shutdown, then end with exit code 0. graceful_shutdown: the phases."""
         await graceful_shutdown
         self.end(0)
 
@@ -275,7 +276,9 @@ class Supervisor:
         self._updates.start(self._background)
 
     async def _listen_for_postgrest(self) -> None:
-        """Listen for `NOTIFY pgrst`, which reads the schema and the configuration of the database again."""
+        """Listen for `NOTIFY pgrst` (or the configured channel), which reads the schema and the configuration of the
+        database again. Nothing happens without PostgREST's interface, or if its channel is off.
+        """
         options = self._options.postgrest
         if options is None or not options.channel_enabled:
             return
@@ -321,7 +324,7 @@ class Supervisor:
     # --- workers ---------------------------------------------------------------------------------------------------
 
     def _greeting(self, number: int) -> list[Message]:
-        """Return the first messages to a new worker."""
+        """Return the first messages to a new worker with this number."""
         listeners = self._listeners.of(number)
         start = Start(self._options, self._settings, listeners, self._listeners.https_port, self._cores[number])
         return [start, Keys(self._key_rotation.ring), *self._graceful_shutdown.so_far]
@@ -359,13 +362,14 @@ class Supervisor:
         self._workers.send_all(Keys(ring))
 
     async def _answer_token_use(self, worker: WorkerProcess, question: TokenUseRequest) -> None:
+        """Send the worker the reply to its question, after recording the use of the token."""
         first = await judged(self._token_uses, question.mark, question.keep_until)
         worker.channel.send(TokenUseReply(question.number, first))
 
 
 async def _give_up(starting: asyncio.Task[None]) -> None:
-    """Cancel the start repeatedly until it ends: libraries may take a cancellation for a transient error, or wait until
-    the server has cancelled too.
+    """Cancel the task of the start repeatedly until it ends: libraries may take a cancellation for a transient error,
+    or wait until the server has cancelled too.
     """
     while not starting.done():
         starting.cancel()

@@ -24,7 +24,7 @@ class Reply:
     """Names spelled for jsonb: HTTP ignores their case, but jsonb does not."""
     body: str | None = None
     found: bool = True
-    """An endpoint has responded."""
+    """An endpoint has responded; False: there is none for the request."""
     unexpected: tuple[str, ...] = ()
     """Requests to other services without a matching stub."""
 
@@ -37,10 +37,14 @@ class Caller(Protocol):
     """Executes one request at a time: it has one connection to the database, that of the running test."""
 
     @property
-    def database(self) -> TestDatabase: ...
+    def database(self) -> TestDatabase:
+        """The database of its requests, to which the running file sets its session."""
+        ...
 
     @property
-    def sessions(self) -> SessionPool: ...
+    def sessions(self) -> SessionPool:
+        """The sessions of the files that it runs one after another."""
+        ...
 
     async def call(self, block: HttpBlock, stubs: Sequence[Stub]) -> Reply:
         """Run a request against its endpoint, and return the response. stubs: responses of other services. Raises
@@ -49,7 +53,8 @@ class Caller(Protocol):
         ...
 
     async def run_jobs(self, session: Session, stubs: Sequence[Stub]) -> Sequence[str]:
-        """Run the jobs that are due. Return the requests to other services without a matching stub.
+        """Run the jobs that are due. Return the requests to other services without a matching stub. stubs: responses of
+        other services.
 
         Raises CallRefusedError if jobs are off, or too many run, and `psycopg.Error`.
         """

@@ -37,11 +37,12 @@ _NO_SUSPECTS = Suspects()
 
 
 class _Pool(DedicatedPool):
-    """A pool that always returns the connection of the test."""
+    """A pool that always returns the connection of the test. session: that of the running file; None: no file runs."""
 
     session: Session | None = None
 
     def try_acquire(self) -> Connection | None:
+        """Return the connection of the test. Raises `Problem` 503 if it was lost, or no file runs."""
         connection = None if self.session is None else self.session.driver
         if connection is None or connection.state != ConnectionState.READY:
             raise unavailable("the connection of the test to the database was lost")
@@ -81,8 +82,8 @@ class _Runs(DedicatedRuns):
         raise unavailable("the connection of the test to the database was lost")
 
     def set_by(self, call: Call, context: RequestContext) -> list[str]:
-        """Return the names of the settings that the call sets and that would stay so for the next steps of the test: in
-        a transaction of the test, or by a procedure. Empty for other calls.
+        """Return the names of the settings that the call sets and that would otherwise remain set in the next steps of
+        the test: if the test has an open transaction, or the call is of a procedure. Empty for other calls.
         """
         if not call.procedure and (self.session is None or not self.session.in_transaction):
             return []
@@ -101,6 +102,9 @@ class _Runs(DedicatedRuns):
     def execution(
         self, call: Call, context: RequestContext, statement: Statement | None = None, *, waited: bool = True
     ) -> Execution:
+        """Return the execution of a call, without streaming; in a transaction of the test, with a savepoint in place of
+        its own transaction. statement: None: that of the call. waited: as for `DedicatedRuns.execution`.
+        """
         # Responses are always read completely.
         call.small, call.large = True, False
         session = self.session
@@ -118,6 +122,7 @@ class _Runs(DedicatedRuns):
         return []
 
     async def _prepare_procedure(self, connection: Connection, call: Call, context: RequestContext) -> None:
+        """Do what `DedicatedRuns` does. The connection still belongs to the test afterwards, so it is not reset."""
         try:
             await super()._prepare_procedure(connection, call, context)
         finally:
@@ -125,7 +130,7 @@ class _Runs(DedicatedRuns):
 
 
 class TestDatabase(Database):
-    """A database on one connection. `session` is that of the running file."""
+    """A database on the connection of the running test file. session: that of the file; None: no file runs."""
 
     __test__ = False
     dedicated_pool = _Pool
@@ -159,7 +164,9 @@ class TestDatabase(Database):
 
 
 def nested(script: Script, mark: tuple[str, ...]) -> Script:
-    """Return the script for use in a transaction. mark: commands that set the savepoint before its first statement."""
+    """Return the script for use in the transaction of a test: savepoints take the place of its transactions. mark:
+    commands that set the savepoint before its first statement.
+    """
     parts = tuple(_nested_parts(script, mark))
     return Script(next(numbers), script.nparams, parts, script.tail, script.repeatable)
 

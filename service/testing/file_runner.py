@@ -37,6 +37,7 @@ BOOLEAN = 16
 ASSERT_FAILURE = "P0004"
 """SQLSTATE of a failed ASSERT in PL/pgSQL."""
 _LEVELS = {"DEBUG": logging.DEBUG, "LOG": logging.DEBUG, "INFO": logging.INFO, "NOTICE": logging.INFO}
+"""Log levels by severity of a notice; those of others are WARNING."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,10 @@ class RunContext:
     templates: Templates
     preparation: Preparation
     debug: Callable[[str, str, HttpBlock, Reply], object] | None = None
-    """Called with every response, for the debug table."""
+    """Called with each response, for the debug table: path of the file, name of the temporary table, request, response.
+    None: there is no debug table."""
     update: bool = False
-    """Write snapshots."""
+    """Write snapshots instead of comparing with them."""
 
 
 class _Stop(Exception):
@@ -66,6 +68,7 @@ class _Report:
     raised: list[Notice] = field(default_factory=list)
     """Notices since the beginning of the last statement or request."""
     step: Step | None = None
+    """The step that runs; None: none has begun, or all have ended."""
 
 
 class FileRunner:
@@ -113,6 +116,7 @@ class FileRunner:
             self._error(f"the runner itself has failed: {type(error).__name__}: {error}")
 
     async def _run(self) -> None:
+        """Run setup and steps. Raises `_Stop` at the first failure, and the errors of setup and connections."""
         for warning in warnings(self._file):
             self._log.warning("%s:%d: %s", warning.file, warning.line, warning.message)
         broken = next((step for step in self._steps if isinstance(step, InvalidBlock)), None)
@@ -143,6 +147,9 @@ class FileRunner:
 
     @contextlib.asynccontextmanager
     async def _session(self, connector: Connector, key: str | None) -> AsyncIterator[Session]:
+        """Provide a session for the steps, and use it for the requests of the caller. key: as for
+        `SessionPool.session`.
+        """
         async with self._caller.sessions.session(connector, self._hear, key) as session:
             self._caller.database.session = session
             try:
@@ -195,7 +202,9 @@ class FileRunner:
             self._judge_boolean(step, result)
 
     def _judge_boolean(self, step: SqlStep, result: PGresult) -> None:
-        """Judge a boolean result: true and an empty result are successes, false and NULL are failures."""
+        """Judge the first row of a boolean result: true, and a result without rows, are successes; false and NULL are
+        failures, which raise `_Stop`. A second column is the name of the assertion.
+        """
         value = result.get_value(0, 0) if result.ntuples else b"t"
         named = result.get_value(0, 1) if result.ntuples and result.nfields > 1 else None
         name = step.title if named is None else bytes(named).decode("utf-8", "replace")
@@ -205,7 +214,9 @@ class FileRunner:
             self._fail_step(step, Verdict.FAIL, "the result is NULL" if value is None else "", name)
 
     def _judge_expected(self, step: SqlStep, expected: Expected, result: PGresult | None) -> None:
-        """Compare the result, or the notices, with the expected ones."""
+        """Compare the result of a statement, or its notices, with the expected ones. result: None: it has none. Raises
+        `_Stop` for a difference.
+        """
         if expected.kind == "NOTICE":
             messages = [notice.message for notice in self._report.raised]
             if not any(expected.text.lower() in message.lower() for message in messages):
@@ -221,7 +232,10 @@ class FileRunner:
         self._pass(step.title, step)
 
     async def _expect_error(self, step: SqlStep, expectation: Expected, session: Session) -> None:
-        """Run a statement that has to fail, behind a savepoint if a transaction is open."""
+        """Run a statement that has to fail, behind a savepoint if a transaction is open. expectation: SQLSTATE of the
+        error, and a part of its message. Raises `_Stop` if the error is another one or missing, and `psycopg.Error` if
+        the connection is lost.
+        """
         inside = session.in_transaction
         if inside:
             await session.run("savepoint rowcall_expected")
@@ -243,7 +257,7 @@ class FileRunner:
         self._fail_step(step, Verdict.FAIL, f"expected the error {expectation.code}, and there was none")
 
     async def _request(self, step: HttpStep, session: Session) -> None:
-        """Run a request, store its response, and judge it."""
+        """Run a request, store its response in a temporary table, and judge it. Raises `_Stop` if it fails."""
         self._report.raised.clear()
         block = step.block
         try:
@@ -268,6 +282,7 @@ class FileRunner:
         self._judge_reply(step, reply)
 
     async def _run_jobs(self, step: JobsStep, session: Session) -> None:
+        """Run the jobs that are due. Raises `_Stop` if they cannot be run, or a request of theirs has no stub."""
         try:
             unexpected = await self._caller.run_jobs(session, self._stubs)
         except (CallRefusedError, psycopg.Error) as error:
@@ -276,12 +291,17 @@ class FileRunner:
         self._check_stubs(unexpected, step.title, step)
 
     def _check_stubs(self, unexpected: Sequence[str], title: str, step: HttpStep | JobsStep) -> None:
-        """Fail if a request to another service had no stub."""
+        """Fail (`_Stop`) if a request to another service had no stub. unexpected: these requests. title: of the
+        assertion.
+        """
         if unexpected:
             message = "\n".join(f"no stub answers {request}" for request in unexpected)
             self._fail(Assertion(title, Verdict.ERROR, step.file, step.line, message))
 
     def _judge_reply(self, step: HttpStep, reply: Reply) -> None:
+        """Compare a response with the expected one and with its snapshot, if the step has them. Raises `_Stop` for a
+        difference.
+        """
         block = step.block
         if block.expected is not None:
             self._settle_reply(step, differences(block.expected, reply.status, reply.headers, reply.body or ""))
@@ -289,6 +309,7 @@ class FileRunner:
             self._settle_reply(step, self._snapshots.differences(block, reply))
 
     def _settle_reply(self, step: HttpStep, lines: Sequence[str]) -> None:
+        """Record that a response is as expected; with differences, fail (`_Stop`). lines: the differences."""
         block = step.block
         if lines:
             request = [f"{block.method} {block.target}", *(f"# @claim {name}={value}" for name, value in block.claims)]
@@ -302,6 +323,7 @@ class FileRunner:
         self._report.assertions.append(Assertion(name, Verdict.PASS, step.file, step.line))
 
     def _fail_step(self, step: SqlStep, verdict: Verdict, message: str, name: str | None = None) -> NoReturn:
+        """Fail (`_Stop`) with the statement of a step. name: of the assertion; None: the title of the step."""
         self._fail(Assertion(name or step.title, verdict, step.file, step.line, message, step.text))
 
     def _fail(self, assertion: Assertion) -> NoReturn:
@@ -324,7 +346,9 @@ class FileRunner:
     # --- setup and teardown ----------------------------------------------------------------------------------------
 
     def _named(self, names: Sequence[str]) -> list[PreparationStep]:
-        """Return the steps with these names. Raises PreparationError for an unknown name."""
+        """Return the preparation steps with these names, in any case, without disabled ones. Raises PreparationError
+        for an unknown name.
+        """
         steps = self._means.options.steps
         unknown = [name for name in names if name.casefold() not in steps]
         if unknown:
@@ -332,6 +356,7 @@ class FileRunner:
         return [step for name in names if (step := steps[name.casefold()]) is not None]
 
     async def _tear_down(self) -> None:
+        """Run all teardown steps of the file, and only log failures."""
         for name in self._file.header.teardown:
             try:
                 await self._means.preparation.try_all(self._named((name,)))
@@ -340,6 +365,7 @@ class FileRunner:
 
 
 def _texts(result: PGresult | None) -> list[list[str | None]]:
+    """Return the rows of a result as texts; None for NULL. Empty without a result."""
     if result is None:
         return []
     return [[_text(result, row, column) for column in range(result.nfields)] for row in range(result.ntuples)]

@@ -39,7 +39,7 @@ class TestFile:
 
 
 def find_tests(options: TestOptions) -> list[str]:
-    """Return the paths of test files, sorted and filtered by `Filter`."""
+    """Return the paths of the test files that match `FilePattern` and `Filter`, sorted."""
     return [path for path in find_files(options.pattern, "") if fits_name(path, options.filter)]
 
 
@@ -77,6 +77,9 @@ def _spliced(path: str, above: tuple[str, ...]) -> Iterator[Step]:
 
 
 def _included(include: Include, above: tuple[str, ...]) -> Iterator[Step]:
+    """Yield the steps of an included file; an error is a step too. above: real paths of the files that include it, the
+    outermost first.
+    """
     path = include.path
     if include.relative:
         path = os.path.normpath(os.path.join(os.path.dirname(include.file), path))
@@ -103,7 +106,9 @@ def warnings(file: TestFile) -> Iterator[ScriptWarning]:
 
 
 def isolation_of(file: TestFile, options: TestOptions) -> str:
-    """Return the isolation in lower case. It is not validated."""
+    """Return the isolation that the header of the file or the configuration chooses, in lower case. It is not
+    validated.
+    """
     return file.header.isolation or options.isolation
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rowcall.ext.driver.execution import Execution, Statement
+from rowcall.service.database.call import NoticeListener
 from rowcall.service.database.execution.plain_runs import COMMIT, ROLLBACK, PlainRuns, PlainTransaction
 from rowcall.service.database.pools.dedicated import DedicatedPool
 from rowcall.service.database.preamble import Ahead, Values
@@ -17,6 +18,7 @@ _BEGIN = statement_for(_NAME, 0)
 _RELEASE = statement_for(f"release {_NAME}", 0)
 _BACK = statement_for(f"rollback to {_NAME}", 0)
 _SET_BY_FUNCTIONS = ("response.headers", "response.status")
+"""Settings by which functions set the response."""
 _READ_ONLY = "transaction_read_only"
 """PostgreSQL itself restores it at the end of the savepoint, and does not allow to reset it within."""
 
@@ -28,16 +30,18 @@ class TestPlainRuns(PlainRuns):
     one_segment = False
 
     def __init__(self, pool: DedicatedPool, watchdog: Watchdog, session: Callable[[], Session | None]) -> None:
-        """session: returns that of the running test."""
+        """session: returns that of the running test; None: no test runs."""
         super().__init__(pool, None, watchdog, seconds=0.0, slow=0.0, most_bytes=0)
         self._session = session
 
-    def transaction(self, disconnected: Disconnected) -> PlainTransaction:
+    def transaction(self, disconnected: Disconnected, _listener: NoticeListener | None = None) -> PlainTransaction:
         return _NestedTransaction(self._pool, self._watchdog, disconnected, self._session())
 
 
 class _NestedTransaction(PlainTransaction):
-    """Ends without ending the transaction of the test, and restores the settings of the request."""
+    """A transaction that is a savepoint if the test has an open transaction. The settings of the request are recorded,
+    so that the session restores them.
+    """
 
     def __init__(
         self, pool: DedicatedPool, watchdog: Watchdog, disconnected: Disconnected, session: Session | None
@@ -54,6 +58,9 @@ class _NestedTransaction(PlainTransaction):
             self._connection.owned = True
 
     async def run(self, statement: Statement, values: Values, ahead: Ahead) -> Execution:
+        """Run a statement, and return its execution. ahead: statements in front of it; if there are any, BEGIN is the
+        first, which a savepoint replaces.
+        """
         if self._nested and ahead:
             # The first statement in front is BEGIN.
             if self._session is not None:
@@ -62,6 +69,7 @@ class _NestedTransaction(PlainTransaction):
         return await super().run(statement, values, ahead)
 
     async def end(self, statement: Statement) -> Execution:
+        """End the savepoint, or without one the transaction. statement: `COMMIT` or `ROLLBACK`."""
         if not self._nested:
             return await super().end(statement)
         if statement is not COMMIT:
@@ -70,7 +78,9 @@ class _NestedTransaction(PlainTransaction):
 
 
 def _settings_of(ahead: Ahead) -> list[str]:
-    """Return the names of the settings that a request changes."""
+    """Return the names of the settings that a request changes, without the access mode. ahead: statements in front of
+    the main statement, with their values.
+    """
     names = [
         name.decode()
         for statement, values in ahead

@@ -64,6 +64,9 @@ class Preparation:
             raise PreparationError(f"step {step.name}: {said(error)}") from error
 
     async def _statements(self, step: PreparationStep, text: str) -> None:
+        """Run SQL statements on a new connection, without a statement timeout. Raises `psycopg.Error` and
+        `StartupError`.
+        """
         async with await self._connect(step.connection).open_plain() as connection:
             await connection.execute("set statement_timeout = 0")
             await connection.execute(text.encode())
@@ -106,6 +109,7 @@ def _existing(folder: str | None) -> str | None:
 
 
 def _read(path: str) -> str:
+    """Return the text of a SQL file in UTF-8. Raises PreparationError if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -115,8 +119,9 @@ def _read(path: str) -> str:
 
 
 def said(error: Exception) -> str:
-    """Return an error as text: for an error of PostgreSQL its code and message, with detail and hint on further
-    lines."""
+    """Return an error as text: for an error of PostgreSQL its SQLSTATE and message, with detail and hint on further
+    lines; for an error without a message its type.
+    """
     if isinstance(error, psycopg.Error) and error.sqlstate:
         return "\n".join((f"{error.sqlstate}: {error.diag.message_primary or error}", *_more(error)))
     text = str(error).strip() or type(error).__name__

@@ -28,7 +28,9 @@ class ResponseTables:
         self._number = 0
 
     async def store(self, session: Session, block: HttpBlock, reply: Reply) -> str:
-        """Store a response and return the name of its table. Raises `psycopg.Error` if the table exists already."""
+        """Store a response in a new temporary table and return its name, which is that of the request (`block.table`)
+        or of the configuration. Raises `psycopg.Error` if the table exists already.
+        """
         self._number += 1
         name = block.table or self._name()
         columns = self._table.columns
@@ -45,13 +47,16 @@ class ResponseTables:
         return name
 
     def _name(self) -> str:
+        """Return the name of the configuration for the table of the current request."""
         if self._blocks == 1:
             return self._table.name
         return self._table.pattern.replace("{n}", str(self._number))
 
 
 def _value(reply: Reply, kind: str) -> str | int | bool | None:
-    """Return the part of a response for a column of this kind; NULL without an endpoint, except status and success."""
+    """Return the part of a response for a column of this kind (`Status`, `IsSuccess`, `Body`, `ContentType`; headers as
+    JSON for any other). Without an endpoint, all but `Status` and `IsSuccess` are None.
+    """
     if kind == "Status":
         return reply.status
     if kind == "IsSuccess":
@@ -69,7 +74,9 @@ def _value(reply: Reply, kind: str) -> str | int | bool | None:
 
 
 class DebugTable:
-    """The table `ResponseTempTable:DebugTable`, in which the responses of a run stay for inspection."""
+    """The table `ResponseTempTable:DebugTable`, in which the responses of a run stay for inspection. connector: of its
+    database. channel: name of the log channel.
+    """
 
     def __init__(self, table: ResponseTable, connector: Connector, channel: str) -> None:
         self._columns = table.columns
@@ -80,7 +87,7 @@ class DebugTable:
         self._writing: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Replace the table of an earlier run. Raises `psycopg.Error`."""
+        """Replace the table of an earlier run, and start to write in the background. Raises `psycopg.Error`."""
         connection = await self._connector.open_plain()
         definitions = [
             sql.SQL("{} {}").format(sql.Identifier(column), sql.SQL(kind)) for _, column, kind in self._columns
@@ -97,7 +104,9 @@ class DebugTable:
         self._writing = asyncio.ensure_future(self._write(connection))
 
     def add(self, file: str, table: str, block: HttpBlock, reply: Reply) -> None:
-        """Write a response in the background. table: name of the temporary table with it."""
+        """Write a response in the background. file: path of the test file. table: name of the temporary table with the
+        response.
+        """
         self._waiting.put_nowait((file, table, block, reply))
 
     async def finish(self) -> None:
@@ -107,6 +116,7 @@ class DebugTable:
             await self._writing
 
     async def _write(self, connection: psycopg.AsyncConnection[tuple[object, ...]]) -> None:
+        """Write responses until `finish`, and close the connection. Errors are logged."""
         async with connection:
             while (entry := await self._waiting.get()) is not None:
                 file, table, block, reply = entry

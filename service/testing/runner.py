@@ -21,7 +21,9 @@ _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Prints results in the order of their paths, and in a terminal the progress."""
+    """Prints results in the order of the paths, and in a terminal the progress. paths: of the files to run. out: where
+    it prints; None: standard output.
+    """
 
     def __init__(self, paths: Sequence[str], style: Style, out: TextIO | None = None) -> None:
         self._waiting = deque(paths)
@@ -45,7 +47,7 @@ class Progress:
             self._out.flush()
 
     def finish(self) -> None:
-        """Print results that follow a file that did not run."""
+        """Print the results that were held back because a file in front of them did not run."""
         self._clear()
         for path in self._waiting:
             if path in self._done:
@@ -63,7 +65,9 @@ class Progress:
 
 
 class Runner:
-    """Runs test files, and remembers those that did not pass. callers: as many files run at the same time."""
+    """Runs test files, and remembers those that did not pass. means: shared by all files. callers: as many files run at
+    the same time.
+    """
 
     def __init__(self, means: RunContext, callers: Sequence[Caller]) -> None:
         self._means = means
@@ -72,8 +76,8 @@ class Runner:
         """Files that did not pass in their last run."""
 
     async def run(self, files: Sequence[TestFile], progress: Progress) -> list[FileResult]:
-        """Run the files, those that did not pass before first, and return the results sorted by path. With `FailFast`,
-        files that have not begun when one fails are not run and have no result.
+        """Run the files and return the results sorted by path. Files that did not pass in the last run begin first.
+        With `FailFast`, files that have not begun when one fails are not run and have no result.
         """
         failed = self._failed | _remembered(self._means.options.failed_first)
         waiting = deque(sorted(files, key=lambda file: (file.path not in failed, file.path)))
@@ -90,6 +94,7 @@ class Runner:
     async def _take(
         self, waiting: deque[TestFile], caller: Caller, results: list[FileResult], progress: Progress
     ) -> None:
+        """Run files with one caller until none waits. Files are taken from `waiting`, results added to `results`."""
         while waiting:
             if self._means.options.fail_fast and not all(result.passed for result in results):
                 return
@@ -98,6 +103,7 @@ class Runner:
             progress.add(result)
 
     def _remember(self, results: Iterable[FileResult]) -> None:
+        """Record which files did not pass, also in the file of the configuration, if there is one."""
         for result in results:
             (self._failed.discard if result.passed else self._failed.add)(result.path)
         place = self._means.options.failed_first
@@ -107,6 +113,9 @@ class Runner:
 
 
 def _remembered(place: str | None) -> set[str]:
+    """Return the paths of the files that did not pass in the last run. place: path of the file in which they were
+    written. Empty if that is None or cannot be read.
+    """
     if place is None:
         return set()
     try:

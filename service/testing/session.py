@@ -36,7 +36,9 @@ Hear = Callable[[Notice], None]
 
 
 class Session:
-    """A session of a test. An open transaction is rolled back at its end. hear: called with notices."""
+    """A session of a test. An open transaction is rolled back at its end. opened: its connection. hear: called with
+    notices.
+    """
 
     def __init__(self, connector: Connector, opened: psycopg.AsyncConnection[tuple[object, ...]], hear: Hear) -> None:
         self.plain = opened
@@ -60,7 +62,7 @@ class Session:
 
     @classmethod
     async def open(cls, connector: Connector, hear: Hear) -> Session:
-        """Open a session. Raises `psycopg.Error`."""
+        """Open a session. Parameters as for the class. Raises `psycopg.Error`."""
         return cls(connector, await connector.open_plain(), hear)
 
     # --- state -----------------------------------------------------------------------------------------------------
@@ -92,7 +94,7 @@ class Session:
     # --- statements ------------------------------------------------------------------------------------------------
 
     async def run(self, text: str) -> psycopg.AsyncCursor[tuple[object, ...]]:
-        """Run one statement as written. Raises `psycopg.Error`."""
+        """Run one statement of the test as written, and return the cursor with its result. Raises `psycopg.Error`."""
         if self._pending:
             await self.plain.execute(self._taken().as_bytes(None))
         return await self.plain.execute(text.encode())
@@ -149,7 +151,9 @@ class Session:
         return commands
 
     async def keep(self, names: Iterable[str]) -> None:
-        """During a request: record the values of these settings, to restore them afterwards."""
+        """During a request: record the values of these settings, to restore them afterwards. Settings that are recorded
+        already are left as they are; in an aborted transaction nothing is recorded.
+        """
         unknown = [name for name in names if name not in self._recorded_settings]
         if not unknown or self.aborted or self.lost:
             return
@@ -197,8 +201,9 @@ class Session:
     # --- the end ---------------------------------------------------------------------------------------------------
 
     async def renew(self) -> bool:
-        """Reset the session to its initial state, which costs a tenth of a new one. Return whether this was
-        possible."""
+        """Reset the session to its initial state, with an open transaction rolled back, which costs a tenth of a new
+        session. Return whether this was possible. Later notices are ignored until `hear` is set.
+        """
         self.hear = _ignore_notice
         if self.lost or self.driver.state != ConnectionState.READY:
             return False
@@ -223,18 +228,21 @@ class Session:
 
 
 class SessionPool:
-    """Sessions for successive files. A session is used again if its file has passed."""
+    """Sessions for successive files. A session is used again if its file was run without an exception."""
 
     def __init__(self, opening: OpeningRetries) -> None:
         """opening: has the number of attempts for an unavailable server, such as one that has crashed."""
         self._opening = opening
         self._idle: dict[str, Session] = {}
+        """Sessions for use by the next file, by key of the database."""
         self._hopeless = False
+        """All attempts to open a session have failed once, so there is only one attempt from then on."""
 
     @contextlib.asynccontextmanager
     async def session(self, connector: Connector, hear: Hear, key: str | None) -> AsyncIterator[Session]:
-        """Provide a session. key: equal for the same database; None: not used again. Raises `psycopg.Error` or
-        StartupError."""
+        """Provide a session during the block. hear: called with its notices. key: equal for the same database; None:
+        the session is new and is not used again. Raises `psycopg.Error` or StartupError.
+        """
         session = None if key is None else self._idle.pop(key, None)
         if session is None or session.lost:
             session = await self._open(connector, hear)
@@ -250,6 +258,9 @@ class SessionPool:
                 await session.close()
 
     async def _open(self, connector: Connector, hear: Hear) -> Session:
+        """Open a session, with repeated attempts until these have all failed once. Raises `StartupError`; with a single
+        attempt, `psycopg.Error`.
+        """
         if self._hopeless:
             return await Session.open(connector, hear)
         try:
@@ -260,6 +271,7 @@ class SessionPool:
             raise
 
     async def close(self) -> None:
+        """Close the idle sessions."""
         for session in self._idle.values():
             await session.close()
         self._idle.clear()

@@ -16,13 +16,15 @@ from rowcall.service.testing.calls import Reply
 
 
 class Snapshots:
-    """The response snapshots of one test file."""
+    """The response snapshots of one test file. test: its path. update: write snapshots instead of comparing."""
 
     def __init__(self, test: str, *, update: bool) -> None:
         self._path = Path(f"{test}.snapshots")
         self._update = update
         self._counted: dict[str, int] = {}
+        """Number of requests so far, by method and target."""
         self._known: dict[str, str] | None = None
+        """Snapshots by name; None: the file has not been read yet."""
 
     def differences(self, block: HttpBlock, reply: Reply) -> list[str]:
         """Return the differences between a response and its snapshot; a missing snapshot is one. In update mode, write
@@ -44,6 +46,7 @@ class Snapshots:
         return diff(snapshots[name].splitlines(), answer.splitlines())
 
     def _read(self) -> dict[str, str]:
+        """Return the snapshots by name, read from the file at the first call. Empty without a file."""
         if self._known is None:
             text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
             self._known = {}

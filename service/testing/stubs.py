@@ -26,11 +26,11 @@ class StubbedClient(Client):
         """Requests without a matching stub since the list was cleared."""
 
     async def send(self, request: OutgoingRequest, *, named: bool, trace: Trace | None = None) -> HttpResponse:
-        """Return the response of the latest stub that fits; without any stubs, send the request. Raises `OutboundError`
-        if there are stubs and none fits, which `unexpected` records.
+        """Return the response of the latest stub that fits; without any stubs, send the request. named, trace: as for
+        `Client.send`. Raises `OutboundError` if there are stubs and none fits, which `unexpected` records.
         """
         if not self.stubs:
-            return await super().send(request, named=named)
+            return await super().send(request, named=named, trace=trace)
         # The latest declaration takes precedence.
         stub = next(
             (candidate for candidate in reversed(self.stubs) if candidate.fits(request.method, request.address.url)),
@@ -53,6 +53,9 @@ class _Silent:
 
 
 def _answer(stub: Stub, request: OutgoingRequest) -> HttpResponse:
+    """Return the complete response of a stub. A body without a content type is JSON or plain text, by its first
+    character.
+    """
     body = (stub.answer.body or "").encode()
     answer = HttpResponse(_Silent())
     answer.status = stub.answer.status

@@ -28,19 +28,19 @@ MAX_ATTEMPTS = 10
 
 
 class Templates:
-    """The copies of the tested databases, for one run."""
+    """The copies of the tested databases, for one run. channel: name of the log channel."""
 
     def __init__(self, channel: str) -> None:
         self._log = logging.getLogger(channel)
         self._numbers = itertools.count()
         self._copying = asyncio.Lock()
         self._made: dict[str, tuple[ConnectionTarget, str]] = {}
-        """The first copies, by key of the connection."""
+        """The first copies, by key of the connection: its target, and the name of the copy."""
 
     @contextlib.asynccontextmanager
     async def prepared(self, connectors: Iterable[tuple[str, Connector]]) -> AsyncIterator[None]:
-        """Provide copies of the databases of these connections while the block runs. Raises StartupError if one cannot
-        be copied. connectors: each with the key of its connection.
+        """Provide first copies of the databases of these connections, for `copy`, while the block runs. connectors:
+        each with the key of its connection. Raises StartupError if a database cannot be copied.
         """
         try:
             for key, connector in connectors:
@@ -68,7 +68,9 @@ class Templates:
             await asyncio.shield(self._drop(target, name))
 
     async def _copied(self, target: ConnectionTarget, source: str) -> str:
-        """Copy a database. Return the name of the copy."""
+        """Copy a database and return the name of the copy. target: a connection to its server. source: name of the
+        database. Raises `psycopg.Error`.
+        """
         name = f"{source.partition('_test_c')[0][:30]}_test_c{os.getpid()}_{next(self._numbers)}"
         statement = sql.SQL("create database {} template {}").format(sql.Identifier(name), sql.Identifier(source))
         async with self._copying, await _administer(target, source) as connection:
@@ -76,7 +78,9 @@ class Templates:
         return name
 
     async def _drop(self, target: ConnectionTarget, name: str) -> None:
-        """Drop a copy, with repeated attempts, because the server may just have crashed."""
+        """Drop a copy, with repeated attempts, because the server may just have crashed. target: a connection to the
+        server. name: of the copy. A failure is logged.
+        """
         for _ in range(MAX_ATTEMPTS):
             try:
                 async with await _administer(target, name) as connection:
@@ -93,13 +97,16 @@ class Templates:
 
 
 async def _name(connector: Connector) -> str:
+    """Return the name of the database to which a connector connects. Raises `psycopg.Error`."""
     async with await connector.open_plain() as connection:
         row = await (await connection.execute("select current_database()")).fetchone()
     return str(row[0]) if row else ""
 
 
 async def _administer(target: ConnectionTarget, other_than: str) -> psycopg.AsyncConnection[tuple[object, ...]]:
-    """Open a connection from which databases are created and dropped, to another database than `other_than`."""
+    """Open a connection from which databases are created and dropped. target: a connection to the server. other_than:
+    name of the database to which it must not connect. Raises `psycopg.Error`.
+    """
     database = next(database_name for database_name in _ADMINISTRATION if database_name != other_than)
     return await Connector(
         replace(target, parameters={**target.parameters, "dbname": database}, timeout=0)

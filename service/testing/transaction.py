@@ -17,7 +17,10 @@ _NAME = "savepoint rowcall_transaction"
 
 
 class NestedTransaction(Transaction):
-    """Ends without ending the transaction of the test. changed: names of the settings that the request changes."""
+    """A transaction that is a savepoint if the test has an open transaction. session: that of the test; None: no test
+    runs. changed: names of the settings that the request changes; their values are recorded, so that the session
+    restores them. Other parameters as for `Transaction`.
+    """
 
     def __init__(self, *arguments: Any, session: Session | None, changed: Sequence[str], **named: Any) -> None:
         # No guarded statements: they are prepared, and a test may deallocate any statement.

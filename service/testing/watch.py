@@ -30,8 +30,10 @@ class Watch:
     """
 
     def __init__(self, folders: Sequence[str], look: Look, every: float, channel: str) -> None:
-        """folders: in the spelling of patterns; those that do not exist are left out. every: polling interval of the
-        catalogue in seconds; 0: no polling."""
+        """folders: in the spelling of patterns; those that do not exist are left out. look: returns the fingerprint of
+        the catalogue. every: polling interval of the catalogue in seconds; 0: no polling. channel: name of the log
+        channel.
+        """
         self._folders = {str(Path(folder).absolute()): folder for folder in folders if is_folder(folder)}
         self._look = look
         self._every = every
@@ -60,11 +62,14 @@ class Watch:
         return await self._found.get()
 
     async def rebase(self) -> None:
-        """Accept the current catalogue, because changes by the tests themselves must not start them again."""
+        """Accept the current catalogue as unchanged, because changes by the tests themselves must not start them
+        again.
+        """
         if self._every:
             self._known = await self._seen()
 
     async def _poll(self) -> None:
+        """Poll the catalogue without end, and report changes to `next`."""
         while True:
             await asyncio.sleep(self._every)
             before = self._known
@@ -75,6 +80,7 @@ class Watch:
             self._known = self._known or current
 
     async def _seen(self) -> Fingerprint | None:
+        """Return the fingerprint of the catalogue; None if it cannot be read, which is logged."""
         try:
             return await self._look()
         except (psycopg.Error, OSError) as error:
@@ -82,6 +88,7 @@ class Watch:
             return None
 
     async def _watch_files(self) -> None:
+        """Watch the folders without end, and report changes of SQL files to `next`."""
         # Imported here, because only watch mode needs it.
         from watchfiles import Change as Kind
         from watchfiles import awatch
@@ -111,7 +118,7 @@ def _is_sql(path: str) -> bool:
 
 
 def _files_at(path: str) -> Iterable[str]:
-    """Return the path itself, or the SQL files in a folder."""
+    """Return the path if it is that of a SQL file; if it is a folder, the paths of all SQL files in it."""
     if not is_folder(path):
         return (path,) if _is_sql(path) else ()
     return (str(file) for file in Path(path).rglob("*") if _is_sql(file.name) and file.is_file())
@@ -122,7 +129,9 @@ def is_folder(path: str) -> bool:
 
 
 def _spelled(path: str, folders: dict[str, str]) -> str:
-    """Return the path in the spelling of the pattern of its folder: `tests/a.sql`."""
+    """Return an absolute path in the spelling of the pattern of its folder: `tests/a.sql`. folders: absolute path → its
+    spelling. A path in none of them is returned unchanged.
+    """
     for absolute, folder in folders.items():
         if path.startswith(absolute + os.sep):
             below = path[len(absolute) + 1 :].replace(os.sep, "/")

@@ -28,7 +28,7 @@ def trace_requests(endpoint: Endpoint, services: Services) -> Step | None:
 
 
 def trace_streams(endpoint: Endpoint, path: str, services: Services) -> Step | None:
-    """Return the tracing step of the event stream of an endpoint; None: tracing is off.
+    """Return the tracing step of the event stream of an endpoint; None: tracing is off. path: of the stream.
 
     Its span ends when the stream has begun: a span of many hours would only be exported at its end.
     """

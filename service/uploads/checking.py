@@ -53,7 +53,8 @@ async def passes(command: tuple[str, ...], stored: SpooledFile) -> bool:
 
 
 async def _start(command: tuple[str, ...], stored: SpooledFile) -> asyncio.subprocess.Process:
-    """Start the command. If the caller is cancelled meanwhile, the command ends with all that it has started.
+    """Start the command. If the caller is cancelled meanwhile, the command ends with all that it has started. Raises
+    `OSError` if it cannot be run.
 
     asyncio ends only the process itself when it is cancelled while it starts one.
     """

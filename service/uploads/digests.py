@@ -26,7 +26,9 @@ def digested(scope: Any, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 async def _held_against(name: str, value: bytes, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the chunks, then raise `Problem` 400 if their digest is not `value`. name: the algorithm."""
+    """Yield the chunks, then raise `Problem` 400 if their digest is not `value`. name: the algorithm, as `hashlib`
+    names it.
+    """
     digest = hashlib.new(name)
     async for piece in pieces:
         digest.update(piece)

@@ -35,6 +35,9 @@ class FileSystem:
         return await judge(file, self._checks), file
 
     async def store(self, file: File) -> list[Entry]:
+        """Store the file in the folder, and return its entry. Raises `Problem`: 500 if the folder is missing, 400 if it
+        is protected, 507 if the disk is full, 500 for its other errors.
+        """
         loop = asyncio.get_running_loop()
         name = self._name_for(file)
         try:
@@ -60,6 +63,9 @@ class FileSystem:
         return self._turn.folders.begin(self._path, create=self._create)
 
     def _name_for(self, file: File) -> str:
+        """Return the name in the folder: a new unique one with the same extension, if the settings say so, else that of
+        the settings or of the client, made safe.
+        """
         requested = self._name or file.name
         return f"{uuid.uuid4()}{extension(requested)}" if self._unique else file_name(requested)
 

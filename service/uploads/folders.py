@@ -28,8 +28,11 @@ from rowcall.service.log.entry import one_line
 log = logging.getLogger("rowcall")
 
 _BEFORE = ".before"
+"""Suffix of a retained file, which the name had before."""
 _NEW = ".new"
+"""Suffix of the link that replaces the name."""
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS})
+"""Errors of file systems without hard links."""
 
 
 class MissingFolderError(Exception):
@@ -70,7 +73,7 @@ class Folders:
         return hidden.begin()
 
     def _create(self, folder: Path) -> None:
-        """Create a folder and its missing parents, and record them."""
+        """Create a folder and its missing parents, and record them. Raises `OSError`."""
         missing = [path for path in (folder, *folder.parents) if not path.exists()]
         for path in reversed(missing):
             with contextlib.suppress(FileExistsError):  # another request was faster
@@ -78,7 +81,9 @@ class Folders:
                 self._created.append(path)
 
     def _hidden(self, folder: Path, *, create: bool) -> _HiddenFolder:
-        """Create the hidden folder in a folder. create: create the folder again if another request has removed it."""
+        """Create the hidden folder in a folder. create: create the folder again if another request has removed it.
+        Raises `OSError`.
+        """
         try:
             return _HiddenFolder(folder)
         except FileNotFoundError:
@@ -89,8 +94,8 @@ class Folders:
             return _HiddenFolder(folder)
 
     def _check(self, folder: str) -> None:
-        """Raise `ProtectedFolderError` if the folder is protected: values of the request, and symbolic links made since
-        the start, may lead to a folder of the service.
+        """Raise `ProtectedFolderError`, and log why, if the folder is protected: values of the request, and symbolic
+        links made since the start, may lead to a folder of the service.
         """
         reason = self._protected.conflict(os.path.realpath(folder))
         if reason is not None:
@@ -126,7 +131,7 @@ class Folders:
 
 
 class Incomplete:
-    """A file that is being written."""
+    """A file that is being written. target: open for that, unbuffered."""
 
     def __init__(self, hidden: _HiddenFolder, path: Path, target: BinaryIO) -> None:
         self._hidden = hidden
@@ -134,8 +139,8 @@ class Incomplete:
         self.target = target
 
     def place(self, name: str) -> None:
-        """Complete the file: give it its name in the folder. A file that had the name is restored if the
-        request fails.
+        """Complete the file: give it its name in the folder. A file that had the name is restored if the request fails.
+        Raises `OSError`.
         """
         self.target.close()
         self._hidden.place(self._path, name)
@@ -147,7 +152,7 @@ class Incomplete:
 
 
 class _HiddenFolder:
-    """The hidden and locked folder of one request in a target folder."""
+    """The hidden and locked folder of one request in a target folder, in which it is created. Raises `OSError`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -169,7 +174,9 @@ class _HiddenFolder:
         return Incomplete(self, path, path.open("xb", buffering=0))
 
     def place(self, path: Path, name: str) -> None:
-        """Give a file its name in the target folder, and retain the file that had the name."""
+        """Give a file its name in the target folder, and retain the file that had the name. path: the file in this
+        folder. Raises `OSError`.
+        """
         final = self._folder / name
         before = path.with_suffix(_BEFORE)
         try:
@@ -190,7 +197,9 @@ class _HiddenFolder:
             self._placed.append((final, None))
 
     def settle(self) -> None:
-        """Remove the files of this folder, except the replaced ones, which stay until the request has ended."""
+        """Remove the files of this folder, except the replaced ones, which stay until the request has ended. Raises
+        `OSError`.
+        """
         for path in self._path.iterdir():
             if path.suffix != _BEFORE:
                 path.unlink()
@@ -213,6 +222,7 @@ class _HiddenFolder:
         self._remove()
 
     def _remove(self) -> None:
+        """Remove this folder with its files, and release its lock. Raises nothing."""
         with contextlib.suppress(OSError):
             _remove_folder(self._path)
         if self._lock is not None:
@@ -240,8 +250,8 @@ def remove_orphaned_files(folder: str) -> bool:
 
 
 def _undo_killed(folder: Path, hidden: Path) -> None:
-    """Undo one request. A name in the folder belongs to a file of the hidden folder if both are links to the
-    same file.
+    """Undo the request of a killed process, and remove its hidden folder, which the caller has locked. A name in the
+    folder belongs to a file of the hidden folder if both are links to the same file. Raises `OSError`.
     """
     unfinished = {path.stat().st_ino: path for path in hidden.iterdir() if path.suffix == ""}
     if unfinished:
@@ -258,6 +268,7 @@ def _undo_killed(folder: Path, hidden: Path) -> None:
 
 
 def _hidden_folders(folder: Path) -> Iterator[Path]:
+    """Yield the hidden folders in a folder; none if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries if entry.name.startswith(RESERVED)]
@@ -284,6 +295,7 @@ def _lock(folder: Path) -> int | None:
 
 
 def _remove_folder(path: Path) -> None:
+    """Remove a folder and the files in it. Raises `OSError`."""
     for inside in path.iterdir():
         inside.unlink()
     path.rmdir()

@@ -55,6 +55,7 @@ class Turn:
     dry_run: bool = False
     """Everything is rolled back at the end."""
     pending: list[PendingWork] = field(default_factory=list)
+    """Work of handlers in other systems."""
     progress: ProgressReporter | None = None
     """Publishes the progress as events."""
     row_errors: list[dict[str, Any]] = field(default_factory=list)
@@ -67,13 +68,16 @@ class Handler(Protocol):
     """A handler of one endpoint, for one request."""
 
     key: str
+    """Name of the handler in the configuration."""
     common: HandlerCommon
 
     async def check(self, file: File) -> tuple[Status, File]:
         """Check whether the handler takes the file. Returns the status, and the file to be read from its beginning."""
 
     async def store(self, file: File) -> list[Entry]:
-        """Store the whole file, and return its entries. Raises `FormatError`."""
+        """Store the whole file, and return its entries. Raises `FormatError`, and `Problem` if the file cannot be
+        stored.
+        """
 
     def refused(self, file: File, status: Status) -> list[Entry]:
         """Return the entries of a file that is not stored. The caller has read the file to its end."""
@@ -95,8 +99,8 @@ class HandlerCommon:
         self.check_command = settings.text_or_none("check_command") or None
 
     def checks(self, *, text: bool = False, lines: bool = False, images: frozenset[str] = frozenset()) -> Checks:
-        """Return the checks of a file. text: it must be text. lines: with line ends. images: accepted kinds; empty: any
-        file.
+        """Return the checks of a file. text: it must be text. lines: it must have line ends. images: accepted kinds;
+        empty: any file.
         """
         return Checks(self.included, self.excluded, text, lines, self.text_bytes, self.control_bytes, images)
 
@@ -104,7 +108,9 @@ class HandlerCommon:
 def stored_file_checks(
     common: HandlerCommon, settings: HandlerSettings, options: Folder | LargeObjects | ObjectStore, allowed: str
 ) -> Checks:
-    """Return the checks of handlers that store a file unchanged. allowed: the configured types of images."""
+    """Return the checks of handlers that store a file unchanged. options: used where the settings say nothing. allowed:
+    the configured types of images.
+    """
     text = settings.flag("check_text", options.check_text)
     setting = settings.text("check_image", str(options.check_image)).strip().lower()
     if setting == "false" or not setting:
@@ -120,5 +126,5 @@ async def judge(file: File, checks: Checks) -> Status:
 
 
 def plain_refusal(key: str, file: File, status: Status) -> dict[str, object]:
-    """Return the entry of a file that is not taken, for handlers without further members."""
+    """Return the entry of a file that is not taken, for handlers without further members. key: of the handler."""
     return {**described(key, file.name, file.content_type, file.size), **judged(status)}

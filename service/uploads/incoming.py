@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import BinaryIO
 
 READ_BYTES = 262_144
+"""Bytes of a chunk that is read from a spooled file."""
 
 
 class File:
@@ -38,6 +39,7 @@ class File:
         return self._ahead[0][:size] if self._ahead else b""
 
     async def _next(self) -> bytes | None:
+        """Return the next chunk and count it in `size`; None: the file has ended."""
         async for piece in self._pieces:
             self.size += len(piece)
             return piece

@@ -27,7 +27,7 @@ _EXTENDED_NAME = re.compile(rb"filename\*\s*=\s*([\w-]*)'[^']*'([^\s;]+)", re.IG
 
 class Form:
     """A form. `async for file in form.files(pieces)`: each file has to be read before the next one; otherwise it is
-    skipped.
+    skipped. Raises `Problem` 400 for an unusable boundary.
     """
 
     def __init__(self, boundary: bytes) -> None:
@@ -66,6 +66,9 @@ class Form:
             await file.drain()
 
     async def _next_file(self) -> _Part | None:
+        """Return the next part that is a file. None: the form has ended, and the rest of the body is read. Raises
+        `Problem` 400 for an invalid form.
+        """
         while await self._fill():
             event = self._events.popleft()
             if isinstance(event, _Part) and event.file_name:
@@ -76,6 +79,7 @@ class Form:
         return None
 
     async def _data(self) -> AsyncIterator[bytes]:
+        """Yield the data of the part that has begun last. Raises `Problem` 400 for an invalid form."""
         while await self._fill():
             event = self._events.popleft()
             if event is None:
@@ -84,7 +88,9 @@ class Form:
                 yield event
 
     async def _fill(self) -> bool:
-        """Wait for an event. Return False at the end of the form. Raises `Problem` 400 for an invalid form."""
+        """Read the body until there is an event. Return False at the end of the form, or if the body is empty. Raises
+        `Problem` 400 for an invalid form.
+        """
         while not self._events:
             chunk = await anext(self._pieces, None)
             if chunk is None:
@@ -153,8 +159,8 @@ class _Preamble:
         return not self.is_over and self._before + len(self._held) == 0
 
     def behind(self, piece: bytes) -> bytes:
-        """Return what follows from the first boundary on; empty bytes before it. Raises `Problem`
-        400 if it is too far.
+        """Return what follows from the first boundary on; empty bytes before it. piece: next chunk of the body. Raises
+        `Problem` 400 if more than `MOST_PREAMBLE` bytes precede the boundary.
         """
         held = self._held + piece
         boundary = held.find(self._delimiter)
@@ -187,7 +193,7 @@ class _Part:
 
 def _file_name(header: bytes, options: dict[bytes, bytes]) -> str | None:
     """Return the file name, or None without one. RFC 7578 4.2 forbids `filename*`, but clients send it; the plain one
-    takes precedence.
+    takes precedence. header: value of `Content-Disposition`. options: its parameters, as the library reads them.
     """
     plain = options.get(b"filename")
     if plain is not None:
@@ -200,6 +206,7 @@ def _file_name(header: bytes, options: dict[bytes, bytes]) -> str | None:
 
 
 def _text(data: bytes) -> str:
+    """Decode UTF-8, replace invalid bytes, and drop NUL characters."""
     return data.decode(errors="replace").replace("\0", "")
 
 

@@ -30,6 +30,9 @@ async def tidy(endpoints: Iterable[Endpoint], options: UploadOptions) -> None:
 
 
 def _folders(endpoints: Iterable[Endpoint], options: UploadOptions) -> Iterator[str]:
+    """Yield the folders that do not depend on a request: those of the configuration and of the comments. A folder may
+    occur several times.
+    """
     for endpoint in endpoints:
         upload = endpoint.options.upload
         if upload is None:

@@ -69,7 +69,10 @@ class ProgressReporter:
                 self.publish(self._of)
 
     def report_rows(self, place: Mapping[str, object], rows: int, failed: int, *, last: bool = False) -> None:
-        """Report rows of a file. place: names of file and sheet. failed: rows that were refused. last: all have run."""
+        """Report rows of a file, unless the last report is less than `PAUSE` seconds ago. place: names of file and
+        sheet. rows: number of rows that have run. failed: number of those that were refused. last: all have run; always
+        reported.
+        """
         now = time.monotonic()
         if not last and now - self._last_rows <= PAUSE:
             return

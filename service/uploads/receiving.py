@@ -111,9 +111,10 @@ class UploadStep:
             cleanup.close()
         await loop.run_in_executor(None, folders.finish)
 
-    async def _run(self, context: RequestContext, turn: Turn, with_progress: bytes) -> None:
+    async def _run(self, context: RequestContext, turn: Turn, metadata_json: bytes) -> None:
         """Run the routine with the metadata, and make its effects and the files permanent, in one transaction if there
-        is one.
+        is one. In a dry run, nothing is made permanent. metadata_json: of all files, for the setting that the options
+        name. Raises `Problem`.
         """
         key = self._options.context_key
         if not self._in_transaction and key is None and not turn.dry_run:
@@ -122,7 +123,7 @@ class UploadStep:
             return
         transaction = turn.transaction
         if key is not None:
-            await transaction.set([key.encode(), with_progress])
+            await transaction.set([key.encode(), metadata_json])
         await transaction.call()
         if turn.dry_run:
             return  # without a commit, everything is rolled back
@@ -152,7 +153,9 @@ class UploadStep:
             yield file
 
     async def _pieces(self, context: RequestContext, turn: Turn) -> AsyncIterator[bytes]:
-        """Yield the body of the request, verified against its digest, and report progress."""
+        """Yield the body of the request, verified against its digest, and report progress. Sets `turn.body_read` at its
+        end. Raises `Problem` as `body_pieces` and `digested` do.
+        """
         pieces = body_pieces(context.scope, context.protocol, self._limit, self._time_limit)
         pieces = digested(context.scope, pieces)
         if turn.progress is not None:
@@ -242,12 +245,13 @@ class UploadStep:
             return Status.INVALID_FORMAT, error.file, []
 
     async def _refuse(self, handler: Handler, file: File, status: Status) -> list[Entry]:
-        """Read a file that is not taken to its end, and return its entries."""
+        """Read a file that is not taken to its end, log a warning, and return its entries."""
         await file.drain()
         self._say(logging.WARNING, "refused", handler, file, status)
         return handler.refused(file, status)
 
     def _say(self, level: int, what: str, handler: Handler, file: File, status: Status) -> None:
+        """Log what a handler has done with a file. what: `stored` or `refused`."""
         log.log(
             level,
             "%s: %s has %s %s [%s, %d bytes]: %s",
@@ -262,7 +266,9 @@ class UploadStep:
 
 
 async def _settle(turn: Turn) -> None:
-    """Make permanent what handlers have stored outside the database: files, and objects of a store."""
+    """Make permanent what handlers have stored outside the database: files, and objects of a store. Raises `OSError`,
+    and `Problem` if a store fails.
+    """
     await asyncio.get_running_loop().run_in_executor(None, turn.folders.settle)
     for item in turn.pending:
         await item.settle()

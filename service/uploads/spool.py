@@ -26,7 +26,9 @@ MOST_PIECES = 1024
 
 
 class SpooledFile:
-    """A spooled file, from its storage to the end of the `with` block."""
+    """A spooled file, from its storage to the end of the `with` block. stored: its content, open and without a name.
+    size: in bytes.
+    """
 
     def __init__(self, name: str, content_type: str, stored: BinaryIO, size: int) -> None:
         self.name = name

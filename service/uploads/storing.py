@@ -39,8 +39,8 @@ def handler_factories(endpoint: Endpoint, services: Services) -> Mapping[str, Ha
 
 
 def in_transaction(endpoint: Endpoint, services: Services) -> bool:
-    """Whether handlers and routine share one transaction: a handler of the endpoint works in the database or an object
-    store (uploads-8), or the routine is a function.
+    """Return whether handlers and routine share one transaction: a handler of the endpoint works in the database or an
+    object store (uploads-8), or the routine is a function.
 
     With a function, neither its effects nor the files stay if the service is killed before the request is complete. A
     procedure can end transactions itself, so it shares one only because of a handler.
@@ -53,7 +53,7 @@ def in_transaction(endpoint: Endpoint, services: Services) -> bool:
 
 
 def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Services) -> HandlerFactory:
-    """Return the factory of one handler, whose commands are prepared once."""
+    """Return the factory of one handler, whose commands are prepared once. key: of the handler in the configuration."""
     upload = endpoint.options.upload
     assert upload is not None  # noqa: S101 (asked only for endpoints that take files)
     names = placeholder_names(endpoint.parameters)
@@ -99,7 +99,7 @@ def _spreadsheet(
     key: str, options: Excel, text: str, templates: SettingTemplates, endpoint: Endpoint, services: Services
 ) -> HandlerFactory:
     """Return the factory of `excel`. Rows as arrays and rows as JSON need commands with different types, and a
-    placeholder may decide between them.
+    placeholder may decide between them. text: its row command. templates: its settings.
     """
     names = placeholder_names(endpoint.parameters)
     common = services.options.uploads.common

@@ -160,7 +160,7 @@ class Deliveries:
             ]
 
     async def take(self, most: int) -> Sequence[Attempt]:
-        """Take up to `most` deliveries, and return the attempts to run."""
+        """Take up to `most` deliveries, and return the attempts to run. Raises `psycopg.Error`."""
         rows = await self._queue.query(self._sql, self._names, self._topics, most, self._options.timeout + MARGIN)
         return [self._deliver(_Delivery(*row)) for row in rows]
 
@@ -196,7 +196,7 @@ class Deliveries:
             log.exception("webhook %s to %s", delivery.message, delivery.subscriber)
 
     async def _attempt(self, delivery: _Delivery) -> _Outcome:
-        """Send a delivery once. Nothing is raised."""
+        """Send a delivery once. Failures of the request are outcomes, and not raised."""
         client = self._client
         configured = self._configured.get(delivery.subscriber)
         url = delivery.url if configured is None else configured.url

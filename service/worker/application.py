@@ -141,6 +141,7 @@ class Application:
             self._databases,
             dict(service_routes(self._for_all, self.keys, self._databases, self.single_use)),
             self.events,
+            publish,
             self._runner.start,
             self._fail,
             runs_jobs=self._work.runs_jobs,
@@ -216,7 +217,8 @@ class Application:
 
     def activate_snapshot(self, number: int) -> None:
         """Serve the prepared schema snapshot from the next request on, if it has this number; requests in progress
-        finish with the former one. Event streams that it does not offer end.
+        finish with the former one. Event streams that it does not offer end. If another snapshot is prepared, nothing
+        happens.
         """
         if self._prepared is not None and self._prepared.snapshot.number == number:
             if self._table.snapshot.number:
@@ -279,7 +281,9 @@ class Application:
         await self._work.finish_jobs(seconds)
 
     async def _watch_readers(self, sessions: IntrospectedSessions) -> None:
-        """End event streams whose session or API key was revoked; streams last longer than their sessions may."""
+        """End event streams whose session or API key was revoked, without end; streams last longer than their sessions
+        may.
+        """
         while True:
             await asyncio.sleep(sessions.watched)
             for user in self.events.users():

@@ -12,7 +12,7 @@ from rowcall.service.options.worker import WorkerOptions
 
 
 def codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs:
-    """Return the rendering of every type of the catalogue that is not built into PostgreSQL."""
+    """Return the rendering of every type of the catalogue that is not built into PostgreSQL. types: by oid."""
     codecs = Codecs(options.resolve_nested)
     for info in types.values():
         if info.kind is TypeKind.COMPOSITE:
@@ -33,7 +33,7 @@ def codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs:
 
 
 def safe_codecs_for(types: Mapping[int, TypeInfo], options: WorkerOptions) -> Codecs | None:
-    """Return the rendering for responses with large numbers as texts; None if the option is off."""
+    """Return the rendering for responses with large numbers as texts; None if the option is off. types: by oid."""
     if not options.safe_numbers:
         return None
     codecs = codecs_for(types, options)

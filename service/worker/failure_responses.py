@@ -66,6 +66,9 @@ class FailureResponses:
         self._send(context.protocol, scope, problem, headers)
 
     def _send(self, protocol: Any, scope: Any, problem: Problem, others: Headers) -> None:
+        """Respond with a problem document, with the members that the options allow. others: headers besides the content
+        type.
+        """
         headers = [("content-type", CONTENT_TYPE), *others]
         members = problem.members(with_type=self._options.problem_types)
         if problem.status == 401 and not self._options.explains_unauthorized:
@@ -83,6 +86,7 @@ class FailureResponses:
             protocol.response_bytes(problem.status, headers, body)
 
     def _shown(self, scope: Any) -> str:
+        """Return method and path of a request for the log."""
         return f"{one_line(scope.method)} {one_line(self._shown_path(scope))}"
 
 

@@ -39,6 +39,8 @@ def service_routes(
 ) -> Iterator[CompiledRoute]:
     """Iterate over the routes that are the same for every schema snapshot: operations, invalidation by tag, antiforgery
     tokens, the API reference, and routes of sign-in.
+
+    keys: the key ring, for tokens. single_use: finds out whether a refresh token is used for the first time.
     """
     identity = services.auth
     for fixed in (
@@ -58,15 +60,19 @@ def service_routes(
 
 
 def compiled(routes: FixedRoutes) -> Iterator[CompiledRoute]:
-    """Iterate over routes with their steps."""
+    """Iterate over routes with their steps, in the form of the route table."""
     return ((_route(fixed), fixed.steps) for fixed in routes)
 
 
 def _route(fixed: FixedRoute, *, refused: bool = False) -> Route:
+    """Return the route without its steps. refused: as `Route.refused`."""
     return Route(fixed.method, ascii_lower(fixed.path), (), (), refused, fixed.access)
 
 
 def _external(services: Services, keys: Keys, single_use: RefreshTokenUse) -> FixedRoutes:
+    """Return the routes of sign-in with external providers; none if they are not configured. keys, single_use: as for
+    `service_routes`.
+    """
     if services.options.auth.external is None:
         return ()
     # Imports the HTTP client and pyjwt, which only these routes need.
@@ -76,6 +82,7 @@ def _external(services: Services, keys: Keys, single_use: RefreshTokenUse) -> Fi
 
 
 def _passkeys(services: Services, databases: Databases) -> FixedRoutes:
+    """Return the routes of passkeys, with the database of their connection; none if they are not configured."""
     options = services.options.passkeys
     if options is None:
         return ()
@@ -87,6 +94,7 @@ def _passkeys(services: Services, databases: Databases) -> FixedRoutes:
 
 
 def _reference(services: Services) -> FixedRoutes:
+    """Return the routes of the API reference; none if it is not configured."""
     page = services.options.reference
     if page is None:
         return ()
@@ -96,6 +104,7 @@ def _reference(services: Services) -> FixedRoutes:
 
 
 def _second_factor(services: Services) -> FixedRoutes:
+    """Return the routes of the second factor; none if it is not configured."""
     options = services.options.auth.second_factor
     if options is None:
         return ()
@@ -108,8 +117,8 @@ def _second_factor(services: Services) -> FixedRoutes:
 def snapshot_routes(
     snapshot: SchemaSnapshot, services: Services, send_subrequest: Subrequests | None
 ) -> Iterator[CompiledRoute]:
-    """Iterate over the routes of documents about the endpoints, and of their tools. send_subrequest: how tools call
-    them; None: there are none.
+    """Iterate over the routes of documents about the endpoints, and of MCP tools. send_subrequest: sends the calls of
+    tools to endpoints; None: there are no tools.
     """
     options = services.options
     result = _as_sent(snapshot, options)

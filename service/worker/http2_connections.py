@@ -22,7 +22,7 @@ class Http2Connections:
     """The connections of HTTP/2 of one listener. granian starts with the first one."""
 
     def __init__(self, handle: Handle, options: HttpOptions, on_end: Callable[[], None]) -> None:
-        """on_end: called when a connection has ended."""
+        """handle: handles the requests. on_end: called when a connection has ended."""
         self._loop = asyncio.get_running_loop()
         self._handle = handle
         self._options = options
@@ -36,7 +36,7 @@ class Http2Connections:
         """Connections that are open."""
 
     def take(self, transport: Any, data: bytes) -> None:
-        """Take over a connection. data: what it has sent."""
+        """Take over a connection. transport: of the connection with the client. data: what the client has sent."""
         self.count += 1
         pipe = _Pipe(transport, data, self._end)
         self._pipes.add(pipe)
@@ -45,7 +45,7 @@ class Http2Connections:
         task.add_done_callback(self._tasks.discard)
 
     async def _connect(self, pipe: _Pipe) -> None:
-        """Connect a pipe to granian."""
+        """Connect a pipe to granian; if that fails, close the connection with the client."""
         try:
             port = self._listen()
             transport, _ = await self._loop.create_connection(lambda: pipe.inner, "127.0.0.1", port)
@@ -78,6 +78,7 @@ class Http2Connections:
             self._handle(_ClientScope(scope, addresses), protocol)
 
     def _end(self, pipe: _Pipe) -> None:
+        """Remove a pipe that has ended. A second call for it has no effect."""
         if pipe in self._pipes:
             self._pipes.discard(pipe)
             self._clients.pop(pipe.address, None)
@@ -100,7 +101,7 @@ class Http2Connections:
 
 
 class _Addresses:
-    """The addresses of a client's connection."""
+    """The addresses of a client's connection: those of the client and of this service."""
 
     __slots__ = ("client", "server")
 
@@ -122,7 +123,11 @@ class _ClientScope:
 
 
 class _Pipe:
-    """Passes bytes between a client (`outer`) and granian (`inner`), as fast as the slower side takes them."""
+    """Passes bytes between a client (`outer`) and granian (`inner`), as fast as the slower side takes them.
+
+    transport: of the connection with the client. data: what the client has sent. on_end: called with the pipe at its
+    end, perhaps more than once. `address`: that of the connection to granian on this side, once it is open.
+    """
 
     def __init__(self, transport: Any, data: bytes, on_end: Callable[[_Pipe], None]) -> None:
         self.client = _text(transport.get_extra_info("peername"))
@@ -180,6 +185,7 @@ class _End(asyncio.Protocol):
 
 
 def _text(address: Any) -> str:
+    """Return an address of a transport as `host:port`; that of a Unix socket as its path, and none as an empty text."""
     if not isinstance(address, tuple):
         return str(address or "")
     host, port = address[:2]

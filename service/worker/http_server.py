@@ -28,6 +28,7 @@ from rowcall.service.sockets.listeners import BACKLOG, Listener, Tls
 log = logging.getLogger("rowcall")
 
 Handle = Callable[[Any, Any], None]
+"""Handles a request: granian's scope and protocol."""
 
 
 class _Scheduler(CallbackScheduler):
@@ -138,7 +139,9 @@ class HttpServer:
 
 
 def with_connection_close(handle: Handle) -> Handle:
-    """Add `Connection: close` to responses of HTTP/1. HTTP/2 has a frame for it, which granian sends when it stops."""
+    """Wrap `handle` so that responses of HTTP/1 have `Connection: close`. HTTP/2 has a frame for it, which granian
+    sends when it stops.
+    """
 
     def handle_once_more(scope: Any, protocol: Any) -> None:
         once = scope.http_version.startswith("1")
@@ -148,6 +151,7 @@ def with_connection_close(handle: Handle) -> Handle:
 
 
 def _http1(options: HttpOptions) -> HTTP1Settings:
+    """Return granian's settings for HTTP/1.1."""
     return HTTP1Settings(
         header_read_timeout=_milliseconds(options.header_timeout),
         keep_alive=options.keep_alive,
@@ -156,6 +160,7 @@ def _http1(options: HttpOptions) -> HTTP1Settings:
 
 
 def _http2(options: HttpOptions) -> HTTP2Settings:
+    """Return granian's settings for HTTP/2."""
     http2 = options.limits.http2
     settings = HTTP2Settings(
         initial_connection_window_size=http2.connection_window,
@@ -172,6 +177,7 @@ def _http2(options: HttpOptions) -> HTTP2Settings:
 
 
 def _milliseconds(seconds: float) -> int:
+    """Return seconds as whole milliseconds, at least one."""
     return max(1, round(seconds * 1000))
 
 

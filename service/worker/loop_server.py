@@ -41,7 +41,9 @@ class LoopServer:
     def __init__(
         self, handle: Handle, listener: Listener, options: HttpOptions, *, problem_types: bool, http2: bool
     ) -> None:
-        """problem_types: problems name their type. http2: hand connections of HTTP/2 to granian."""
+        """handle: handles the requests. problem_types: problems name their type. http2: hand connections of HTTP/2 to
+        granian; otherwise, they are refused.
+        """
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._most = options.limits.connections or BACKLOG
@@ -88,11 +90,14 @@ class LoopServer:
         self._pause()
 
     def _accept(self) -> None:
+        """Begin to accept connections in the background, unless that has begun or the server stops."""
         if self._opening is None and self._accepting is None and self._wants_connections:
             self._opening = self._loop.create_task(self._open())
 
     async def _open(self) -> None:
-        """Listen on a copy of the socket."""
+        """Accept connections from now on, on a copy of the listening socket. If the server has stopped accepting
+        meanwhile, the copy is closed at once.
+        """
         # A copy of the descriptor: to stop accepting, uvloop closes the socket that it was given.
         listening = socket.socket(fileno=os.dup(self._listener.fd))
         if self._listener.unix:
@@ -129,6 +134,7 @@ class LoopServer:
             self._pause()
 
     def _count(self) -> int:
+        """Return the number of open connections, with those of HTTP/2 and those that wait for admission."""
         return len(self._server.connections) + (0 if self._http2 is None else self._http2.count)
 
     def _end_connection(self, _connection: Connection) -> None:
@@ -189,11 +195,13 @@ class LoopServer:
     # Responses
 
     def _problem_body(self, status: int, detail: str) -> bytes:
+        """Return the problem document for an error that the server itself reports."""
         return orjson.dumps(Problem(status, detail).members(with_type=self._problem_types))
 
     def _send_file(
         self, protocol: RequestProtocol, status: int, headers: Headers, path: str, start: int, end: int | None
     ) -> None:
+        """Send a file as the response, in the background. Parameters: as for `_sent`."""
         task = self._loop.create_task(self._sent(protocol, status, headers, path, start, end))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -201,8 +209,10 @@ class LoopServer:
     async def _sent(
         self, protocol: RequestProtocol, status: int, headers: Headers, path: str, start: int, end: int | None
     ) -> None:
-        """Send a file as the response. Parts that are not in the page cache are read in a thread, because that may
-        take long. start, end: range of its bytes; end None: up to its end. Responds 404 if it cannot be opened.
+        """Send a file as the response. Parts that are not in the page cache are read in a thread, because that may take
+        long. Responds 404 if it cannot be opened.
+
+        start, end: range of its bytes, without the one at `end`; end None: up to its end.
         """
         try:
             file = await self._loop.run_in_executor(None, _opened, path)
@@ -218,7 +228,9 @@ class LoopServer:
             await self._copy(file, start, length, writer)
 
     async def _copy(self, file: Any, start: int, length: int, writer: StreamWriter) -> None:
-        """Send a part of a file, at the pace of the client, and end the response."""
+        """Send `length` bytes of a file from `start` on, at the pace of the client, and end the response. If the file
+        is shorter, or the client disconnects, it ends early.
+        """
         place = start
         while place < start + length and writer.open:
             size = min(READ_BYTES, start + length - place)

@@ -84,7 +84,7 @@ def with_headers(handle: Handle, headers: Headers) -> Handle:
 
 
 def with_hsts(handle: Handle, options: WorkerOptions, listener: Listener) -> Handle:
-    """Add HSTS, which makes browsers use https only, except for the local host (browsers-12)."""
+    """Wrap `handle` with HSTS, which makes browsers use https only, except for the local host (browsers-12)."""
     strict = with_headers(handle, [HSTS])
     is_secure = secure_reader(options, listener)
     read = client_reader(options.forwarding)
@@ -102,15 +102,15 @@ def host_of(scope: Any) -> str:
 
 
 def without_port(authority: str) -> str:
-    """Return the host of `host:port`."""
+    """Return the host of `host:port`; a text without a port is returned as it is."""
     host, colon, port = authority.rpartition(":")
     return host if colon and port.isdigit() else authority
 
 
 def with_one_host(handle: Handle, options: WorkerOptions, listener: Listener) -> Handle:
-    """Refuse requests without exactly one host, with 400: HTTP/1.1 without the header Host, HTTP/2 without both
-    `:authority` and Host (RFC 9113, 8.3.1), several headers Host, which a proxy and this service could interpret
-    differently (RFC 9112, 3.2), and a host that is not allowed, if allowed hosts are configured.
+    """Wrap `handle` so that requests without exactly one host are refused with 400: HTTP/1.1 without the header Host,
+    HTTP/2 without both `:authority` and Host (RFC 9113, 8.3.1), several headers Host, which a proxy and this service
+    could interpret differently (RFC 9112, 3.2), and a host that is not allowed, if allowed hosts are configured.
     """
     allowed = options.http.server.allowed_hosts
 
@@ -138,8 +138,8 @@ def _may_lack_host(scope: Any) -> bool:
 
 
 def redirected(handle: Handle, https_port: int, options: WorkerOptions) -> Handle:
-    """Redirect with 307 to the same path over https, unless the client has used https already (browsers-11).
-    https_port: the port in the target.
+    """Wrap `handle` so that clients are redirected with 307 to the same path over https, unless they have used https
+    already (browsers-11). A request without a host gets 400. https_port: the port in the target.
     """
     port = "" if https_port == 443 else f":{https_port}"
     read = client_reader(options.forwarding)
@@ -161,13 +161,16 @@ def redirected(handle: Handle, https_port: int, options: WorkerOptions) -> Handl
 
 
 def _quoted(path: str) -> str:
+    """Return a decoded path in the form for a URL."""
     from urllib.parse import quote
 
     return quote(path, safe="/:@!$&'()*+,;=~")
 
 
 def limited(handle: Handle, options: WorkerOptions) -> Handle:
-    """Refuse requests with 414 or 431 beyond limits that are configured, or that the server does not enforce itself."""
+    """Wrap `handle` so that request heads beyond limits that are configured, or that the server does not enforce
+    itself, are refused with 414 or 431. Without such limits, return `handle` itself.
+    """
     http = options.http
     configured = (http.limits.line_size, http.limits.headers_size, http.limits.header_count)
     if configured == (None, None, None) and not http.unguarded_head:
@@ -207,6 +210,7 @@ def head_problem(scope: Any, http: HttpOptions) -> Problem | None:
 
 
 def _refuse(protocol: Any, scope: Any, options: WorkerOptions, problem: Problem) -> None:
+    """Respond with a problem document; over HTTP/1, the connection is closed then."""
     headers = (
         [("content-type", CONTENT_TYPE), ("connection", "close")]
         if scope.http_version.startswith("1")

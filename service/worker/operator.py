@@ -11,7 +11,8 @@ from rowcall.service.supervisor.channel import Identify, IdentityReply
 
 
 async def identified(question: Identify, sessions: Sessions, claims: IdentityClaims) -> IdentityReply:
-    """Return the user whose session, token or API key the headers contain.
+    """Return the user whose session, token or API key the headers contain; an anonymous caller if they contain none
+    that is valid. claims: which claim is the name of a user.
 
     A user who acts as another one counts as anonymous: the console is not opened with the rights of the other user.
     """

@@ -185,7 +185,7 @@ def allowed_methods(router: Router, path: str) -> tuple[str, ...]:
 
 
 def _stream_first(streams: Mapping[str, Match], router: Router, method: str, path: str) -> Match | None:
-    """Return the event stream at this path, else the route; None: there is neither."""
+    """Return the event stream at this path, else the route of this method; None: there is neither. streams: by path."""
     return streams.get(path) or router.find(method, path)
 
 
@@ -207,10 +207,12 @@ def _any_stream_first(
 
 
 def _every_method(router: Router) -> tuple[str, ...]:
+    """Return the methods for `Allow` of the whole server, as `allowed_methods` does for a path."""
     return _with_implied({route.method for route in router.routes})
 
 
 def _with_implied(methods: set[str]) -> tuple[str, ...]:
+    """Return the methods with those that the service itself answers: HEAD if there is GET, and OPTIONS; sorted."""
     implied = {"HEAD", "OPTIONS"} if "GET" in methods else {"OPTIONS"}
     return tuple(sorted(methods | implied))
 

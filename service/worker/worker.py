@@ -85,7 +85,9 @@ LAST_SILENCE = 5.0
 
 
 class Worker:
-    """The worker of this process, from its start to its end."""
+    """The worker of this process, from its start to its end. channel: to the supervisor. forwarder: sends log entries
+    there.
+    """
 
     def __init__(self, channel: Channel, start: Start, forwarder: Forwarder) -> None:
         self._channel = channel
@@ -114,6 +116,7 @@ class Worker:
         """Why the schema snapshot that is being received cannot be used."""
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
+        """Seconds that running requests have to finish when the worker stops."""
         self._application.set_stale_handler(lambda: channel.send(Stale()))
         self._application.keys.on_unknown = lambda: channel.send(KeyRingRequest())
         self._application.single_use.ask = lambda *question: channel.send(TokenUseRequest(*question))
@@ -205,12 +208,14 @@ class Worker:
                 self._stopping.set()
 
     async def _profile(self, message: TakeProfile) -> None:
+        """Sample this worker, and reply with the profile."""
         # Imported here, as it is rarely used.
         from rowcall.service.metrics.sampling import sampled
 
         self._channel.send(ProfileReply(message.number, await sampled(message.seconds)))
 
     async def _invalidate(self, message: InvalidateTags | InvalidateEntry) -> None:
+        """Invalidate cached responses, and reply with their number, or with why it is not confirmed."""
         try:
             if isinstance(message, InvalidateTags):
                 count = await self._application.invalidate_tags(message.tags)
@@ -252,7 +257,9 @@ class Worker:
         return snapshot
 
     def _received(self, message: PrepareSnapshot | PrepareSnapshotChange, served: SchemaSnapshot) -> SchemaSnapshot:
-        """Return the received schema snapshot. Raises the error of reading it."""
+        """Return the received schema snapshot. served: the one in use, on which a change is based. Raises the error of
+        reading it.
+        """
         if isinstance(message, PrepareSnapshotChange):
             return message.snapshot(served)
         snapshot = self._take(message.part)
@@ -277,14 +284,16 @@ class Worker:
         self._channel.send(SnapshotPrepared(number))
 
     def _activate_snapshot(self, number: int) -> None:
-        """Activate the prepared snapshot. With the first one, the worker begins to accept connections."""
+        """Activate the prepared snapshot, which has this number, and report that. With the first one, the worker begins
+        to accept connections.
+        """
         self._application.activate_snapshot(number)
         for server in self._servers:
             server.start()
         self._channel.send(SnapshotActivated(number))
 
     def _leave(self, message: Leave) -> None:
-        """Enter a phase of the graceful shutdown."""
+        """Enter the phase of the graceful shutdown that the message describes."""
         drain_state = self._application.drain_state
         if message.closing and not drain_state.closing:
             for server in self._servers:
@@ -324,6 +333,7 @@ class Worker:
 
 
 def _report_failure(starting: asyncio.Task[None]) -> None:
+    """Log the error with which the start of the application has ended, if it has."""
     if not starting.cancelled() and (error := starting.exception()) is not None:
         log.error("the first connection could not be made ready", exc_info=error)
 
@@ -331,8 +341,9 @@ def _report_failure(starting: asyncio.Task[None]) -> None:
 def _server_for(
     handle: Handle, listener: Listener, options: HttpOptions, *, problem_types: bool
 ) -> HttpServer | LoopServer:
-    """Return the server in the event loop for HTTP/1.1 without TLS, unless granian is to serve everything
-    (`HttpServer:Engine`). problem_types: problems name their type.
+    """Return the server of a listener: the one in the event loop for HTTP/1.1 without TLS, unless granian is to serve
+    everything (`HttpServer:Engine`); else granian. handle: handles the requests. problem_types: problems name their
+    type.
     """
     if options.server.engine == "Granian" or listener.secure or listener.protocols == "2":
         return HttpServer(handle, listener, options)

@@ -275,6 +275,23 @@ def test_a_failed_dependency(service: Service) -> None:
     assert "the response 1 has no body.id" in response.json()[1]["body"]["detail"]
 
 
+def test_requests_of_a_batch_have_the_client_address_of_a_trusted_proxy(
+    own_database: Database, serve_once: Serve
+) -> None:
+    sql = """create or replace function address(_ip_address text default null) returns text language sql stable as
+        'select _ip_address';
+        comment on function address(text) is E'HTTP GET /address\\nuser_parameters';"""
+    settings = {"Batch:Enabled": "true", "Service:RequiresAuthorization": "false"}
+    proxied = {"ForwardedHeaders:Enabled": "true", "ForwardedHeaders:KnownProxies:0": "127.0.0.1"}
+    for others, address in ((proxied, "9.9.9.9"), ({}, "127.0.0.1")):
+        behind = serve_once(own_database, sql, {**settings, **others})
+        for parameters in ({}, {"transaction": "false"}):
+            response = behind.post(
+                "/batch", json=[get("/address")], params=parameters, headers={"X-Forwarded-For": "9.9.9.9"}
+            )
+            assert [item["body"] for item in response.json()] == [address]
+
+
 @pytest.mark.parametrize(
     ("body", "part"),
     [

@@ -180,6 +180,24 @@ def test_ranges_and_validators(
     assert response.headers.get("content-range") == content_range
 
 
+@pytest.mark.parametrize("engine", ["Granian", "Loop"])
+def test_a_range_of_a_file_is_neither_compressed_nor_missing_in_the_audit_trail(
+    database: Database, serve_once: Serve, folder: Path, engine: str
+) -> None:
+    database.execute("""create table if not exists call (entry jsonb);
+        truncate call;
+        create or replace procedure audit_trail(_calls json) language sql
+        begin atomic insert into call select c::jsonb from json_array_elements(_calls) c; end""")
+    on = {"ResponseCompression:Enabled": "true", "Service:AuditTrail:Enabled": "true"}
+    quick = {"Service:AuditTrail:Interval": "100 milliseconds", "HttpServer:Engine": engine}
+    service = serve_once(database, "", {**settings(folder), **on, **quick})
+    response = service.get("/file?file=large.bin", headers={"range": "bytes=2-5", "accept-encoding": "gzip"})
+    assert (response.status_code, response.content) == (206, LARGE[2:6])
+    assert "content-encoding" not in response.headers
+    statuses = "select entry ->> 'status' from call where entry ->> 'endpoint' = 'GET /file'"
+    wait_until(lambda: database.fetch(statuses) == [("206",)], "the call is recorded")
+
+
 def test_a_range_behind_the_end(service: Service) -> None:
     response = service.get("/content/1", headers={"range": "bytes=10-"})
     assert "10 bytes" in problem(response, 416)["detail"]

@@ -20,7 +20,12 @@ from tests.harness.expect import answer
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
-SETTINGS = {"Service:OpenApiOptions:Enabled": "true"}
+SETTINGS = {
+    "Service:OpenApiOptions:Enabled": "true",
+    "Service:HttpFileOptions:Enabled": "true",
+    "Service:HttpFileOptions:Option": "Endpoint",
+    "Service:HttpFileOptions:Name": "requests",
+}
 SQL = """
 create type gauge as (id int, label text);
 do $$ begin
@@ -122,6 +127,8 @@ def test_each_kind_of_change_is_served_as_after_a_fresh_start(
         service.wait_for_log(result)
     fresh = serve_once(database, settings=SETTINGS, workers=2)
     document = fresh.get("/openapi.json").json()
+    examples = fresh.get("/requests_public.http").text.partition("\n")[2]  # without the address of the service
+    assert "/part-3/{_id}/more" in examples
     expected = {path: answer(fresh.get(path)) for path in PATHS}
     allowed = {path: fresh.request("OPTIONS", path).headers.get("allow") for path in PATHS}
     listed = rowcall(tmp_path, "--endpoints", f"--ConnectionStrings:Default={database.conninfo}")
@@ -131,6 +138,7 @@ def test_each_kind_of_change_is_served_as_after_a_fresh_start(
         body = way.client.get("/openapi.json").json()
         # The address is that of the service.
         assert {**body, "servers": None} == {**document, "servers": None}
+        assert way.client.get("/requests_public.http").text.partition("\n")[2] == examples
         assert {path: answer(way.client.get(path)) for path in PATHS} == expected
         assert {path: way.client.options(path).headers.get("allow") for path in PATHS} == allowed
     assert expected["/plain/two"][2] == "9"

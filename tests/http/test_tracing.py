@@ -20,7 +20,8 @@ from tests.http.conftest import Serve
 
 SQL = """
 create function item(_id int) returns text language sql stable as $$ select 'item ' || _id $$;
-comment on function item(int) is 'HTTP GET /items/{_id}';
+comment on function item(int) is 'HTTP GET /items/{_id}
+mcp Finds an item.';
 create function many() returns table (n int) language sql stable as $$ select generate_series(1, 7) $$;
 comment on function many() is 'HTTP GET /many';
 create function wrong() returns int language sql as $$ select 1 / 0 $$;
@@ -64,6 +65,8 @@ SETTINGS = {
     "Log:MinimalLevels:NpgsqlRest": "Debug",
     "Service:LogCommands": "true",
     "StartupMessage": "Started in {time}",
+    "Batch:Enabled": "true",
+    "Service:McpOptions:Enabled": "true",
     "PostgRest:Enabled": "true",
     "PostgRest:Path": "/rest",
     "PostgRest:AnonymousRole": SUPERUSER,
@@ -152,6 +155,29 @@ def test_requests_of_postgrest_have_spans_with_templates_of_their_paths(service:
     assert service.get("/rest/none", headers=headers).status_code == 404
     spans = spans_of(collector, trace)
     assert attributes(spans["GET /rest/{relation}"])["http.response.status_code"] == 404
+
+
+@pytest.mark.parametrize(
+    ("number", "path", "message"),
+    [
+        (22, "/batch", [{"method": "GET", "path": "/items/7"}]),
+        (
+            23,
+            "/mcp",
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "item", "arguments": {"id": 7}}},
+        ),
+    ],
+)
+def test_requests_within_a_request_continue_its_trace(
+    service: Service, collector: Received, number: int, path: str, message: Any
+) -> None:
+    trace, headers = traced(number)
+    assert "item 7" in service.post(path, json=message, headers=headers).text
+    assert wait_until(
+        lambda: [span for span in collector.spans if span.trace_id.hex() == trace and span.name == "GET /items/{_id}"],
+        "the span of the inner request has arrived",
+        30,
+    )
 
 
 def test_the_collector_gets_the_name_of_the_service(service: Service, collector: Received) -> None:

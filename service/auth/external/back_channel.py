@@ -101,6 +101,7 @@ class BackChannel:
 
 
 def _refuse(context: RequestContext, reason: str) -> None:
+    """Respond 400 with an error of OAuth 2. reason: why the logout token is not accepted."""
     body = orjson.dumps(
         {"error": "invalid_request", "error_description": f"the logout token is not accepted: {reason}"}
     )
@@ -108,4 +109,5 @@ def _refuse(context: RequestContext, reason: str) -> None:
 
 
 def _shown(text: str | None) -> str:
+    """Return the text for the log, shortened to 200 characters."""
     return "not given" if text is None else one_line(text[:200])

@@ -81,7 +81,9 @@ class Issuers:
         return self._known
 
     async def _read(self, issuer: str) -> None:
-        """Read the discovery document; on failure, keep the previous addresses and record the error."""
+        """Read the discovery document; on failure, retain the previous addresses and record the error. issuer:
+        its URL.
+        """
         try:
             self._known = await self._published(issuer)
             self._read_at = time.monotonic()
@@ -90,7 +92,9 @@ class Issuers:
             self._failure = time.monotonic(), error
 
     async def _published(self, issuer: str) -> Addresses:
-        """Request and check the discovery document. Raises `ProviderError`."""
+        """Request and check the discovery document, and return the addresses in it; configured ones take precedence.
+        issuer: its URL. Raises `ProviderError`.
+        """
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
         try:
             document = orjson.loads(await self._provider_client.get(url))
@@ -150,6 +154,7 @@ def _check(url: str, name: str, address: str | None) -> None:
 
 
 def _text(value: object) -> str | None:
+    """Return the value if it is a text that is not empty, else None."""
     return value if isinstance(value, str) and value else None
 
 
@@ -158,10 +163,11 @@ async def verified(
 ) -> dict[str, Any]:
     """Verify an ID token and return its claims.
 
-    nonce: None if none was sent. access_token: that was issued with the ID token; None: there is none.
+    token: member of the response, of any type. nonce: None if none was sent. access_token: that was issued with the ID
+    token; None: there is none.
 
     Raises:
-        ProviderError: the token is not valid.
+        ProviderError: the token is missing or not valid.
     """
     if not isinstance(token, str):
         raise ProviderError("the response has no ID token; does Scope contain openid?")

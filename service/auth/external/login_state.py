@@ -67,7 +67,8 @@ class LoginStates:
         """Return a new login state and its Set-Cookie headers, which also remove the first login states of the browser
         if it has `MOST` or more. Raises `NoKeyError`.
 
-        user: who is signed in already, or None; the login state is bound to this user.
+        redirect_uri: to which the provider sends the code. user: who is signed in already, or None; the login state is
+        bound to this user.
         """
         login_state = LoginState(
             provider.key,
@@ -82,13 +83,13 @@ class LoginStates:
         value = (
             f"{_cookie(login_state.state, secure=secure)}={sealed}; max-age={int(VALID)}{_attributes(secure=secure)}"
         )
-        surplus = self._open(scope)[: 1 - MOST]
+        surplus = self._cookie_names(scope)[: 1 - MOST]
         return login_state, [*(self._ended(name) for name in surplus), value]
 
     def has(self, scope: Any, state: object) -> bool:
         """Return whether the sign-in with this state began in this browser and has not been completed."""
         name = _cookie(state, secure=self._sessions.is_secure(scope)) if isinstance(state, str) else ""
-        return name in self._open(scope)
+        return name in self._cookie_names(scope)
 
     async def find(self, scope: Any, provider: Provider, state: object) -> tuple[LoginState, str]:
         """Return the login state with this state, and the Set-Cookie header that removes it.
@@ -125,7 +126,9 @@ class LoginStates:
             raise _refusal("this sign-in has been used before")
 
     async def _opened(self, sealed: str) -> list[Any]:
-        """Return the content of a sealed cookie; read the key ring again if its key is unknown. Raises `SealError`."""
+        """Return the content of a sealed cookie: the members of a `LoginState`, and the time in seconds since 1970 at
+        which it expires. If the key is unknown, the key ring is read again. Raises `SealError`.
+        """
         try:
             content: list[Any] = orjson.loads(self._protector.open(sealed))
         except UnknownKeyError:
@@ -133,11 +136,12 @@ class LoginStates:
             content = orjson.loads(self._protector.open(sealed))
         return content
 
-    def _open(self, scope: Any) -> list[str]:
+    def _cookie_names(self, scope: Any) -> list[str]:
         """Return the names of the login state cookies; browsers send the oldest first (RFC 6265, 5.4)."""
         return _NAME.findall(cookie_header(scope.headers)) if "cookie" in scope.headers else []
 
     def _ended(self, name: str) -> str:
+        """Return the Set-Cookie header that removes the cookie with this name."""
         return f"{name}=; expires={EPOCH}{_attributes(secure=name.startswith(_HOST))}"
 
 
@@ -154,8 +158,10 @@ def _cookie(state: str, *, secure: bool) -> str:
 
 
 def _attributes(*, secure: bool) -> str:
+    """Return the attributes of a cookie that all paths of this host receive. secure: only over https."""
     return f"; path=/{'; secure' if secure else ''}; samesite=lax; httponly"
 
 
 def _refusal(detail: str) -> Problem:
+    """Return the 400 for a login state that cannot be used."""
     return Problem(400, f"{detail}; begin again")

@@ -49,8 +49,8 @@ class Profiles:
     ) -> Profile:
         """Return the profile for an authorization code.
 
-        received_issuer: the `iss` parameter beside the code (RFC 9207), or None. verifier, nonce: of the login state;
-        None: not used.
+        received_issuer: the `iss` parameter beside the code (RFC 9207), or None. redirect_uri, verifier, nonce: as in
+        the request for the code; None: not used.
 
         Raises:
             ProviderError: there is no profile.
@@ -67,9 +67,10 @@ class Profiles:
         return await self._profile(addresses, await self._tokens(addresses, fields), nonce)
 
     async def by_refresh_token(self, token: str, identity: str | None, subject: str | None) -> Profile:
-        """Return the profile for a refresh token of the provider.
+        """Return the profile for a refresh token of the provider. Its tokens are those of the response, or the former
+        ones if the provider has sent none.
 
-        identity, subject: of the sign-in; a profile of another subject is refused.
+        identity, subject: ID token and subject of the sign-in, or None; a profile of another subject is refused.
 
         Raises:
             RefusedByProviderError: the token is no longer valid.
@@ -114,7 +115,9 @@ class Profiles:
         return (provider.client_id, provider.client_secret) if addresses.basic and provider.client_secret else None
 
     async def _tokens(self, addresses: Addresses, fields: Mapping[str, str]) -> dict[str, Any]:
-        """Return the response of the token endpoint to a form; it has an access token. Raises `ProviderError`."""
+        """Send a form with these fields to the token endpoint, and return its response, which has an access token.
+        Raises `ProviderError`.
+        """
         tokens = await self._provider_client.form(addresses.token, fields, self._basic(addresses))
         if not isinstance(tokens, dict) or not isinstance(tokens.get("access_token"), str):
             raise ProviderError(f"{addresses.token} returned no access_token")
@@ -125,8 +128,8 @@ class Profiles:
     ) -> Profile:
         """Return the profile from the ID token and the user info. Raises `ProviderError`.
 
-        again: for a refresh; the issuer need not send another ID token (OpenID Connect Core, 12.2). nonce: of the login
-        state; None: not used.
+        tokens: response of the token endpoint. again: for a refresh; the issuer need not send another ID token (OpenID
+        Connect Core, 12.2). nonce: of the login state; None: not used.
         """
         provider = self._provider
         access: str = tokens["access_token"]
@@ -161,8 +164,8 @@ class Profiles:
         )
 
     async def _user_info(self, url: str | None, access: str) -> tuple[dict[str, Any], str]:
-        """Request the user info; return it as a dictionary and as text, both empty without a URL. Raises
-        `ProviderError`.
+        """Request the user info; return it as a dictionary and as JSON text, both empty without a URL. Raises
+        `ProviderError`. access: access token.
         """
         if url is None:
             return {}, "{}"
@@ -176,6 +179,9 @@ class Profiles:
         return user_info, body.decode()
 
     async def _email(self, access: str) -> str | None:
+        """Request the e-mail addresses of the user, if they have an endpoint of their own (`EmailUrl`), and return the
+        one to use; None if there is none. Raises `ProviderError`. access: access token.
+        """
         url = self._provider.email_url
         if url is None:
             return None
@@ -186,7 +192,8 @@ class Profiles:
 
 
 def _with_session(info: str, identity: str) -> str:
-    """Add the session id (`sid`) of the ID token to the profile. Only the first ID token may contain it.
+    """Return the profile with the session id (`sid`) of the ID token, unless it has one. Only the first ID token may
+    contain it. info: profile as JSON. identity: ID token.
 
     The ID token was verified at the sign-in and has been sealed since.
     """

@@ -123,6 +123,7 @@ class ProviderClient:
 
 
 def _json(body: bytes) -> Any:
+    """Return the parsed body, or None if it is not JSON."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -130,7 +131,7 @@ def _json(body: bytes) -> Any:
 
 
 def _is_refusal(status: int, word: object) -> bool:
-    """Return whether a response refuses the code or the token.
+    """Return whether a response refuses the code or the token. word: its member `error`; None: there is none.
 
     If the response has a standard error code, that decides: providers send it with 200, 400, 401 or 403. Without one,
     only the status of RFC 6749, 5.2 counts: a client with too many requests (429) may refresh successfully a moment
@@ -143,7 +144,8 @@ def _is_refusal(status: int, word: object) -> bool:
 
 
 def _shown(word: object) -> str:
-    """Return `: ` with the error code of RFC 6749, 5.2 for the log, or an empty text if there is none.
+    """Return `: ` with the error code of RFC 6749, 5.2 for the log, or an empty text if there is none. word: member
+    `error` of the response.
 
     Other members of the response may contain anything and are not logged.
     """

@@ -56,8 +56,8 @@ class RefreshAndLogout:
         provider fails otherwise than by refusing the token, the response is 500.
 
         Raises:
-            Problem: 401 if the session has no token of the provider, or the provider refuses it; 403 for a page of
-                another site.
+            Problem: 401 if the session has no token of the provider, or the provider refuses it, which removes the
+                stored one; 403 for a page of another site; and the errors of `SignInResult.reach`.
         """
         scope = context.scope
         self._outcome.refuse_foreign(scope)

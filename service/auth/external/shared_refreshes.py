@@ -63,7 +63,7 @@ class SharedRefreshes:
         self, key: bytes, token: str, ask: Callable[[], Awaitable[Profile]], answer: asyncio.Future[Profile]
     ) -> None:
         """Call `ask`, store its result for other tabs, and set `answer`. It continues if the tab is closed, because the
-        provider may have used the token.
+        provider may have used the token. key: as for `_is_mine`. token: the refresh token.
         """
         try:
             profile = await ask()
@@ -79,7 +79,8 @@ class SharedRefreshes:
 
     def _is_mine(self, key: bytes) -> bool:
         """Acquire the right to refresh. Return False if another refresh is in progress or its result is stored. If
-        there is no room to record the refresh, it is not shared, and the result is True.
+        there is no room to record the refresh, it is not shared, and the result is True. key: digest of provider and
+        refresh token.
         """
         now = time.time()
         try:
@@ -95,7 +96,7 @@ class SharedRefreshes:
         return True
 
     def _known(self, key: bytes) -> Profile | None:
-        """Return the stored result, or None if there is none (yet)."""
+        """Return the stored result, or None if there is none (yet). key: as for `_is_mine`."""
         entry = self._environment.get(key)
         sealed = None if entry is None else orjson.loads(entry)[1]
         try:
@@ -104,7 +105,9 @@ class SharedRefreshes:
             return None
 
     def _keep(self, key: bytes, profile: Profile | None) -> None:
-        """Store the result of a refresh. None: delete the entry, so that a waiting request refreshes by itself."""
+        """Store the result of a refresh. profile: None: the entry is deleted, so that a waiting request refreshes by
+        itself. key: as for `_is_mine`.
+        """
         sealed = None if profile is None else self._protector.seal(orjson.dumps([*profile]))
         try:
             with self._environment.write() as transaction:
@@ -121,7 +124,7 @@ class SharedRefreshes:
 
 
 def _sweep(transaction: Transaction, now: float) -> None:
-    """Delete expired entries."""
+    """Delete entries that have expired before `now`, in seconds since 1970."""
     with transaction.cursor() as cursor:
         expired = [key for key, value in cursor if orjson.loads(value)[0] <= now]
     for key in expired:

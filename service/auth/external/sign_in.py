@@ -45,7 +45,9 @@ _OF_PAGE: Headers = [
 
 
 def external_routes(services: Services, keys: Keys, single_use: RefreshTokenUse) -> Iterator[FixedRoute]:
-    """Yield the routes of all providers. To be called in the running event loop."""
+    """Yield the routes of all providers. To be called in the running event loop. single_use: records which login states
+    and logout tokens were used.
+    """
     options = services.options.auth.external
     if options is None:
         return

@@ -22,6 +22,7 @@ from rowcall.service.shared_state.environment import Environment, Transaction
 from rowcall.service.shared_state.host_state import HostState
 
 ADD, REGISTER, LOGIN = "add", "register", "login"
+"""Flows: a further key of a user, the first key of a new user, a login."""
 SIZE = 16_777_216
 """Bytes of the environment for signed-in users, and of the one for anonymous callers."""
 SWEEP_AT = 10_000
@@ -34,8 +35,8 @@ MOST = 50_000
 class IssuedChallenge:
     """What a challenge was issued for.
 
-    subject: digest of the user; empty for an anonymous caller. user_context: as JSON. credentials: digests of the
-    credentials that may respond; empty: any may.
+    flow: `ADD`, `REGISTER` or `LOGIN`. subject: digest of the user; empty for an anonymous caller. user_context: as
+    JSON; None for a login. credentials: digests of the credentials that may respond; empty: any may.
     """
 
     flow: str
@@ -45,7 +46,9 @@ class IssuedChallenge:
 
 
 class ChallengeStore(Protocol):
-    """The interface of the stores of issued challenges."""
+    """The interface of the stores of issued challenges. challenge_id: as the configured command returned it. flow:
+    `ADD`, `REGISTER` or `LOGIN`.
+    """
 
     async def remember(self, challenge_id: str, issue: IssuedChallenge) -> bool:
         """Store a challenge; return whether there was room for it."""

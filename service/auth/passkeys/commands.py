@@ -57,7 +57,8 @@ class PasskeyCommand:
         """Run the command and return its first row, or None if it returns no row. Raises `Problem` if the command
         fails.
 
-        values: for `$1` and following; values that the command does not use are ignored.
+        values: for `$1` and following, in the text format of PostgreSQL; None is NULL, as are missing ones. Values that
+        the command does not use are ignored.
         """
         used_values = [values[number - 1] if number <= len(values) else None for number in self.takes]
         encoded = [value.encode() if isinstance(value, str) else value for value in used_values]
@@ -66,7 +67,7 @@ class PasskeyCommand:
         return Row([Cell(*cell) for cell in rows[0]]) if rows else None  # type: ignore[arg-type]
 
     def status(self, row: Row, options: PasskeyOptions) -> int:
-        """Return the status column of the row. Raises `Problem` if it is no valid status."""
+        """Return the status column of the row. Raises `Problem` 500 if it is no valid status."""
         try:
             return row.status(options.columns.status)
         except ValueError as error:

@@ -121,7 +121,8 @@ class CompletionEndpoints:
 
     async def _keep(self, context: RequestContext, flow: str) -> None:
         """Verify the attestation, store the key, and respond with its id. Raises `Problem`: 400 for an invalid request,
-        challenge or attestation, and with the status of the operator's command if it does not store the key.
+        challenge or attestation, and with the status of the operator's command if it does not store the key. flow:
+        `ADD` or `REGISTER`.
         """
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "attestationObject", "clientDataJSON", "userContext")
@@ -170,8 +171,9 @@ class CompletionEndpoints:
     # --- logins --------------------------------------------------------------------------------------------------
 
     async def login(self, context: RequestContext) -> None:
-        """Verify the assertion and sign the user in. Raises `Problem`: 400 for an invalid request, 401 for an assertion
-        that is not valid, 500 if a row of a command cannot be used.
+        """Verify the assertion and sign the user in. Raises `Problem`: 400 for an invalid request or challenge, 401 for
+        an assertion that is not valid, 500 if a row of a command cannot be used, and with the status of the operator's
+        command if it refuses the credential.
         """
         content = await self._content(context)
         required(content, "challengeId", "credentialId", "authenticatorData", "clientDataJSON", "signature")
@@ -220,7 +222,7 @@ class CompletionEndpoints:
         context.answered = True
 
     def _stored(self, row: Row) -> StoredCredential | None:
-        """Return the credential of the row, or None without a key. Raises `Problem` for an unusable row."""
+        """Return the credential of the row, or None without a key. Raises `Problem` 500 for an unusable row."""
         columns = self._options.columns
         try:
             key = bytea(row.text(columns.public_key))
@@ -256,6 +258,9 @@ class CompletionEndpoints:
         self._issuer.sign_in(context, row, [], body)
 
     def _answer_status(self, context: RequestContext, row: LoginRow) -> None:
+        """Respond with status and body of the row, without a sign-in. Raises `Problem` with a status from 400 on if the
+        row has no body.
+        """
         if row.body is not None:
             headers = [("content-type", self._login_options.content_type)]
             context.protocol.response_bytes(row.status, headers, row.body.encode())
@@ -267,14 +272,18 @@ class CompletionEndpoints:
     # --- parts ---------------------------------------------------------------------------------------------------
 
     async def _content(self, context: RequestContext) -> Mapping[str, Any]:
+        """Return the JSON object of the body. Raises `Problem`: 400 for any other body, 413 for one that is too
+        large.
+        """
         return parsed(await read_body(context.scope, context.protocol, self._limit))
 
     async def _issued_context(self, number: str, flow: str, sent_context: Any, user: User | None) -> str:
-        """Return the user context that was issued with the challenge of a new key, as JSON. The client's copy is
-        never used.
+        """Return the user context that was issued with the challenge of a new key, as JSON. The client's copy is never
+        used.
 
-        Raises:
-            Problem: the challenge is not known here or was issued for something else, or the client's copy differs.
+        number: id of the challenge. sent_context: the client's copy, parsed. user: who is signed in; None for a new
+        user. Raises `Problem` 400 if the challenge is not known here or was issued for something else, or if the
+        client's copy differs.
         """
         issue = await self._check_issue(number, flow, user)
         if issue is None or issue.user_context is None:
@@ -292,7 +301,8 @@ class CompletionEndpoints:
     async def _check_issue(self, number: str, flow: str, user: User | None = None) -> IssuedChallenge | None:
         """Return what the challenge was issued for; None if this is unknown here and the options allow it.
 
-        Raises `Problem` if the challenge was issued for another flow or user, or is not valid any more.
+        number: id of the challenge. user: who must be the one it was issued to; None: any user may. Raises `Problem`
+        400 if the challenge was issued for another flow or user, or is not valid any more.
         """
         try:
             issue = await self._issued.find(number, flow)
@@ -307,7 +317,11 @@ class CompletionEndpoints:
         return issue
 
     async def _challenge(self, transaction: Transaction, number: str, operation: str) -> bytes:
-        """Return the challenge that the verify command returns. Raises `Problem` if there is none (any more)."""
+        """Return the challenge that the verify command returns. Raises `Problem`: 400 if there is none (any more), 500
+        if it cannot be used, and the errors of the command.
+
+        number: id of the challenge. operation: `registration` or `authentication`, as the command takes it.
+        """
         command = self._verify if names_one_record(number) else self._verify_text
         try:
             row = await command.run(transaction, number, operation)
@@ -330,7 +344,7 @@ class CompletionEndpoints:
 
     def _verified(self, code: str, status: int, verify: Callable[[], T], unknown: Problem | None = None) -> T:
         """Call `verify` and return its result. If the verification fails, raise `unknown` or, if that is None, a
-        `Problem` with the reason.
+        `Problem` with this status and code, and the reason as its title.
         """
         try:
             return verify()
@@ -342,6 +356,7 @@ class CompletionEndpoints:
 
 
 def _no_challenge() -> Problem:
+    """Return the 400 for a challenge that is unknown or not valid any more."""
     return Problem(400, title="Challenge not found", code="challenge_invalid")
 
 

@@ -48,7 +48,7 @@ class OptionsEndpoints:
 
     async def add(self, context: RequestContext) -> None:
         """Send options for a further key of the signed-in user. Raises `Problem` if the body is not JSON, or the
-        command refuses.
+        command refuses, and as `_answer_new` does.
         """
         body = await self._body(context)
         if body.strip() and _json(body) is _NONE:
@@ -59,7 +59,7 @@ class OptionsEndpoints:
 
     async def register(self, context: RequestContext) -> None:
         """Send options for the first key of a new user. Raises `Problem` if the body is no JSON object, or the command
-        refuses.
+        refuses, and as `_answer_new` does.
         """
         body = await self._body(context)
         if not body.strip():
@@ -70,7 +70,9 @@ class OptionsEndpoints:
         await self._answer_new(context, row, REGISTER, "")
 
     async def login(self, context: RequestContext) -> None:
-        """Send options for a login. Raises `Problem` if the command for them refuses it."""
+        """Send options for a login, also if there is no room to store its challenge. Raises `Problem`: with the status
+        of the command if it refuses the login, 500 if its row cannot be used.
+        """
         body = await self._body(context)
         content = _json(body)
         name = content.get("userName") if isinstance(content, dict) else None
@@ -111,13 +113,16 @@ class OptionsEndpoints:
         return await self._transactions.run(context, run_command)
 
     def _refusal(self, command: PasskeyCommand, status: int, row: Row) -> Problem:
+        """Return the problem for a row with another status than 200. Its title is the message of the row only for new
+        keys.
+        """
         if command is self._login:
             return Problem(status, title="Authentication failed", code="authentication_failed")
         message = row.text(self._options.columns.message)
         return Problem(status, title=message or "Failed to create registration options", code="store_failed")
 
     def _challenge(self, command: PasskeyCommand, row: Row) -> tuple[str, str]:
-        """Return challenge and challenge id of the row. Raises `Problem` if one is missing."""
+        """Return challenge and challenge id of the row. Raises `Problem` 500 if one is missing."""
         columns = self._options.columns
         challenge, number = row.text(columns.challenge), row.text(columns.challenge_id)
         if challenge is None or number is None:
@@ -126,7 +131,9 @@ class OptionsEndpoints:
         return challenge, number
 
     def _raw(self, command: PasskeyCommand, text: str | None) -> Any:
-        """Return the content of a column with JSON, or None if it is empty. Raises `Problem` if it is invalid."""
+        """Return the content of a column with JSON, or None if it is empty. Raises `Problem` 500 if it is invalid.
+        command: named in the log.
+        """
         if not text:
             return None
         content = _json(text.encode())
@@ -148,7 +155,8 @@ class OptionsEndpoints:
 
     async def _answer_new(self, context: RequestContext, row: Row, flow: str, subject: str) -> None:
         """Store the challenge and send the options for a new key. Raises `Problem` 503 if there is no room for the
-        challenge, 500 if the row cannot be used. subject: digest of the signed-in user; empty for a new user.
+        challenge, 500 if the row cannot be used. row: of the command. flow: `ADD` or `REGISTER`. subject: digest of the
+        signed-in user; empty for a new user.
         """
         options, columns = self._options, self._options.columns
         command = self._add if flow == ADD else self._register
@@ -181,7 +189,7 @@ class OptionsEndpoints:
         _send(context, content)
 
     async def _remember(self, number: str, issue: IssuedChallenge) -> bool:
-        """Store the challenge; return whether there was room, and log a warning if not."""
+        """Store the challenge with the id `number`; return whether there was room, and log a warning if not."""
         stored = await self._issued.remember(number, issue)
         if not stored:
             log.warning("Auth:PasskeyAuth: there is no room to store what a challenge was issued for")
@@ -193,6 +201,7 @@ _NONE = object()
 
 
 def _json(body: bytes) -> Any:
+    """Return the parsed body, or `_NONE` if it is not JSON."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -200,11 +209,14 @@ def _json(body: bytes) -> Any:
 
 
 def subject_digest(subject: object) -> str:
+    """Return a digest of `User.subject` in hexadecimal digits."""
     return digest(orjson.dumps(subject))
 
 
 def _credentials(allowed: Any) -> tuple[str, ...]:
-    """Return digests of the credential ids; empty if any credential may respond."""
+    """Return digests of the credential ids; empty if any credential may respond. allowed: member `allowCredentials` of
+    the options, parsed.
+    """
     if not isinstance(allowed, list):
         return ()
     ids = (from_base64url(item.get("id")) for item in allowed if isinstance(item, dict))

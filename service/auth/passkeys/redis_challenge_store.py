@@ -21,7 +21,7 @@ PREFIX = b"rowcall:passkeys:"
 class RedisChallengeStore:
     """Challenges in Redis and on this host. To be created in the running event loop.
 
-    application: distinguishes services in the same Redis, whose challenges may have the same ids.
+    address: of Redis. application: distinguishes services in the same Redis, whose challenges may have the same ids.
     """
 
     def __init__(self, host: HostChallengeStore, address: str, application: str) -> None:

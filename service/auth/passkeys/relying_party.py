@@ -41,6 +41,7 @@ class RelyingParty:
 
 
 def without_port(host: str) -> str:
+    """Return the host without its port. An IPv6 address keeps its brackets."""
     if host.startswith("["):
         return host.partition("]")[0] + "]"
     return host.partition(":")[0]

@@ -18,6 +18,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def invalid(title: str) -> Problem:
+    """Return the 400 for an invalid request."""
     return Problem(400, title=title, code="invalid_request")
 
 
@@ -106,4 +107,5 @@ def with_address(value: object, key: str, address: bytes | None) -> str | None:
 
 
 def transports(value: object) -> list[str]:
+    """Return the texts of a list, and ignore other items; empty if the value is no list."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

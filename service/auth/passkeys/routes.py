@@ -54,7 +54,7 @@ _ADDING = Access(impersonation=Impersonation.REFUSED)
 
 
 def _only_users(services: Services) -> Step:
-    """Return a step that refuses anonymous callers and users who impersonate."""
+    """Return a step that raises `Problem`: 401 for anonymous callers, 403 for users who impersonate."""
     challenge = services.options.auth.schemes.challenge
 
     def authorize(context: RequestContext) -> None:

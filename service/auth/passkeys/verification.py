@@ -68,7 +68,8 @@ class NewCredential:
 
 
 def verify_registration(client_data: bytes, attestation: bytes, expected: ExpectedResponse) -> NewCredential:
-    """Verify a registration and return its credential. Raises `RefusedError`.
+    """Verify a registration and return its credential. Raises `RefusedError`. client_data, attestation:
+    `clientDataJSON` and `attestationObject` of the response.
 
     The attestation statement is not verified: the make of the authenticator is of no interest.
     """
@@ -105,7 +106,9 @@ def verify_assertion(
     stored: StoredCredential,
     expected: ExpectedResponse,
 ) -> int:
-    """Verify the signature of a login and return the new counter. Raises `RefusedError`."""
+    """Verify the response to a login and return the new counter. Raises `RefusedError`, also if the counter has not
+    increased. client_data: `clientDataJSON` of the response. stored: the credential that has to have signed it.
+    """
     _check_client_data(client_data, "webauthn.get", expected)
     if len(authenticator_data) < SHORTEST_DATA:
         raise RefusedError("Authenticator data too short")
@@ -122,8 +125,8 @@ def verify_assertion(
 
 
 def _check_client_data(text: bytes, kind: str, expected: ExpectedResponse) -> None:
-    """Raise `RefusedError` unless type, challenge and origin are the expected ones. kind: `webauthn.create` or
-    `webauthn.get`.
+    """Raise `RefusedError` unless type, challenge and origin are the expected ones, and the page is not in a frame of
+    another site. text: `clientDataJSON`. kind: `webauthn.create` or `webauthn.get`.
     """
     try:
         client = parse_client_data_json(text)
@@ -162,12 +165,17 @@ _HASHES: dict[int, Callable[[], HashAlgorithm]] = {
     -37: SHA256, -38: SHA384, -39: SHA512,
     -257: SHA256, -258: SHA384, -259: SHA512,
 }  # fmt: skip
+"""Hash functions by COSE algorithm."""
 _PSS = frozenset({-37, -38, -39})
+"""COSE algorithms with the padding PSS."""
 _CURVES = {-7: ec.SECP256R1, -35: ec.SECP384R1, -36: ec.SECP521R1}
+"""Curves by COSE algorithm."""
 
 
 def _usable(cose: bytes) -> int:
-    """Return the algorithm of a key that may be stored. Raises `RefusedError`."""
+    """Return the COSE number of a key's algorithm. Raises `RefusedError` for a key that must not be stored: it is
+    malformed, its algorithm is not accepted, or it does not fit the algorithm. cose: the key.
+    """
     try:
         decoded = decode_credential_public_key(cose)
         algorithm = int(decoded.alg)
@@ -185,7 +193,9 @@ def _usable(cose: bytes) -> int:
 
 
 def _loaded(cose: bytes) -> Any:
-    """Return the key object. Raises `RefusedError`, also for a point that is not on its curve."""
+    """Return the public key as an object of `cryptography`. Raises `RefusedError`, also for a point that is not on its
+    curve. cose: the key.
+    """
     try:
         return decoded_public_key_to_cryptography(decode_credential_public_key(cose))
     except Exception:
@@ -193,7 +203,7 @@ def _loaded(cose: bytes) -> Any:
 
 
 def _is_signed(stored: StoredCredential, signature: bytes, data: bytes) -> bool:
-    """Return whether the signature of the data is valid."""
+    """Return whether the credential has signed the data. False also for a key or algorithm that cannot be used."""
     try:
         key = _loaded(stored.public_key)
         algorithm = stored.algorithm

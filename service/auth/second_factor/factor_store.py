@@ -59,7 +59,7 @@ class FactorState(NamedTuple):
 
 
 class FactorStore:
-    """Reads, verifies and changes second factors. Each method is one transaction."""
+    """Reads, verifies and changes second factors. Each method is one transaction. subject: user id."""
 
     def __init__(self, options: SecondFactorOptions, services: Services) -> None:
         self._options = options
@@ -116,6 +116,7 @@ class FactorStore:
         return codes
 
     async def remove(self, context: RequestContext, subject: str) -> None:
+        """Remove authenticator app, recovery codes and remembered devices of a user."""
         await self._run(context, self._remove, [subject.encode()])
 
     async def remember(self, context: RequestContext, subject: str, device: bytes, description: str | None) -> None:
@@ -140,6 +141,9 @@ class FactorStore:
     # --- parts ---------------------------------------------------------------------------------------------------
 
     async def _run(self, context: RequestContext, call: Call, values: Values) -> bytes:
+        """Run a call in a transaction of its own, and return its row: the texts of the columns, separated by NUL; empty
+        if there is none.
+        """
         async with self._database.transaction(call, context) as transaction:
             execution = await transaction.begin_with(call, values)
             await transaction.commit()
@@ -193,6 +197,7 @@ class FactorStore:
             ) from None
 
     async def _replace_codes(self, transaction: Transaction, subject: str) -> Sequence[str]:
+        """Replace the recovery codes within a transaction, which the caller has to commit. Return the new ones."""
         codes = new_recovery_codes(self._options.recovery_codes)
         hashes = literal([bytea_text(recovery_hash(code)).decode() for code in codes], quoted=True)
         await transaction.run(self._set_codes, [subject.encode(), hashes.encode()])
@@ -200,4 +205,5 @@ class FactorStore:
 
 
 def wrong_code() -> Problem:
+    """Return the 401 for a code that is wrong or was used before."""
     return Problem(401, title=WRONG, code="second_factor_invalid")

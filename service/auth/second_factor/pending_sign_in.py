@@ -52,7 +52,7 @@ class PendingSignIns:
         return self._protector.seal(orjson.dumps(members))
 
     async def read(self, token: object) -> PendingSignIn:
-        """Return the sign-in of a token. Raises `Problem` 401 if it is not valid any more."""
+        """Return the sign-in of a token. Raises `Problem` 401 if the token is not valid, or not any more."""
         if not isinstance(token, str) or len(token) > LONGEST:
             raise _refusal()
         try:
@@ -71,4 +71,5 @@ class PendingSignIns:
 
 
 def _refusal() -> Problem:
+    """Return the 401 for a token that is not valid, or not any more."""
     return Problem(401, title=_EXPIRED, code="sign_in_expired")

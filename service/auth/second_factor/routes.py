@@ -189,6 +189,9 @@ class _Endpoints:
         return subject
 
     async def _content(self, context: RequestContext) -> Mapping[str, Any]:
+        """Return the JSON object of the body; empty for an empty body. Raises `Problem`: 400 for any other body, 413
+        for one that is too large.
+        """
         body = await read_body(context.scope, context.protocol, self._limit)
         try:
             content = orjson.loads(body or b"{}")
@@ -241,6 +244,7 @@ def _proof(content: Mapping[str, Any]) -> _Proof:
 
 
 def _invalid(detail: str) -> Problem:
+    """Return the 400 for an invalid body."""
     return Problem(400, detail, code="invalid_request")
 
 

@@ -45,6 +45,7 @@ def contract(arguments: Arguments) -> int:
 
 
 def _current_contract(arguments: Arguments, settings: Settings) -> Contract:
+    """Read the database, and return the contract of its endpoints. Raises ConfigError, StartupError."""
     level = settings.read(ServiceOptions).event_level
     with endpoints_of(settings, demo=arguments.has("--demo")) as reading:
         camel = settings.read(ServiceOptions).camel_case_names
@@ -58,7 +59,9 @@ def _current_contract(arguments: Arguments, settings: Settings) -> Contract:
 
 
 def _functions(endpoints: Sequence[Endpoint], settings: Settings) -> Functions:
-    """Return the names of endpoints in the enabled generated clients."""
+    """Return the names of endpoints in the enabled generated clients. endpoints: with the types that clients see. An
+    endpoint without a place in a client has no name there.
+    """
     functions: Functions = {}
     options = client_code_options(settings, ()), dart_options(settings, ()), python_options(settings, ())
     for client in clients_of(*options):
@@ -85,7 +88,9 @@ def _read(path: Path) -> Contract:
 
 
 def _write(now: Contract, path: Path) -> int:
-    """Write the contract if it has changed, print that, and return the exit code 0. Raises `StartupError`."""
+    """Write the contract to the file if it has changed, print whether it was written, and return the exit code 0.
+    Raises `StartupError`.
+    """
     text = contract_text(now)
     try:
         unchanged = path.exists() and path.read_text(encoding="utf-8") == text
@@ -98,7 +103,9 @@ def _write(now: Contract, path: Path) -> int:
 
 
 def _check(before: Contract, now: Contract, path: Path) -> int:
-    """Print the changes, and return the exit code for the most severe one (`EXIT_CODES`)."""
+    """Print the changes, and return the exit code for the most severe one (`EXIT_CODES`). path: of the file with
+    `before`, for the output.
+    """
     differences = changes(before, now)
     for change in differences:
         print(change)

@@ -48,6 +48,7 @@ def show_encrypted(arguments: Arguments) -> int:
 
 
 async def _encrypted(text: str, settings: Settings, connector: Connector) -> str:
+    """Return the encrypted text. A missing key ring is created. Raises `psycopg.Error`, OSError, StartupError."""
     keys = Keys(application_name(settings))
 
     def publish(ring: KeyRing) -> None:

@@ -48,6 +48,7 @@ def generate(arguments: Arguments) -> int:
 
 
 def _write(requested: Descriptions, reading: SnapshotWithOptions) -> bool:
+    """Write the requested clients and documents, and return whether all could be written. Raises `StartupError`."""
     describer, snapshot = Describer(requested, Connector(reading.options.target)), reading.snapshot
 
     async def write() -> bool:

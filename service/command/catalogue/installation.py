@@ -37,7 +37,9 @@ def install(arguments: Arguments) -> int:
 
 
 async def _install(connector: Connector, grantees: Sequence[str]) -> int:
-    """Run the script of the schema `rowcall`. Return the version before, 0 for none. Raises `StartupError`."""
+    """Run the script of the schema `rowcall`. Return the version before, 0 for none. grantees: roles that may use the
+    schema. Raises `StartupError`.
+    """
     try:
         async with await connector.open_plain() as connection:
             await connection.set_autocommit(True)

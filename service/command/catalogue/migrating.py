@@ -109,7 +109,9 @@ def read_migrations(folder: Path) -> list[Migration]:
 
 
 def _transaction_control(sql: str) -> str | None:
-    """Return the first command that begins or ends a transaction; None: there is none."""
+    """Return the first word in the SQL of a migration with which a statement begins or ends a transaction; None: there
+    is none.
+    """
     words = (statement.words[0] for statement in split(sql).statements if statement.words)
     return next((word for word in words if word in _CONTROL), None)
 

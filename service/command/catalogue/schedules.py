@@ -63,6 +63,7 @@ async def _last(connector: Connector) -> dict[str, tuple[datetime, str | None]]:
 
 
 def _described(snapshot: SchemaSnapshot, last: Mapping[str, tuple[datetime, str | None]]) -> Iterator[dict[str, Any]]:
+    """Yield the schedule of each endpoint that has one, as members of a JSON object. last: as `_last` returns it."""
     now = datetime.now(UTC)
     for endpoint in snapshot.endpoints:
         schedule = endpoint.options.schedule

@@ -138,6 +138,9 @@ class TestApplication(Application):
         return TestInterface(catalogue, self.database, self._options.http.limits.body_size)
 
     def _services(self, types: Any, others: Any) -> Services:
+        """Return the services for step factories. types: composite types of the main database. others: as
+        `Services.others`.
+        """
         return Services(
             self._options,
             self.database,
@@ -152,10 +155,10 @@ class TestApplication(Application):
         )
 
     async def call(self, block: HttpBlock, stubs: Sequence[Stub]) -> Reply:
-        """Call an endpoint with the request of a test, and return its response; 404 with `found` False if there is no
-        endpoint.
+        """Call an endpoint or PostgREST's interface with the request of a test, and return the response; 404 with
+        `found` False if nothing serves the path.
 
-        Raises CallRefusedError if tests cannot call it. stubs: responses of other services.
+        Raises CallRefusedError if tests cannot call the endpoint. stubs: responses of other services.
         """
         raw_path, _, query = block.target.partition("#")[0].partition("?")
         try:
@@ -183,7 +186,9 @@ class TestApplication(Application):
         return reply
 
     async def _call_interface(self, block: HttpBlock, path: str, query: str, stubs: Sequence[Stub]) -> Reply:
-        """Call PostgREST's interface; return 404 with `found` False if the path is not below its own."""
+        """Call PostgREST's interface; return 404 with `found` False if the path is not below its own. path: as in the
+        request, not decoded. query, stubs: as for `_request` and `call`.
+        """
         interface = self._interface
         steps = None if interface is None else interface.steps(block.method, path)
         if interface is None or steps is None:
@@ -219,8 +224,10 @@ class TestApplication(Application):
         headers: Sequence[str],
         stubs: Sequence[Stub],
     ) -> Reply:
-        """Run the steps of a request and return its response. headers: names of response headers, in the spelling that
-        they get; other names are returned as the steps write them. stubs: responses of other services.
+        """Run the steps of a request and return its response. An error of `steps_of` is answered as that of a step.
+
+        capture: receives the response. steps_of: returns the steps. headers: names of response headers, in the spelling
+        that they get; other names are returned as the steps write them. stubs: responses of other services.
         """
         stubbed = self._stubbed
         self._set_stubs(stubs)
@@ -251,6 +258,7 @@ class TestApplication(Application):
         return Reply(answer.status, spelled_headers, content.decode("utf-8", "replace"), True, unexpected)
 
     def _record_call(self, endpoint: Endpoint, block: HttpBlock, user: User | None, reply: Reply) -> None:
+        """Record a call for the coverage. user: None for an anonymous caller."""
         calls = self._calls.setdefault(endpoint.name, Calls())
         calls.statuses.add(reply.status)
         if user is None:
@@ -268,7 +276,9 @@ def _stubbed(client: Client) -> StubbedClient:
 
 
 def _request(block: HttpBlock, path: str, query: str) -> tuple[RequestContext, CapturedResponse]:
-    """Return the context of a request, and what receives its response."""
+    """Return the context of a request, and what receives its response. path: decoded. query: what follows the `?`, not
+    decoded.
+    """
     body = block.body.encode()
     capture = CapturedResponse(_Client(), body)
     scope = SubrequestScope(block.method, path, query, _headers(block, body), 0, "127.0.0.1:0")
@@ -276,6 +286,9 @@ def _request(block: HttpBlock, path: str, query: str) -> tuple[RequestContext, C
 
 
 def _headers(block: HttpBlock, body: bytes) -> list[tuple[str, str]]:
+    """Return the headers of the request with the length of the body and, if the test states none, the content type of
+    JSON.
+    """
     headers = [(name, value) for name, value in block.headers if name.lower() != "content-length"]
     names = {name.lower() for name, _ in headers}
     if body:
@@ -286,7 +299,7 @@ def _headers(block: HttpBlock, body: bytes) -> list[tuple[str, str]]:
 
 
 def _supplied(block: HttpBlock) -> frozenset[str]:
-    """Return the names of the values in query string and body."""
+    """Return the names of the values in query string and body; of a body that is no JSON object, none."""
     try:
         names = {name for name, _ in query_text.pairs(block.target.partition("?")[2])}
     except query_text.QueryTextError:

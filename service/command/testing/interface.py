@@ -17,6 +17,7 @@ class StatedCallers(Authentication):
     """Authenticates requests by the claims that a test states; without claims, by a token. One request at a time."""
 
     stated: Iterable[tuple[str, str]] = ()
+    """Names and values of the claims for the next request."""
 
     def authenticate(self, authorization: str | None) -> Authenticated:
         claims = claims_of(self.stated)
@@ -24,7 +25,9 @@ class StatedCallers(Authentication):
 
 
 class TestInterface:
-    """PostgREST's interface of one schema snapshot, for tests."""
+    """PostgREST's interface of one schema snapshot, for tests. body_limit: largest request body in bytes. `steps`: as
+    `PostgRestInterface.steps`.
+    """
 
     __test__ = False
 
@@ -55,6 +58,7 @@ def claims_of(stated: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
+    """Return the object or array that the text is as JSON; the text if it is none."""
     if text.startswith(("{", "[")):
         try:
             return orjson.loads(text)

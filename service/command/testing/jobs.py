@@ -29,8 +29,10 @@ _REPORT = sql.SQL("select rowcall.report_job({id}::uuid, {attempt}, {message})")
 
 
 async def run_due_jobs(session: Session, jobs: RunnableJobs, auth: AuthOptions, start: Start) -> None:
-    """Run jobs that wait and are due, one after another, and those that they enqueue. A failed attempt is stored as
-    in the service. Raises `CallRefusedError` after `MOST` jobs, and `psycopg.Error`.
+    """Run jobs that wait and are due, one after another, and those that they enqueue. A failed attempt is stored as in
+    the service. Raises `CallRefusedError` after `MOST` jobs, and `psycopg.Error`.
+
+    session: the connection of the test. start: runs the steps of a request.
     """
     count = 0
     async for job, messages in _due(session, jobs):
@@ -62,7 +64,9 @@ async def run_due_jobs(session: Session, jobs: RunnableJobs, auth: AuthOptions, 
 
 
 async def _due(session: Session, jobs: RunnableJobs) -> AsyncIterator[tuple[Job, list[str]]]:
-    """Take one job after another, with the list of the messages that it reports."""
+    """Take one job after another until none is due, with the list of the messages that it reports. Raises
+    `psycopg.Error`.
+    """
     take = _TAKE.format(endpoints=sql.Literal(list(jobs.endpoints)))
     while rows := await session.fetch(take):
         number, endpoint, attempt, arguments, bound, claims = cast(_Taken, rows[0])

@@ -17,7 +17,7 @@ from rowcall.core.testing.report import summary
 
 
 class Results:
-    """The results of a test run. seconds: duration of the whole run."""
+    """The results of a test run. results: of the files. seconds: duration of the whole run."""
 
     def __init__(self, options: TestOptions, results: Sequence[FileResult], seconds: float) -> None:
         self._options = options
@@ -51,7 +51,9 @@ class Results:
         )
 
     def _against_threshold(self, coverage: Coverage, code: ExitCode) -> ExitCode:
-        """Return the exit code, which is a failure if the coverage is below the threshold; then this is printed."""
+        """Return the exit code. If the coverage is below the threshold, this is printed, and `code` is replaced by a
+        failure unless it is one.
+        """
         threshold = self._options.threshold
         if threshold is None or coverage.percent >= threshold:
             return code
@@ -82,16 +84,22 @@ class Results:
 
 
 def _lcov(coverage: Coverage, place: Path) -> str:
+    """Return the coverage in the form of LCOV, after writing the listing to which it refers. place: path of the report.
+    Raises OSError.
+    """
     return lcov(coverage, str(_listing(coverage, place)))
 
 
 def _cobertura(coverage: Coverage, place: Path) -> str:
+    """Return the coverage in the form of Cobertura, after writing the listing to which it refers. place: path of the
+    report. Raises OSError.
+    """
     source = _listing(coverage, place)
     return cobertura(coverage, str(source.parent), source.name, int(time.time() * 1000))
 
 
 def _listing(coverage: Coverage, place: Path) -> Path:
-    """Write the listing of endpoints beside a report and return its path. Raises OSError."""
+    """Write the listing of endpoints beside a report and return its path. place: path of the report. Raises OSError."""
     path = place.absolute().with_suffix(".endpoints.txt")
     path.write_text(listing(coverage), encoding="utf-8")
     return path

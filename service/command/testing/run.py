@@ -113,12 +113,16 @@ def _load(arguments: Arguments) -> Configuration:
 
 
 def _stop(message: str) -> int:
+    """Print why the run cannot begin, and return the exit code for that."""
     print(f"rowcall: {message}", file=sys.stderr)
     return ExitCode.SETUP
 
 
 class Run:
-    """A test run: setup, discovery, the files, teardown."""
+    """A test run: setup, discovery, the files, teardown.
+
+    opened: the connections of the service. update: write the responses that tests compare with as snapshots.
+    """
 
     def __init__(self, settings: Settings, options: TestOptions, opened: Connections, *, update: bool) -> None:
         self._settings = settings
@@ -223,7 +227,9 @@ class Run:
     ) -> int:
         """Run files and report the results; return the exit code.
 
-        partly: only some files run, so that coverage is not measured. behind: runs after the files, before the report.
+        templates: copies the databases of isolated files before. application: the endpoints of which the coverage is
+        measured. partly: only some files run, so that coverage is not measured. behind: runs after the files, before
+        the report.
         """
         print(head(len(files)), flush=True)
         began = time.monotonic()
@@ -244,7 +250,9 @@ class Run:
         templates: Templates,
         applications: Sequence[TestApplication],
     ) -> None:
-        """Run tests again after each change, until a signal ends the process (testing-15)."""
+        """Run tests again after each change, until a signal ends the process (testing-15). applications: those of
+        `runner`, whose endpoints are replaced if the change concerns them.
+        """
         source = self._settings_of_files
         folders = [base_folder(self._options.pattern), *([] if source is None else [source.folder])]
         look = partial(_fingerprint, next(iter(reader.sources())))
@@ -274,7 +282,9 @@ class Run:
                 sys.stdout.flush()
 
     async def _rebuild(self, reader: SnapshotReader, applications: Sequence[TestApplication]) -> bool:
-        """Read the database again and replace the endpoints; return False if that fails and they stay unchanged."""
+        """Read the database again, replace the endpoints of the applications, and print which ones that adds and
+        removes. If the database cannot be read, print why and return False: the endpoints stay unchanged.
+        """
         before = [route.primary.name for route in applications[0].routes]
         self._snapshot_number += 1
         try:
@@ -289,6 +299,7 @@ class Run:
         return True
 
     def _files(self) -> list[TestFile]:
+        """Return the test files that the options select."""
         return selected((read_test(path) for path in find_tests(self._options)), self._options)
 
     def _copied(self, files: Sequence[TestFile]) -> list[tuple[str, Connector]]:
@@ -302,6 +313,7 @@ class Run:
         return [(key, self._connect(key or None)) for key in sorted(requested & valid_keys)]
 
     def _reader(self, options: WorkerOptions) -> SnapshotReader:
+        """Return the reader of the schema snapshots of the run. options: from `for_tests`."""
         # Cache profiles must be valid names, although nothing is cached.
         with_profiles = replace(options, cache=self._worker.cache)
         plan = self._opened.plan
@@ -311,6 +323,7 @@ class Run:
     async def _applications(
         self, options: WorkerOptions, snapshot: SchemaSnapshot, count: int
     ) -> list[TestApplication]:
+        """Return `count` applications that serve the snapshot, with one key ring for all. options: from `for_tests`."""
         opening = OpeningRetries(self._settings)
         applications = [
             TestApplication(replace(options, store=_own_store(options.store, number)), self._calls, opening)
@@ -366,12 +379,15 @@ class Run:
 
 
 def _own_store(store: str, number: int) -> str:
-    """Create the shared state folder of one application, since a process may open an LMDB environment only once."""
+    """Create the shared state folder of the application with this number in the folder `store`, and return its path: a
+    process may open an LMDB environment only once.
+    """
     folder = Path(store) / f"{Path(store).name}-{number}"
     folder.mkdir(mode=0o700)
     return str(folder)
 
 
 async def _fingerprint(connector: Connector) -> Fingerprint:
+    """Return the fingerprint of the catalogue. Raises `psycopg.Error`."""
     async with await connector.open_plain() as connection:
         return await catalogue_fingerprint(connection)

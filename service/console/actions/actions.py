@@ -50,6 +50,8 @@ class Actions:
     def run(self, name: str, values: Values, operator: str, address: str) -> Result | Results:
         """Run an action for an operator and record it, whatever its result. Raises `Problem`: 403 if actions are not
         allowed, 404 for an unknown one, and any problem that the action raises.
+
+        operator: name for the record. address: of the client; empty for a Unix socket.
         """
         began = time.time()
         try:

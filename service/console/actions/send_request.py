@@ -55,7 +55,7 @@ def request_actions(sources: Sources) -> Iterator[Action]:
 
 
 class _Request(NamedTuple):
-    """A valid request. url: of the listener."""
+    """A valid request. url: of the listener. target: path and query."""
 
     url: str
     method: str
@@ -81,7 +81,9 @@ def _request(sources: Sources, values: Values, method: str) -> _Request:
 
 
 def _body(values: Values) -> bytes | None:
-    """Return the body, None if there is none. Raises `Problem` 400 if it is invalid."""
+    """Return the body that the parameters of an action contain, None if there is none. Raises `Problem` 400 if it is
+    invalid.
+    """
     if not values.get("bodyBase64"):
         return values["body"].encode() if values.get("body") else None
     if values.get("body"):
@@ -93,8 +95,9 @@ def _body(values: Values) -> bytes | None:
 
 
 def _credentials(sources: Sources, values: Values) -> Iterator[tuple[str, str]]:
-    """Yield the headers with credentials and the antiforgery token. Raises `Problem` 400 for one
-    that the service does not use."""
+    """Yield the headers with credentials and the antiforgery token that the parameters of an action contain. Raises
+    `Problem` 400 for one that the service does not use.
+    """
     api_keys, antiforgery = sources.options.auth.api_keys, sources.options.antiforgery
     if values.get("apiKey") and api_keys is None:
         raise Problem(400, "apiKey: this service has no API keys")
@@ -116,8 +119,8 @@ def _header(name: str, value: str) -> str:
 
 
 def _send(sources: Sources, values: Values) -> Result:
-    """Send the request, and return status, headers and body of the response, whether the body is complete, and the
-    duration.
+    """Send the request that the parameters of the action describe, and return status, headers and body of the response,
+    whether the body is complete, and the duration.
 
     Raises `Problem`: 400 for an invalid request, 502 without a response, 503 if the service does not listen yet.
     """
@@ -146,7 +149,8 @@ def _head(response: http.client.HTTPResponse) -> Result:
 
 
 def _open_stream(sources: Sources, values: Values) -> Results:
-    """Return the parts of a response that arrive over time, such as events.
+    """Return the parts, such as events, that arrive over time in response to the request that the parameters of the
+    action describe. It is sent when the first part is read.
 
     Raises `Problem`: 400 for an invalid request, 503 if the service does not listen yet.
     """
@@ -248,9 +252,10 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 def _read(response: http.client.HTTPResponse, connection: Any, until: float) -> tuple[bytes, bool]:
-    """Return the part of the body that arrives before `until`, and whether it is complete.
+    """Return the part of the body that arrives before `until`, of about `_LARGEST` bytes at most, and whether it is
+    complete.
 
-    connection: None if the server has closed it. until: in seconds of the monotonic clock.
+    connection: socket of the response; None if the server has closed it. until: in seconds of the monotonic clock.
     """
     parts: list[bytes] = []
     length = 0

@@ -71,7 +71,9 @@ def _spans(sources: Sources, name: str | None) -> list[Located]:
 
 
 def _described(worker: str, span: SpanEntry, zero: int) -> dict[str, Any]:
-    """Return the members of a span for JSON. zero: start of the trace, in nanoseconds since 1970."""
+    """Return the members of a span for JSON. worker: name of the process that has recorded it. zero: start of the
+    trace, in nanoseconds since 1970.
+    """
     return {
         "span": span.id,
         "name": span.name,

@@ -1,6 +1,6 @@
 // Pages with actions: cache, queues, sessions. Without Console:AllowActions they have no buttons.
 import { act, configured, load } from "./api.js";
-import { ACTION, card, duration, el, measured, moment, number, part, percent, shown, table, time } from "./dom.js";
+import { ACTION, card, duration, el, measured, moment, number, part, percent, redraw, shown, table, time } from "./dom.js";
 
 // Returns whether actions are allowed, and the function that makes the button of an action, or "" if that is not possible.
 // After success, `again` runs.
@@ -29,11 +29,17 @@ export async function buttons(again) {
   return { allowed, button };
 }
 
-// Makes a page that is drawn anew after each action; `draw(button)` returns its elements.
+// Makes a page that is drawn anew after each action; `draw(button, listed, form)` returns its elements. Forms are made once, so that
+// they keep what was typed.
 async function page(content, title, draw) {
   const room = el("div");
   content.append(el("h2", {}, title), el("p", { id: "result", role: "status" }), room);
-  const again = async () => room.replaceChildren(...(await draw(button, listed)).filter((part) => part !== ""));
+  const forms = new Map();
+  const once = (name, fields, make) => {
+    if (!forms.has(name)) forms.set(name, form(name, fields, make));
+    return forms.get(name);
+  };
+  const again = async () => redraw(room, ...(await draw(button, listed, once)).filter((part) => part !== ""));
   const { allowed, button } = await buttons(again);
   const listed = (heading, columns, rows, options) => table(heading, allowed ? columns : columns.filter(([name]) => name !== ACTION), rows, options);
   await again();
@@ -48,7 +54,7 @@ function form(title, fields, make) {
   return el("form", { class: "filter", "aria-label": title, submit: (event) => { event.preventDefault(); button.click(); } }, inputs.map(([, label, input]) => el("label", {}, label, input)), button);
 }
 
-export const cache = (content) => page(content, "Cache", async (button, listed) => {
+export const cache = (content) => page(content, "Cache", async (button, listed, form) => {
   const [report, enabled] = await Promise.all([load("cache"), configured("CacheOptions:Enabled")]);
   const empty = enabled ? "No request for a cached response yet. Endpoints with the annotation cached are listed here." : "Responses are not cached. Set CacheOptions:Enabled, and annotate endpoints with cached.";
   return [
@@ -60,7 +66,7 @@ export const cache = (content) => page(content, "Cache", async (button, listed) 
   ];
 });
 
-export const queues = (content) => page(content, "Queues", async (button, listed) => {
+export const queues = (content) => page(content, "Queues", async (button, listed, form) => {
   const report = await load("queues");
   const job = (one) => (one.state === "failed" || one.state === "cancelled" ? button("Retry", "retry-job", { id: one.id }, `Run job ${one.id} of ${one.endpoint} again?`) : one.state === "done" ? "" : button("Cancel", "cancel-job", { id: one.id }, `Cancel job ${one.id} of ${one.endpoint}?`));
   return [

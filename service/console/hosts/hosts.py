@@ -93,7 +93,7 @@ class Hosts:
         self._waiting: dict[HostTransport, set[str]] = {}
         """Channels of consoles that wait for an answer."""
         self._databases: dict[Connector, DatabaseTransport] = {}
-        """In which questions have arrived."""
+        """Transports of the databases in which questions have arrived."""
         self._answers = False
         """Whether answers are being sent."""
         if self._by is HostsBy.DATABASE and not sources.options.target.pooler:
@@ -108,7 +108,7 @@ class Hosts:
     # --- answers ---------------------------------------------------------------------------------------------------
 
     def hear(self, channel: str, connector: Connector) -> None:
-        """Answer a console that has asked in a database. channel: where it listens."""
+        """Answer a console that has asked in a database. channel: where it listens. connector: of this database."""
         if self._by is HostsBy.DATABASE:
             self._hear(channel, self._databases.setdefault(connector, DatabaseTransport(connector)))
 
@@ -161,7 +161,7 @@ class Hosts:
         return self._report()
 
     def _request(self) -> None:
-        """Begin to ask, or go on."""
+        """Record that the report is requested now, and start the task that asks other services, unless it runs."""
         self._used = time.monotonic()
         if self._asking is None or self._asking.done():
             self._ready.clear()

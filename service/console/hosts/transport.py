@@ -42,8 +42,8 @@ class HostTransport(Protocol):
     """Carries questions and answers. Methods run in the event loop of the supervisor."""
 
     async def ask(self, channel: str, take: Take, pauses: Callable[[], float | None]) -> None:
-        """Ask all services again and again, and call `take` with each answer. pauses: returns the seconds until the
-        next question, None to end. Raises `UnreachableError`.
+        """Ask all services again and again, and call `take` with each answer. channel: on which answers arrive. pauses:
+        returns the seconds until the next question, None to end. Raises `UnreachableError`.
         """
 
     async def answer(self, channels: Sequence[str], text: str) -> None:
@@ -89,7 +89,7 @@ class RedisTransport:
         self._late: LateLink = LateLink(address, "Console:RedisConfiguration", "the console lists only this host")
 
     async def hear(self, on_question: Callable[[str], None]) -> None:
-        """Listen for questions, forever."""
+        """Listen for questions, forever. on_question: called with the channel of the console that asks."""
         while True:
             link = await self._late.link()
             if link is not None:

@@ -18,7 +18,9 @@ POOLED_SETTINGS: Values = [
 
 
 class CallSettings:
-    """Computes limits and settings. timeout: seconds that the server may take for a call without a limit of its own."""
+    """Computes limits and settings. timeout: seconds that the server may take for a call without a limit of its own; 0:
+    no limit. pooler: a transaction pooler is in between.
+    """
 
     def __init__(self, timeout: float, *, pooler: bool) -> None:
         self._loop = asyncio.get_running_loop()
@@ -30,7 +32,7 @@ class CallSettings:
         return self._timeout if call.timeout is None else call.timeout
 
     def limit(self, call: Call, context: RequestContext) -> float:
-        """Return the limit for one request in seconds, which its deadline may shorten."""
+        """Return the limit for one request in seconds, which its deadline may shorten; 0: no limit."""
         seconds = self.timeout(call)
         if not context.deadline:
             return seconds
@@ -60,6 +62,10 @@ class CallSettings:
     def ahead_alone(self, call: Call, context: RequestContext, *, watched: bool, seconds: float) -> Ahead:
         """Return the statements in front of a call in its segment on a dedicated connection. watched, seconds: as for
         `values`.
+
+        A procedure that may commit gets nothing there that could keep it from committing: only commands without a
+        lasting form. Everything else is set for the session before (`DedicatedRuns._prepare_procedure`). Behind a
+        pooler, where this is impossible, it gets its preamble without the time limit.
         """
         preamble = call.preamble
         if not call.procedure or (call.wrapped and not self._pooler):

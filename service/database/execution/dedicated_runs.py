@@ -35,7 +35,9 @@ WIDE_ROW = 16_384
 
 
 class DedicatedRuns:
-    """Runs on the dedicated pool of one database. stream_after: bytes of a result from which it is streamed."""
+    """Runs on the dedicated pool of one database. stream_after: bytes of a result from which it is streamed. pooler: a
+    transaction pooler is in between.
+    """
 
     def __init__(
         self,
@@ -61,7 +63,9 @@ class DedicatedRuns:
         self._stream_after = stream_after
         self._pooler = pooler
         self.identifies_requests: NoticeHandler | None = None
-        """Also gets the request context or protocol to which a notice belongs."""
+        """Notice handler that also gets the request context or protocol to which a notice belongs. None: no handler
+        needs it.
+        """
 
     def begin(self, call: Call, context: RequestContext) -> Running:
         """Start a run on a dedicated connection; `settle` follows. Raises `Problem` if the pool refuses it, as for a
@@ -80,14 +84,18 @@ class DedicatedRuns:
         return execution
 
     def _take_turn(self, call: Call, context: RequestContext, execution: Execution) -> None:
-        """Run the execution on an idle connection, or on the next one that becomes free."""
+        """Run the execution on an idle connection, or on the next one that becomes free. Raises `Problem` if the pool
+        refuses it.
+        """
         run_on = partial(self._run_next, call, context, execution)
         connection = self._pool.take_turn(run_on, execution.refuse, _left_of(execution))
         if connection is not None:
             self._run_next(call, context, execution, connection)
 
     def _run_next(self, call: Call, context: RequestContext, execution: Execution, connection: Connection) -> None:
-        """Run the execution on this connection, after preparing its statement if necessary."""
+        """Run the execution on this connection, after preparing its statement if necessary. If it has ended while it
+        waited, the connection is released.
+        """
         if execution.finished:
             self._pool.release(connection)
             return
@@ -103,7 +111,7 @@ class DedicatedRuns:
     async def _prepare_and_run(
         self, call: Call, context: RequestContext, execution: Execution, connection: Connection
     ) -> None:
-        """Prepare the statement on the connection, then run the execution there."""
+        """Prepare the statement on the connection, then run the execution there. An error ends the execution."""
         try:
             statement = await self._statement(call, execution, context.mask, connection)
             self._run_with(call, context, execution, connection, statement)
@@ -122,7 +130,9 @@ class DedicatedRuns:
     def _run_with(
         self, call: Call, context: RequestContext, execution: Execution, connection: Connection, statement: Statement
     ) -> None:
-        """Run the execution with this statement on the connection or, if that has closed, on the next one."""
+        """Run the execution with this statement on the connection or, if that has closed, on the next one, and watch
+        it.
+        """
         if statement is not execution.statement:
             execution.use(statement)
         self._watchdog.watch(execution, context.protocol.client_disconnect)
@@ -148,7 +158,7 @@ class DedicatedRuns:
         return self.again(call, context, execution)
 
     def again(self, call: Call, context: RequestContext, execution: Execution) -> Running:
-        """Run a failed execution again, on a dedicated connection.
+        """Run a failed execution of any pool again, on a dedicated connection; the returned awaitable ends like `run`.
 
         Raises: Problem: it may not run again.
         """
@@ -184,7 +194,9 @@ class DedicatedRuns:
     def _end_stream(
         self, call: Call, context: RequestContext, on_free: Callable[[Execution], None] | None, execution: Execution
     ) -> None:
-        """Log a broken stream, whose status was sent long ago, and free the connection."""
+        """Log a broken stream, whose status was sent long ago, and free the connection. on_free: what the execution
+        would have called at its end without the stream; None: nothing.
+        """
         try:
             self._failures.report_broken(call, context, execution)
         finally:
@@ -215,8 +227,10 @@ class DedicatedRuns:
                 raise self._failures.problem(call, context, execution, tries)
 
     def _pause(self, call: Call, mask: int, execution: Execution, tries: AttemptState) -> float | None:
-        """Return the seconds until the call may run again after this execution, or None if it may not. A result that
-        was too large for a pipelined connection moves the call to the dedicated pool.
+        """Return the seconds until the call may run again after this failed execution, or None if it may not. A result
+        that was too large for a pipelined connection moves the call to the dedicated pool.
+
+        mask: of the statement that ran. tries: earlier failed runs of the request; this one is added.
         """
         if execution.overflowed:
             # The result is too large for a pipelined connection. The call is repeatable, or it would not have run
@@ -232,7 +246,9 @@ class DedicatedRuns:
         return pause
 
     async def _run_once(self, call: Call, context: RequestContext, tries: AttemptState) -> Execution:
-        """Run once on a dedicated connection. The returned execution is finished or STREAMING."""
+        """Run once on a dedicated connection. The returned execution is finished or STREAMING. tries: the failed runs
+        so far, whose start the limit counts from. Raises `Problem` if no connection is free in time.
+        """
         pool = self._pool
         while True:
             execution = self.execution(call, context)
@@ -251,7 +267,10 @@ class DedicatedRuns:
             # The connection has closed since it was acquired: take the next one.
 
     async def _run_on(self, connection: Connection, call: Call, context: RequestContext, execution: Execution) -> bool:
-        """Run the execution and wait for it. False: the connection had closed, and another one has to be used."""
+        """Run the execution and wait for it. False: the connection had closed, and another one has to be used. If the
+        task is cancelled, the execution is cancelled. Raises `Problem` if the session of a procedure cannot be
+        prepared.
+        """
         self._watchdog.watch(execution, context.protocol.client_disconnect)
         self._set_owner(connection, context)
         try:
@@ -296,9 +315,10 @@ class DedicatedRuns:
             connection.on_notice = _notices_of(context.protocol, self.identifies_requests)
 
     def _ready(self, call: Call, mask: int, connection: Connection) -> Statement | None:
-        """Return the statement for this connection, or None if its guarded statement has to be prepared first.
+        """Return the statement with this mask for this connection, or None if its guarded statement has to be prepared
+        first.
 
-        Routines that often run here have a guarded statement, which needs no reset.
+        Routines that often run here have a guarded statement, which needs no reset. The runs until then are counted.
         """
         if call.harmless and not self._pooler:
             guarded = call.guarded[ALONE].get(mask)
@@ -310,8 +330,8 @@ class DedicatedRuns:
         return call.statement(mask)
 
     async def _statement(self, call: Call, execution: Execution, mask: int, connection: Connection) -> Statement:
-        """Return the statement for this connection, and prepare it if necessary; this takes at most half of the
-        request's remaining time.
+        """Return the statement with this mask for this connection, and prepare it if necessary; this takes at most half
+        of the remaining time of `execution`. If that raises, the connection is released.
         """
         statement = self._ready(call, mask, connection)
         if statement is not None:
@@ -326,7 +346,9 @@ class DedicatedRuns:
         return call.guarded[ALONE][mask] if ready else call.statement(mask)
 
     async def statement_on(self, connection: Connection, call: Call, mask: int) -> tuple[Statement, list[Statement]]:
-        """Return the statement of the call for a connection that the caller holds, and the resets that it needs."""
+        """Return the statement of the call with this mask for a connection that the caller holds, and the resets that
+        it needs.
+        """
         statement = self._ready(call, mask, connection)
         if statement is None:
             ready = await self._guarded_statements.install_guards(call, mask, ALONE, connection)
@@ -391,7 +413,7 @@ class DedicatedRuns:
             self._pool.release(connection)
 
     def _reset(self, resets: list[Statement], execution: Execution) -> None:
-        """Send the resets behind an execution that consisted of several statements."""
+        """Send these resets behind an execution that consisted of several statements."""
         if execution.connection is not None:
             self._pool.finish(execution.connection, resets=resets)
 
@@ -399,6 +421,8 @@ class DedicatedRuns:
         """Set settings and run commands of a CALL at session level in front of it: in its own segment they would keep
         the procedure from committing (driver-12), or end when it commits. The reset behind the call reverts them.
         Cached values of sequences are discarded if the procedure reads them.
+
+        If this fails, the connection is closed. Raises `Problem`.
         """
         if call.session.reads_sequences:
             discard = Execution(DISCARD_SEQUENCES, [])
@@ -457,8 +481,8 @@ def _notices_of(protocol: Any, handler: NoticeHandler) -> NoticeHandler:
     """
 
     def handle(
-        label: str | None, severity: str, sqlstate: str, message: str, preamble: str | None, _owner: object
+        label: str | None, severity: str, sqlstate: str, message: str, context: str | None, _owner: object
     ) -> None:
-        handler(label, severity, sqlstate, message, preamble, protocol)
+        handler(label, severity, sqlstate, message, context, protocol)
 
     return handle

@@ -14,11 +14,13 @@ from functools import partial
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, ExecutionState, Loss, Statement
+from rowcall.service.database.call import NoticeListener
 from rowcall.service.database.pools.dedicated import RESET_SECONDS, DedicatedPool
 from rowcall.service.database.pools.pipelined import PipelinedPool, RerouteError
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Ahead, Values
 from rowcall.service.database.statements import statement_for
+from rowcall.service.database.transactions.transaction import Throughout
 from rowcall.service.database.watchdog import Disconnected, Watchdog
 
 PROCESSORS = os.cpu_count() or 1
@@ -77,7 +79,7 @@ class PlainRuns:
 
     def settle(self, execution: Execution, pace: PoolAssignment | None = None) -> bool:
         """End the watch over an execution and record its duration. Return whether it has to run again, by `begin`
-        without pace.
+        without pace. pace: as for `begin`.
 
         Raises the error of an execution that no connection has run.
         """
@@ -106,7 +108,9 @@ class PlainRuns:
             shared.open_missing()
 
     def _take_turn(self, execution: Execution, disconnected: Disconnected) -> None:
-        """Run the execution on an idle connection, or on the next one that becomes free."""
+        """Run the execution on an idle connection, or on the next one that becomes free. Raises `Problem` if the queue
+        of the pool is full. disconnected: as for `begin`.
+        """
         connection = self._pool.take_turn(
             partial(self._run_next, execution, disconnected), execution.refuse, self._seconds
         )
@@ -114,7 +118,9 @@ class PlainRuns:
             self._run_next(execution, disconnected, connection)
 
     def _run_next(self, execution: Execution, disconnected: Disconnected, connection: Connection) -> None:
-        """Run the execution on this connection or, if that has closed, on the next one."""
+        """Run the execution on this connection or, if that has closed, on the next one. If it has ended while it
+        waited, the connection is released. disconnected: as for `begin`.
+        """
         if execution.finished:
             self._pool.release(connection)
             return
@@ -140,9 +146,11 @@ class PlainRuns:
         if connection is not None and connection.state != ConnectionState.CLOSED:
             self._pool.release(connection)
 
-    def transaction(self, disconnected: Disconnected) -> PlainTransaction:
-        """Return a transaction over several segments, whose end depends on a result."""
-        return PlainTransaction(self._pool, self._watchdog, disconnected, self._seconds)
+    def transaction(self, disconnected: Disconnected, listener: NoticeListener | None = None) -> PlainTransaction:
+        """Return a transaction over several segments, whose end depends on a result. disconnected: returns when the
+        client has disconnected; a running statement is cancelled then. listener: gets its notices and its end.
+        """
+        return PlainTransaction(self._pool, self._watchdog, disconnected, self._seconds, listener)
 
 
 class PlainTransaction:
@@ -152,14 +160,23 @@ class PlainTransaction:
             execution = await transaction.run(statement, values, ahead)  # ahead begins with BEGIN
             await transaction.end(COMMIT)
 
-    Without `end`, the transaction is rolled back.
+    Without `end`, the transaction is rolled back. seconds: limit of the wait for a connection, and of each statement;
+    0: none. Entering raises `Problem` if no connection is free in time.
     """
 
-    def __init__(self, pool: DedicatedPool, watchdog: Watchdog, disconnected: Disconnected, seconds: float) -> None:
+    def __init__(
+        self,
+        pool: DedicatedPool,
+        watchdog: Watchdog,
+        disconnected: Disconnected,
+        seconds: float,
+        listener: NoticeListener | None = None,
+    ) -> None:
         self._pool = pool
         self._watchdog = watchdog
         self._disconnected = disconnected
         self._seconds = seconds
+        self._notice_listener = None if listener is None else Throughout(listener)
         self._connection: Connection | None = None
         self._open = False
 
@@ -174,12 +191,15 @@ class PlainTransaction:
         if connection is None:
             return
         if self._open:
+            self._report_end(committed=False)
             self._roll_back(connection)
         else:
             self._pool.let_go(connection, resets=[])
 
     def _roll_back(self, connection: Connection) -> None:
-        """Send ROLLBACK without waiting; the connection returns to the pool behind it."""
+        """Send ROLLBACK without waiting; the connection returns to the pool behind it. If it cannot be sent, the
+        connection is closed.
+        """
         execution = Execution(ROLLBACK, [])
         execution.timeout = RESET_SECONDS
         execution.on_free = lambda _execution: self._let_go(connection)
@@ -192,8 +212,8 @@ class PlainTransaction:
         self._pool.let_go(connection, resets=[])
 
     async def run(self, statement: Statement, values: Values, ahead: Ahead) -> Execution:
-        """Run a statement behind `ahead` in one segment, and return the finished execution, successful or not. If the
-        task is cancelled, the execution is cancelled.
+        """Run a statement behind `ahead` (in the first run, beginning with BEGIN) in one segment, and return the
+        finished execution, successful or not. If the task is cancelled, the execution is cancelled.
         """
         execution = Execution(statement, values, ahead or None)
         self._open = True
@@ -224,13 +244,20 @@ class PlainTransaction:
             if connection is not None and execution.finished:
                 self._open = False
                 connection.owned = False
+                self._report_end(committed=statement is COMMIT and execution.succeeded)
         return execution
+
+    def _report_end(self, *, committed: bool) -> None:
+        """Report the end of the transaction to the notice listener, if there is one."""
+        if self._notice_listener is not None:
+            self._notice_listener.close(committed=committed)
 
     async def _finished(self, execution: Execution) -> None:
         """Submit the execution and wait for its end. If the connection is lost, the execution ends as failed."""
         connection = self._connection
         waiter = asyncio.get_running_loop().create_future()
         execution.waiter = waiter
+        execution.notice_listener = self._notice_listener
         execution.connection = connection
         execution.timeout = self._seconds * (1 + len(execution.ahead or ()))
         if connection is None or not connection.submit(execution):

@@ -32,6 +32,8 @@ PROCESSORS = os.cpu_count() or 1
 class PoolSelection:
     """Selects the pool of each call. pools: pipelined, generic-plan and volatile pool. The volatile pool is separate so
     that a write that waits for a lock never delays a read.
+
+    pooler: a transaction pooler is in between, so that no statement can be guarded and no generic plan forced.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class PoolSelection:
         return pool, statement
 
     def learn_shared(self, call: Call, mask: int, execution: Execution) -> None:
-        """Record a successful run in a pipelined pool, which may demote the call."""
+        """Record a successful run of the statement for this mask in a pipelined pool, which may demote the call."""
         if call.volatile:
             self._learn_write(call, execution)
         elif call.pace.record(execution.seconds, self._contention.factor):
@@ -95,8 +97,8 @@ class PoolSelection:
             self.assign(call)
 
     def learn_alone(self, call: Call, mask: int, execution: Execution, busy: int) -> None:
-        """Record a run in the dedicated pool, which may move the call to the pipelined pool. busy: connections of the
-        dedicated pool in use now.
+        """Record a successful run of the statement for this mask in the dedicated pool, which may move the call to the
+        pipelined pool. busy: connections of the dedicated pool in use now.
         """
         call.small = True
         if not self._may_share(call, execution.statement):
@@ -107,7 +109,7 @@ class PoolSelection:
             self._examine(call, mask)
 
     def _may_share(self, call: Call, statement: Statement) -> bool:
-        """Return whether the call may run in a pipelined pool, however fast it is."""
+        """Return whether the call may run in a pipelined pool, however fast it is. statement: the one that has run."""
         if call.procedure or call.hear is not None or not self._options.pools.sharing or not call.may_share:
             return False
         if self._pooler or self.trusts(call):
@@ -142,8 +144,8 @@ class PoolSelection:
             (self._writes if call.volatile else self._shared).open_missing()
 
     def install_guards(self, call: Call, mask: int, pool: PipelinedPool) -> None:
-        """Install the guarded statement of the call on the connections of the pool, in the background. Raises the error
-        of a statement that cannot be built for `mask`.
+        """Install the guarded statement of the call for this mask on the connections of the pool, in the background,
+        unless that is being done. Raises the error of a statement that cannot be built for `mask`.
         """
         key = (pool.number, mask)
         if key not in call.installing_guards:
@@ -154,8 +156,8 @@ class PoolSelection:
             self._background.start(self._install_guards_on_all(call, mask, pool))
 
     async def _install_guards_on_all(self, call: Call, mask: int, pool: PipelinedPool) -> None:
-        """Install the guarded statement on one connection after another, until one fails. If the call proves not to be
-        harmless, it leaves the pipelined pool.
+        """Install the guarded statement for this mask on one connection of the pool after another, until one fails. If
+        the call proves not to be harmless, it leaves the pipelined pool.
         """
         try:
             pool.open_missing()
@@ -169,15 +171,15 @@ class PoolSelection:
             call.installing_guards.discard((pool.number, mask))
 
     def _examine(self, call: Call, mask: int) -> None:
-        """Check in the background, once for each statement, whether it may run with a generic plan. Calls that write
-        are not checked.
+        """Check in the background whether the statement for this mask may run with a generic plan. Callers ask once for
+        each statement. Statements of calls that write are not checked.
         """
         call.checked.add(mask)
         if not self._pooler and not call.volatile:
             self._background.start(self._check_generic(call, mask))
 
     async def _check_generic(self, call: Call, mask: int) -> None:
-        """Let the statement run with a generic plan if its plan is eligible. Errors are only logged."""
+        """Let the statement for this mask run with a generic plan if its plan is eligible. Errors are only logged."""
         statement = call.statement(mask)
         try:
             async with self._connector.maintenance_connection() as connection:

@@ -39,6 +39,7 @@ _AFTER_DEADLINE = 0.005
 class _Turn:
     """Waits for a connection without a task; has the methods of a future that the pool uses.
 
+    ready: called from the event loop with the connection. refused: called from the event loop instead, with the error.
     seconds: limit of the wait. until: the end of the limit, in time of the event loop.
     """
 
@@ -87,6 +88,7 @@ class DedicatedPool:
         number. Only with a limit of idle time."""
         self._closed = False
         self.away = False
+        """The server cannot be reached, so requests that would have to wait are refused."""
         self._failing = False
         """The last attempt to connect has failed: only one connection is opened at a time until an attempt succeeds."""
         self.on_notice: NoticeHandler | None = None
@@ -166,7 +168,9 @@ class DedicatedPool:
         return connection
 
     def _join(self, waiter: asyncio.Future[Connection] | _Turn) -> None:
-        """Append to the queue. Raises `Problem` if the pool is closed, the server is away, or the queue is full."""
+        """Append to the queue, and open a connection if one is missing. Raises `Problem` if the pool is closed, the
+        server is away, or the queue is full.
+        """
         if self._closed:
             raise Overload.stopping()
         if self.away:
@@ -261,7 +265,9 @@ class DedicatedPool:
         self.release(connection)
 
     def release(self, connection: Connection) -> None:
-        """Hand the connection to the request that has waited longest, or store it as idle."""
+        """Hand the connection to the request that has waited longest, or store it as idle. A connection that is closed
+        or draining is ignored; if the pool is closed, or the connection still runs an execution, it is drained.
+        """
         state = connection.state
         if state == ConnectionState.CANCELLING:
             return  # `cancel` releases it
@@ -308,7 +314,7 @@ class DedicatedPool:
         connection.flush()
 
     def _after_reset(self, connection: Connection, execution: Execution) -> None:
-        """Release the connection behind its resets; close it if one failed."""
+        """Release the connection behind its resets; close it if one failed. execution: the resets."""
         if connection.state == ConnectionState.CLOSED:
             return
         if execution.error is not None:
@@ -317,7 +323,9 @@ class DedicatedPool:
         self.release(connection)
 
     async def cancel(self, connection: Connection, execution: Execution) -> None:
-        """Cancel `execution` if the connection still runs it; then the connection returns to the pool."""
+        """Cancel `execution` if the connection still runs it; then the connection returns to the pool, unless it is
+        held.
+        """
         cancelled = await cancel_safely(self._connector, connection, execution)
         if cancelled and connection.head is None and connection not in self._held:
             self.release(connection)
@@ -331,8 +339,8 @@ class DedicatedPool:
         self._grow()
 
     def sweep(self, now: float) -> None:
-        """Refuse requests that have waited too long, and replace idle connections that are too old. Called by the
-        watchdog.
+        """Refuse requests that have waited too long, and replace idle connections that are too old or unused. Called by
+        the watchdog. now: time of the event loop.
         """
         self._refuse_standing(now)
         for connection in list(self._idle):
@@ -343,7 +351,7 @@ class DedicatedPool:
             self._close_unused(now, self._options.idle_timeout)
 
     def _close_unused(self, now: float, seconds: float) -> None:
-        """Close the connections that have run nothing for so long."""
+        """Close the idle connections that have run nothing for this number of seconds. now: time of the event loop."""
         before, self._unused = self._unused, {}
         for connection in list(self._idle):
             served, since = before.get(connection, (-1, now))
@@ -356,7 +364,9 @@ class DedicatedPool:
                 self._unused[connection] = (connection.served, since)
 
     def _refuse_standing(self, now: float) -> None:
-        """Refuse requests that have waited longer than their limit, or than the limit of a queue that never empties."""
+        """Refuse requests that have waited longer than their limit, or than the limit of a queue that never empties.
+        now: time of the event loop.
+        """
         for _, waiter in list(self._waiting):
             # Futures have a timer instead.
             if type(waiter) is _Turn and now > waiter.until:

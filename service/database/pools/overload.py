@@ -26,9 +26,13 @@ class Overload:
 
     @staticmethod
     def late(seconds: float) -> Problem:
+        """Return the problem of a request that has waited in vain for `seconds`, the longest wait of the pool or its
+        own limit.
+        """
         detail = f"no database connection became free within {seconds:g} s"
         return ConnectionTimeoutError(503, detail, headers=unavailable(detail).headers)
 
     @staticmethod
     def standing(seconds: float) -> Problem:
+        """Return the problem of a request that has waited for `seconds` in a queue that never empties."""
         return unavailable(f"the database is overloaded; this request has waited for {seconds:g} s")

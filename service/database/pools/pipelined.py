@@ -68,6 +68,9 @@ class PipelinedPool:
     """A pool of pipelined connections. An execution goes to the one with the fewest in flight; while processors are
     scarce (`crowded`), to the first one where its wait is short. If all are full, more are opened.
 
+    slow: seconds of server time from which a call is slow. width: how the pool grows; None: it has the size of the
+    options from the start.
+
     elsewhere: attribute, set by the database: returns how many executions could get a dedicated connection now. None:
     no execution can be sent to the dedicated pool.
     """
@@ -96,6 +99,7 @@ class PipelinedPool:
         self._queue_time = queue_time_of(name, options)
         self._closed = False
         self.away = False
+        """The server cannot be reached, so executions that would have to wait are refused."""
         self.crowded = False
         """Processors are scarce (`Contention`)."""
         self.on_notice: NoticeHandler | None = None
@@ -138,7 +142,7 @@ class PipelinedPool:
             self._grow(self._width.most)
 
     def _grow(self, most: int) -> None:
-        """Open one more connection, if there are less than `most` and none is being opened."""
+        """Open one more connection in the background, if there are less than `most` and none is being opened."""
         if self._target_size < most and not self._opening:
             self._target_size += 1
             self.open_missing()
@@ -165,6 +169,7 @@ class PipelinedPool:
             return
 
     def _adopt(self, connection: Connection) -> None:
+        """Add a new connection to the pool, and submit waiting executions to it; close it if the pool is closed."""
         if self._closed:
             connection.close(STOPPING)
             return
@@ -176,9 +181,9 @@ class PipelinedPool:
 
     def submit(self, execution: Execution) -> bool:
         """Submit `execution` to a connection, or queue it. False: the connections are blocked by a long execution, and
-        another pool has room.
+        another pool has room; other executions of the queue are sent there, too.
 
-        Raises `Problem` 503 if there is no room at all.
+        Raises `Problem` 503 if the queue is full, the database away, or the service stopping.
         """
         if self._closed:
             raise Overload.stopping()
@@ -207,7 +212,9 @@ class PipelinedPool:
         return try_submit(self.connections, self._depth, self._slow, self.crowded, execution)
 
     def _wait(self, execution: Execution) -> None:
-        """Append the execution to the queue. Raises `Problem` 503 if the server is away or the queue is full."""
+        """Append the execution to the queue, and let the pool grow. Raises `Problem` 503 if the server is away or the
+        queue is full.
+        """
         if self.away:
             raise Overload.away()
         self._grow(self._width.few)
@@ -218,11 +225,14 @@ class PipelinedPool:
         self._waiting.append((now, execution))
 
     def _capacity(self, connection: Connection) -> None:
+        """Submit waiting executions, as the connection has room again. Called by the driver."""
         if self._waiting:
             self._place_waiting()
 
     def _place_waiting(self) -> None:
-        """Submit waiting executions as long as connections have room."""
+        """Submit waiting executions as long as connections have room. Those whose request no longer waits are dropped;
+        those whose guarded statement no connection has any more are given back, to run again.
+        """
         while self._waiting:
             # Removed from the queue first: submitting may lose a connection, and its loss calls this method again.
             since, execution = self._waiting.popleft()
@@ -249,7 +259,9 @@ class PipelinedPool:
             self._place_waiting()
 
     def sweep(self, now: float) -> None:
-        """Refuse executions that have waited too long, and replace old connections. Called by the watchdog."""
+        """Refuse executions that have waited too long, and replace old connections. Called by the watchdog. now: time
+        of the event loop.
+        """
         self._refuse_late(now)
         if self._waiting:
             self._send_elsewhere(self._room_elsewhere())
@@ -259,7 +271,9 @@ class PipelinedPool:
         self._place_waiting()
 
     def _refuse_late(self, now: float) -> None:
-        """Refuse executions that have waited longer than the limit of the queue, or than their own."""
+        """Refuse executions that have waited longer than the limit of the queue, or than their own. now: time of the
+        event loop.
+        """
         if not self._waiting:
             return
         if not self.connections:

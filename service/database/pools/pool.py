@@ -41,16 +41,21 @@ class PoolLoad:
 
 
 def queue_timeout_for(queue_timeout: float, limit: float) -> float:
-    """Return the seconds to wait for a connection. limit: the remaining time of the request; 0: no limit."""
+    """Return the seconds to wait for a connection. queue_timeout: longest wait of the pool. limit: the remaining time
+    of the request; 0: no limit.
+    """
     return min(queue_timeout, limit) if limit > 0 else queue_timeout
 
 
 def queue_time_of(pool: str, options: PoolOptions) -> QueueTimeBound:
+    """Return the limit for waiting in the queue of a pool. pool: its name, for the log."""
     return QueueTimeBound(pool, options.queue_timeout, options.queue_target, options.queue_interval)
 
 
 def log_closed(pool: str, connection: Connection) -> None:
-    """Log the end of a connection on one line, whatever libpq wrote; a planned end only at level DEBUG."""
+    """Log the end of a connection on one line, whatever libpq wrote; a planned end only at level DEBUG. pool: the name
+    of its pool, for the log.
+    """
     reason = (connection.close_reason or "").partition("\n")[0]
     planned = reason in (STOPPING, REPLACED, UNUSED)
     log.log(
@@ -60,7 +65,7 @@ def log_closed(pool: str, connection: Connection) -> None:
 
 async def cancel_safely(connector: Connector, connection: Connection, execution: Execution) -> bool:
     """Cancel `execution` if the connection still runs it, and only its own reset follows. False: there was nothing to
-    cancel.
+    cancel. If the cancel request fails, that is logged, and the connection closes.
 
     The connection is not reused before the cancel request has returned and the Sync was read: a late cancel request
     would hit the next execution on it (driver-22).

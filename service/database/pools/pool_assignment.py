@@ -121,10 +121,11 @@ class PoolAssignment:
         return self._squares / (2 * (self._total + PRIOR_CALLS * self.threshold / 8))
 
     def record(self, seconds: float, contention: float = 1.0) -> bool:
-        """Record one call. Returns True if `fast` changed.
+        """Record one call and its duration. Returns True if `fast` changed.
 
-        contention: active backends for each processor. The time of a call that only computes grows with it, that of a
-        call that waits does not; so the time is divided by it, but the shortest call must be short without that.
+        contention: factor, 1 or more, by which busy processors lengthen durations (`Contention.factor`, or active
+        backends for each processor). The time of a call that only computes grows with it, that of a call that waits
+        does not; so the time is divided by it, but the shortest call must be short without that.
         """
         self._shortest = min(self._shortest, seconds)
         seconds /= contention

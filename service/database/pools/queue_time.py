@@ -15,7 +15,10 @@ log = logging.getLogger("rowcall.database")
 
 
 class QueueTimeBound:
-    """Computes the limit for waiting in one queue. Times in seconds. target: None: the limit is always `longest`."""
+    """Computes the limit for waiting in one queue. pool: name for the log. longest: limit in seconds while the queue
+    empties now and then. target: limit in seconds if it has not been empty for `interval` seconds; None: the limit is
+    always `longest`.
+    """
 
     def __init__(self, pool: str, longest: float, target: float | None, interval: float) -> None:
         self._pool = pool
@@ -34,13 +37,15 @@ class QueueTimeBound:
             self.standing = False
 
     def outage(self, now: float) -> None:
-        """Record that there is no connection at all, so that the length of the queue says nothing about the load."""
+        """Record that there is no connection at all, so that the length of the queue says nothing about the load. now:
+        as for `join`.
+        """
         self._empty_at = now
         self.standing = False
 
     def bound(self, now: float) -> float:
         """Return the current limit in seconds, and log once when it becomes `target`. Must be called while requests
-        wait.
+        wait. now: as for `join`.
         """
         if self._target == self._longest or now - self._empty_at <= self._interval:
             return self._longest

@@ -37,6 +37,11 @@ class MonitoringConnection:
                 raise
 
     async def _ask(self, sql: str, ends: float) -> tuple[object, ...]:
+        """Run the query, on a new connection if there is none, and return its first row.
+
+        ends: time of the event loop after which the attempt to connect raises `TimeoutError`, or the socket of the
+        connection is shut down. Raises `psycopg.Error`, also if there is no row.
+        """
         connection = self._connection
         if connection is None:
             async with asyncio.timeout_at(ends):
@@ -52,6 +57,7 @@ class MonitoringConnection:
         return row
 
     async def _drop(self) -> None:
+        """Close the connection, if there is one; the next query opens another."""
         connection, self._connection = self._connection, None
         if connection is not None:
             # No result of a statement that may still run is needed.

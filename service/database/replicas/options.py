@@ -11,7 +11,7 @@ from rowcall.service.database.options import DatabaseOptions
 
 @dataclass(frozen=True, slots=True)
 class ReplicaServer:
-    """One replica server. name: for the log."""
+    """One replica server. name: for the log. target: how to connect to it. database: options of its pools."""
 
     name: str
     target: ConnectionTarget

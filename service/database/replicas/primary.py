@@ -37,11 +37,14 @@ class Primary:
         self._samples: deque[tuple[float, int]] = deque(maxlen=REMEMBERED)
         """Time of the event loop, and a position that the primary had at the latest then."""
         self._waiting: list[asyncio.Future[int]] = []
+        """Callers of `position` for which no query has been sent yet."""
         self._background = Background()
         self._busy = False
 
     async def sample(self) -> None:
-        """Record the position of the primary. If it cannot be reached, the recorded samples stay valid."""
+        """Record the position of the primary. If it cannot be reached, the recorded samples stay valid. If another
+        server has become the primary and lacks a part of them, they are dropped.
+        """
         try:
             position = _position(await self._asking.ask(FLUSHED))
         except psycopg.Error as error:
@@ -76,7 +79,9 @@ class Primary:
         return await waiter
 
     async def _answer(self) -> None:
-        """Send one query for all callers that arrived before it, and the next one for those that arrive meanwhile."""
+        """Answer all callers of `position`: one query for those that arrived before it, and the next one for those that
+        arrive meanwhile. If a query fails, its callers get the error.
+        """
         try:
             while self._waiting:
                 requested, self._waiting = self._waiting, []
@@ -99,6 +104,7 @@ class Primary:
 
 
 def _position(row: tuple[object, ...]) -> int:
+    """Return the WAL position in the first column. Raises `psycopg.OperationalError` if it has none."""
     position = parse_position(str(row[0]))
     if position is None:
         raise psycopg.OperationalError("the server gives no position")

@@ -31,6 +31,7 @@ NOT_THERE_YET = frozenset({"42P01", "42883", "42703", "42704", "3F000", "3D000",
 """Names that may have been created on the primary a moment ago."""
 
 Begin = Callable[[Database, Call, RequestContext], Running]
+"""Starts a call on a database, as `Database.begin` does."""
 Position = Callable[[RequestContext], int | None]
 """Returns the WAL position up to which the client has written: a replica must have replayed that too. 0: nothing; None:
 the primary must be read.
@@ -57,10 +58,11 @@ class Reads:
         self._shared: dict[RequestContext, Replica] = {}
         """Request contexts whose execution runs by callbacks of the driver, which always end in `settle`."""
         self._writes = False
+        """The routine has tried to write on a replica, so it is no longer sent to one."""
 
     def begin(self, context: RequestContext) -> Running:
         """Start the call on a replica that qualifies, else on the primary; if replicas lack only the position, wait for
-        one first.
+        one first. `settle` follows. Raises `Problem` as `Database.begin` does.
         """
         position = None if self._writes else self._position(context)
         if position is None:
@@ -73,7 +75,9 @@ class Reads:
         return self._begin(self._primary, self._call, context)
 
     async def _wait(self, context: RequestContext, position: int) -> None:
-        """Run the call on a replica once it has reached the position; on the primary if none does so in time."""
+        """Run the call on a replica once it has reached the WAL position; on the primary if none does so in time, or if
+        the replica causes a failure. Raises `Problem` if the call fails.
+        """
         replica = await self._replicas.wait_for(self._lag, position)
         if replica is None:
             await self._primary.run_alone(self._call, context)
@@ -84,7 +88,9 @@ class Reads:
             await self._elsewhere(context, problem)
 
     def _begin_on(self, replica: Replica, context: RequestContext) -> Running:
-        """Start the call on the replica; if the replica causes a failure, run it on the primary."""
+        """Start the call on the replica; if the replica causes a failure, run it on the primary. Raises `Problem` as
+        `Database.begin` does, from the returned object too.
+        """
         try:
             waiting = self._begin(replica.database, self._call_on(replica), context)
         except Problem as problem:
@@ -108,14 +114,20 @@ class Reads:
         return None if waiting is None or isinstance(waiting, Execution) else self._guarded(context, waiting)
 
     async def _guarded(self, context: RequestContext, waiting: Awaitable[None]) -> None:
-        """Wait for a run on a replica; if the replica causes a failure, run the call on the primary."""
+        """Wait for a run on a replica; if the replica causes a failure, run the call on the primary. waiting: ends with
+        the run, and raises its `Problem`. Raises `Problem` if the call fails.
+        """
         try:
             await waiting
         except Problem as problem:
             await self._elsewhere(context, problem)
 
     async def _elsewhere(self, context: RequestContext, problem: Problem) -> None:
-        """Run the call on the primary if the replica caused the problem; otherwise raise `problem`."""
+        """Run the call on the primary if the replica caused the problem; otherwise raise `problem`. All replicas are
+        then checked again at once, and a call that tried to write is no longer sent to them.
+
+        problem: the failure of the run on the replica. Raises `Problem` if the run on the primary fails.
+        """
         sqlstate = _sqlstate(context)
         if isinstance(problem, DeadlineError) or not (_lost(context, problem) or sqlstate in _OTHERS):
             raise problem
@@ -138,6 +150,7 @@ _OTHERS = OF_THE_SERVER | NOT_THERE_YET
 
 
 def _sqlstate(context: RequestContext) -> str:
+    """Return the SQLSTATE of the last execution of the request; empty if it had no error of the server."""
     execution = context.execution
     return "" if execution is None or execution.error is None else execution.error.sqlstate
 

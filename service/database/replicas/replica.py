@@ -31,13 +31,17 @@ class Replica:
         self._asking = MonitoringConnection(Connector(server.target))
         self._loop = asyncio.get_running_loop()
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        """Positions that requests wait for. A future is cancelled if its wait is over without success."""
         self._polling: asyncio.Task[None] | None = None
         self._behind_since = -math.inf
+        """The result of `Primary.behind_since` at the last check."""
         self._started = False
         self._why: str | None = None
-        """The fault that the last check found."""
+        """The fault that the last check found; None: there was none."""
         self.up = False
+        """The last check has found it usable."""
         self.position = 0
+        """The WAL position that it has replayed, at the last query."""
 
     def lag(self) -> float:
         """Return how many seconds the replica is behind at most; infinite: unknown."""
@@ -67,7 +71,9 @@ class Replica:
             log.info("replica %s is read from", self.name)
 
     def _exclude(self, why: str) -> None:
-        """Mark the replica as unusable, and end all waits for a position."""
+        """Mark the replica as unusable, close its connections, and end all waits for a position. why: the fault, which
+        is logged unless it is the same as that of the check before.
+        """
         if self._why != why:
             log.warning("replica %s is not read from: %s", self.name, why)
         self._why = why
@@ -79,7 +85,9 @@ class Replica:
                 waiter.cancel()
 
     def _moved(self, text: str) -> None:
-        """Record the position that the replica has replayed, and end the waits for it."""
+        """Record the position that the replica has replayed, and end the waits for it. text: the position as PostgreSQL
+        writes it; any other text is ignored.
+        """
         position = parse_position(text)
         if position is None:
             return
@@ -95,8 +103,8 @@ class Replica:
         self._waiting = remaining
 
     async def wait_until_replayed(self, position: int, seconds: float) -> bool:
-        """Wait until the replica has replayed everything up to `position`. Return False if it has not done so within
-        `seconds`, or has become unusable.
+        """Wait until the replica has replayed everything up to this WAL position, and return True. Return False if it
+        has not done so within `seconds`, or has become unusable.
         """
         if position <= self.position:
             return True
@@ -111,6 +119,9 @@ class Replica:
         return False
 
     async def _poll(self) -> None:
+        """Query the position every `POLL` seconds until no request waits for one, the replica is unusable, or a query
+        fails.
+        """
         while any(not waiter.done() for _, waiter in self._waiting) and self.up:
             try:
                 self._moved(str((await self._asking.ask(STATE))[1]))

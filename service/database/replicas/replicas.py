@@ -40,6 +40,7 @@ class Replicas:
             await asyncio.sleep(self.options.check)
 
     async def _watch(self, replica: Replica) -> None:
+        """Check the replica again and again, `options.check` seconds after the last check or at once after `doubt`."""
         while True:
             await replica.look(self.primary)
             self._doubted.clear()
@@ -54,8 +55,8 @@ class Replicas:
         self._doubted.set()
 
     def choose(self, lag: float | None, position: int) -> Replica | None:
-        """Return a replica with at most `lag` seconds of lag that has reached `position`, in rotation; None: there is
-        none.
+        """Return a replica with at most `lag` seconds of lag that has reached the WAL position, in rotation; None:
+        there is none. lag: None: any lag.
         """
         able = [item for item in self.able(lag) if item.position >= position]
         if not able:
@@ -68,8 +69,8 @@ class Replicas:
         return [item for item in self._replicas if item.up and (lag is None or item.lag() <= lag)]
 
     async def wait_for(self, lag: float | None, position: int) -> Replica | None:
-        """Return the most advanced replica once it has reached `position`; None: it has not, within the configured
-        wait. lag: as for `able`.
+        """Return the most advanced replica once it has reached the WAL position; None: it has not, within the
+        configured wait, or no replica has so little lag. lag: as for `able`.
         """
         able = self.able(lag)
         if not able:

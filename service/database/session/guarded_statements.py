@@ -42,8 +42,9 @@ class GuardedStatements:
     async def install_guards(
         self, call: Call, mask: int, pool: int, connection: Connection, seconds: float = PREPARE_TIMEOUT
     ) -> bool:
-        """Prepare the guarded statement of the call for this pool on the connection. False: that failed, or is not
-        possible yet.
+        """Prepare the guarded statement of the call with this mask for this pool on the connection, and return whether
+        it may run there now. False: that failed, or is not possible yet. If the call cannot be guarded, `call.harmless`
+        becomes False.
 
         pool: index of the pool in `Call.guarded`. seconds: limit for the server's answer. If it passes, the connection
         is closed and accepts no other execution.
@@ -80,7 +81,9 @@ class GuardedStatements:
     ) -> bool:
         """Evaluate the preparation of a guarded statement. Return whether the statement may run on the connection. If a
         definition has changed, `on_changed` is called, and the session is reset after each run of the call from now on.
-        pool: as for `install_guards`.
+
+        mask, pool: as for `install_guards`. execution: the preparation, which has read the definition marks.
+        dependencies: the functions and relations of the call, with the marks that were analysed.
         """
         statement = execution.guarded_to_prepare
         if execution.error is not None:
@@ -107,8 +110,8 @@ class GuardedStatements:
 
     @staticmethod
     def _statement(call: Call, mask: int, day_first: bool) -> Statement | None:
-        """Return the guarded statement of a call; None: it cannot be guarded. day_first: the connection reads dates
-        with the day in front of the month.
+        """Return the guarded statement of a call with this mask; None: it cannot be guarded. day_first: the connection
+        reads dates with the day in front of the month.
         """
         plain = call.statement(mask)
         if type(plain) is Script:
@@ -123,4 +126,5 @@ class GuardedStatements:
 
 
 def _array(oids: tuple[int, ...]) -> bytes:
+    """Return the oids as the text of an array."""
     return f"{{{','.join(map(str, oids))}}}".encode()

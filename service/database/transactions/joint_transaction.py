@@ -42,7 +42,9 @@ class JointTransaction(Transaction):
         *,
         resets: list[Statement],
     ) -> None:
-        """context: of the whole batch."""
+        """context: of the whole batch. settings: computes the limits and settings of each call. resets: as for
+        `Transaction`.
+        """
         whole = Call("batch", lambda _mask: ("", 0), None, PoolAssignment(0.0), volatile=True)
         super().__init__(pool, watchdog, failures, whole, context, lambda: (), seconds=0.0, resets=resets)
         self._settings = settings
@@ -53,8 +55,13 @@ class JointTransaction(Transaction):
         """A call has failed, so nothing can be committed."""
 
     async def run_next(self, call: Call, context: RequestContext) -> None:
-        """Run a call and put its execution into the request context. Raises `Problem` if it failed, or 409 if an
-        earlier call of the batch has failed.
+        """Run a call and put its execution into the request context. The first call begins the transaction; after a
+        failed one, no other call can run.
+
+        call: of one request of the batch. context: of that request.
+
+        Raises: Problem: the call failed, or (409) an earlier call of the batch has failed. ClientDisconnectedError: the
+        client has disconnected.
         """
         if self.failed:
             raise Problem(409, "an earlier request of the batch has failed")
@@ -72,7 +79,9 @@ class JointTransaction(Transaction):
             raise
 
     def _ahead_of(self, call: Call, context: RequestContext) -> Ahead:
-        """Return the statements in front of a call: resets of earlier settings, its limits and its preamble."""
+        """Return the statements in front of a call: resets of earlier settings, its limits and its preamble. The names
+        of its settings are recorded for the resets in front of later calls.
+        """
         own = timeout_setting(self._seconds) + self._settings.values(call, watched=False, seconds=self._seconds)
         preamble = call.preamble
         ahead = ahead_of(own) if preamble is None else preamble.ahead(context, own)
@@ -84,8 +93,9 @@ class JointTransaction(Transaction):
 
     @staticmethod
     def _resets_of(names: frozenset[bytes]) -> Ahead:
-        """Return the statements that reset settings of earlier requests of the batch, so that the next one does not see
-        them. names: the settings."""
+        """Return the statements that reset settings of earlier requests of the batch, and those with which a routine
+        sets its response, so that the next request does not see them. names: the settings of earlier requests.
+        """
         own: Values = []
         for name in (*sorted(names), *_OF_RESPONSES):
             if b"." in name or name == b"role":
@@ -107,7 +117,9 @@ class JointTransaction(Transaction):
         self._close_listeners(committed=True)
 
     def _close_listeners(self, *, committed: bool) -> None:
-        """Report the end of the transaction to the receivers of notices. committed: its effects are permanent."""
+        """Report the end of the transaction to all receivers of notices, and drop them. committed: its effects are
+        permanent.
+        """
         for listener in self._listeners:
             listener.close(committed=committed)
         self._listeners.clear()

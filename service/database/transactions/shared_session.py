@@ -23,7 +23,11 @@ from rowcall.service.request_context.request_context import RequestContext
 class SharedSession:
     """Runs several calls of one request on one dedicated connection, each in a transaction of its own.
 
-    Use: `async with database.shared_session() as session: await session.run(call, context)`, for each call."""
+    Use: `async with database.shared_session() as session: await session.run(call, context)`, for each call.
+
+    request_of: makes the execution of a call, with a waiter. resets: statements that reset the session after the last
+    call.
+    """
 
     def __init__(
         self,
@@ -61,9 +65,10 @@ class SharedSession:
             await self.recover(call, context, execution)
 
     async def attempt(self, call: Call, context: RequestContext) -> Execution:
-        """Run a call once. A failure is neither logged nor repeated; `recover` does that.
+        """Run a call once, and put its finished execution into the request context, successful or not. A failure is
+        neither logged nor repeated; `recover` does that.
 
-        Raises: Problem: the connection of the session is lost.
+        Raises: Problem: no connection is free, or the connection of the session is lost.
         """
         execution = await self._run_once(call, context)
         context.execution = execution
@@ -71,7 +76,8 @@ class SharedSession:
         return execution
 
     async def recover(self, call: Call, context: RequestContext, execution: Execution) -> None:
-        """Repeat a failed call as often as `Failures.pause` allows.
+        """Repeat a call as often as `Failures.pause` allows, until it succeeds. execution: its failed run; if it has
+        succeeded, nothing happens.
 
         Raises: Problem: it may not be repeated, the repetitions failed too, or the connection of the session is lost.
         """
@@ -85,7 +91,9 @@ class SharedSession:
             execution = await self.attempt(call, context)
 
     async def _run_once(self, call: Call, context: RequestContext) -> Execution:
-        """Run the call once on the connection of the session, and return the finished execution."""
+        """Run the call once on the connection of the session, and return the finished execution, successful or not. If
+        the task is cancelled, the execution is cancelled. Raises `Problem` as `_acquired` does.
+        """
         execution = self._request_of(call, context)
         self._watchdog.watch(execution, context.protocol.client_disconnect)
         try:
@@ -105,7 +113,7 @@ class SharedSession:
 
     async def _acquired(self, execution: Execution) -> Connection:
         """Return the connection of the session. Until a call has succeeded, a lost connection is replaced; after that,
-        `Problem` is raised.
+        `Problem` is raised. execution: the next one, whose time limit bounds the wait for a connection.
         """
         connection = self._connection
         if connection is not None and connection.state == ConnectionState.READY:
@@ -119,7 +127,7 @@ class SharedSession:
         return connection
 
     def _let_go(self) -> None:
-        """Return the connection to the pool."""
+        """Return the connection, if there is one, to the pool after its resets."""
         connection, self._connection = self._connection, None
         if connection is not None:
             self._pool.let_go(connection, resets=self._resets)

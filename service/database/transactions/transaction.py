@@ -36,7 +36,7 @@ log = logging.getLogger("rowcall.database")
 
 
 StatementOn = Callable[[Connection, Call, int], Awaitable[tuple[Statement, list[Statement]]]]
-"""Returns the statement of a call with a mask on a connection, and the resets behind it."""
+"""Returns the statement of a call with a mask on a connection, and the resets that have to run behind it."""
 
 _AS_SERVICE: Ahead = tuple((statement_for(sql, 0), []) for sql in ("set constraints all immediate", "reset role"))
 """Statements after which the role is that of the service. Deferred constraints are checked before, with the other role:
@@ -59,8 +59,9 @@ class Transaction:
         resets: list[Statement],
         statement_on: StatementOn | None = None,
     ) -> None:
-        """ahead: makes the statements of the preamble. seconds: time limit of the call. statement_on: for
-        `begin_with_call`.
+        """ahead: makes the statements of the preamble. seconds: time limit of the call, 0 for none. statement_on:
+        selects the statement of the routine for `begin_with_call`, with its resets; None: the statement of the call,
+        with `resets`.
 
         resets: statements that reset the session after a transaction, whose commands may be any.
         """
@@ -102,7 +103,9 @@ class Transaction:
         self._pool.let_go(connection, resets=self._resets)
 
     def _roll_back(self, connection: Connection) -> Execution:
-        """Send ROLLBACK without waiting: nothing that follows on this connection runs before it."""
+        """Send ROLLBACK without waiting, and return its execution: nothing that follows on this connection runs before
+        it. If it cannot be sent because another statement is in the middle of its rows, the connection is closed.
+        """
         *before, last = (statement_for(command, 0) for command in self._roll_back_commands)
         execution = Execution(last, [], tuple((statement, []) for statement in before) or None)
         execution.timeout = RESET_SECONDS
@@ -112,7 +115,7 @@ class Transaction:
         return execution
 
     async def begin(self) -> None:
-        """Begin the transaction. Raises `Problem` if there is no connection or the preamble fails."""
+        """Begin the transaction unless it has begun. Raises `Problem`: no connection is free, or the preamble fails."""
         if self._open:
             return
         *before, (statement, values) = await self._opening()
@@ -120,17 +123,17 @@ class Transaction:
         await self._finished(self._call, self._place(execution), ahead=True)
 
     async def begin_with(self, call: Call, values: Values) -> Execution:
-        """Begin the transaction with a first command, in one segment, and return its finished execution. Raises
-        `Problem` if there is no connection, or the preamble or the command fails.
+        """Begin the transaction with a first command (`call` with `values`), in one segment, and return the finished
+        execution of the command. Raises `Problem` if there is no connection, or the preamble or the command fails.
         """
         execution = Execution(call.statement(0), values, await self._opening())
         execution.label = call.label
         return await self._finished(call, self._place(execution))
 
     async def begin_with_call(self, first: Call, values: Values, refusals: Mapping[str, str]) -> None:
-        """Begin the transaction with a command of the service and the routine, in one segment. If the command fails,
-        the routine does not run. No other command may run in the transaction, except that of `commit`. Both commands
-        run as the service, even if the preamble sets another role.
+        """Begin the transaction with a command of the service (`first` with `values`) and the routine, in one segment.
+        If the command fails, the routine does not run. No other command may run in the transaction, except that of
+        `commit`. This command and that of `commit` run as the service, even if the preamble sets another role.
 
         refusals: details of the `UnavailableError` for errors of the command, by their SQLSTATE. Raises: see `call`.
         """
@@ -152,13 +155,17 @@ class Transaction:
         return bool(preamble.commands) or b"role" in preamble.setting_values(self._context)[::2]
 
     async def _opening(self) -> Ahead:
-        """Acquire the connection, and return the statements that begin the transaction on it."""
+        """Acquire the connection, mark the transaction as open, and return the statements that begin it: BEGIN and the
+        preamble. Raises `Problem` if no connection is free.
+        """
         connection = await self._acquired()
         connection.owned = self._open = True
         return ((statement_for(self._begin, 0), []), *self._ahead())
 
     async def _acquired(self) -> Connection:
-        """Return the connection, and acquire it before its first use."""
+        """Return the connection of the transaction, which is acquired before its first use. Raises `Problem` if none is
+        free.
+        """
         if self._connection is None:
             connection = self._pool.try_acquire() or await self._pool.acquire()
             self._pool.hold(connection)
@@ -167,7 +174,8 @@ class Transaction:
 
     def send(self, call: Call, values: Values, before: Sequence[Values] = ()) -> Execution:
         """Submit `call` with each of the values of `before` and then with `values`, all in one segment, and return the
-        last execution; `finished` follows.
+        last execution, of whose result only the first row is stored. The transaction must have begun; `finished`
+        follows.
 
         Raises: Problem: the connection is lost.
         """
@@ -178,32 +186,37 @@ class Transaction:
         return self._place(execution)
 
     async def run(self, call: Call, values: Values) -> Execution:
-        """Run a command, and return its finished execution. Raises `Problem` if it fails or the connection is lost."""
+        """Run a command (`call` with `values`) and return its finished execution. The transaction begins if it has not
+        begun. Raises `Problem` if the command fails or the connection is lost.
+        """
         await self.begin()
         return await self.finished(call, self.send(call, values))
 
     async def finished(self, call: Call, execution: Execution, *, quiet: bool = False) -> Execution:
-        """Wait for the execution. Raises `Problem` if it failed; then only a return to a savepoint can run in the
-        transaction. quiet: a failure is not logged.
+        """Wait for an execution that `send` has submitted, and return it. Raises `Problem` if it failed; then only a
+        return to a savepoint can run in the transaction.
+
+        call: the one that was sent. quiet: a failure is not logged.
         """
         return await self._finished(call, execution, quiet=quiet)
 
     async def command(self, sql: str) -> None:
-        """Run a command of the service itself, without a result. Raises `Problem` if it fails or the connection is
-        lost.
+        """Run a command of the service itself, without a result. The transaction begins if it has not begun. Raises
+        `Problem` if the command fails or the connection is lost.
         """
         await self.begin()
         await self._finished(self._call, self._place(Execution(statement_for(sql, 0), [])))
 
     async def set(self, settings: Values) -> None:
-        """Set transaction-local settings: names and values in turn. Raises `Problem` if that fails or the connection is
-        lost.
+        """Set transaction-local settings: names and values in turn. The transaction begins if it has not begun. Raises
+        `Problem` if that fails or the connection is lost.
         """
         await self.begin()
         await self._finished(self._call, self._place(Execution(settings_statement(len(settings) // 2), settings)))
 
     async def call(self) -> None:
-        """Run the routine with the arguments of the request context, and store its execution there.
+        """Run the routine with the arguments of the request context, and store its execution there. The transaction
+        begins if it has not begun.
 
         Raises: Problem: it failed. ClientDisconnectedError: the client has disconnected.
         """
@@ -211,8 +224,8 @@ class Transaction:
         await self._run_call(())
 
     async def _run_call(self, ahead: Ahead, statement: Statement | None = None) -> None:
-        """Run the routine behind `ahead`, and then its `publish` command. statement: instead of that of the call.
-        Raises as `call` does.
+        """Run the routine behind `ahead`, and then its `publish` command. statement: runs instead of that of the call,
+        unless None. Raises as `call` does.
         """
         call, context = self._call, self._context
         execution = Execution(statement or call.statement(context.mask), context.arguments, ahead or None)
@@ -234,11 +247,11 @@ class Transaction:
             await self._finished(publish, self._place(Execution(publish.statement(0), values(context))))
 
     async def commit(self, last: tuple[Call, Values] | None = None) -> None:
-        """Commit. If the task is cancelled meanwhile, the server's answer is awaited all the same: the commit cannot be
-        revoked.
+        """Commit, if the transaction has begun. If the task is cancelled meanwhile, the server's answer is awaited all
+        the same: the commit cannot be revoked.
 
-        last: a command that runs before it in the same segment, with its values; None: there is none. Raises `Problem`,
-        also for deferred constraints.
+        last: a command that runs before COMMIT in the same segment, with its values; None: there is none. Raises
+        `Problem`, also for deferred constraints.
         """
         if not self._open:
             return
@@ -264,7 +277,9 @@ class Transaction:
         connection.owned = False
 
     def _place(self, execution: Execution) -> Execution:
-        """Submit the execution to the connection of the transaction. Raises `Problem` if the connection is lost."""
+        """Submit the execution to the connection of the transaction, with a waiter and a time limit, and return it.
+        Raises `Problem` if the connection is lost.
+        """
         connection = self._connection
         execution.waiter = asyncio.get_running_loop().create_future()
         execution.connection = connection
@@ -279,9 +294,10 @@ class Transaction:
     async def _finished(
         self, call: Call, execution: Execution, *, ahead: bool = False, quiet: bool = False
     ) -> Execution:
-        """Wait for the execution. Raises `Problem` if it failed.
+        """Wait for the execution, and return it. Raises `Problem` if it failed.
 
-        ahead: the execution contains nothing of the call itself. quiet: a failure is not logged.
+        call: the command or routine that it runs. ahead: the execution contains nothing of the call itself. quiet: a
+        failure is not logged.
         """
         waiter = execution.waiter
         if waiter is not None:
@@ -292,8 +308,8 @@ class Transaction:
         return execution
 
     def _problem(self, call: Call, execution: Execution, *, quiet: bool = False) -> Problem:
-        """Return the problem for a failed execution of the transaction, and log it. quiet: a failed command is not
-        logged.
+        """Return the problem for a failed execution of the transaction, and log it. call: the command or routine that
+        it ran. quiet: a failed command is not logged.
         """
         # It cannot run again in this transaction; but a statement that no longer fits is built again for the next
         # request.

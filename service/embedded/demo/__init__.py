@@ -72,7 +72,10 @@ EXAMPLES = (
         "adds a row to the table; what is left out gets its default",
     ),
     ("curl {base}/complaints/2 --json '{{\"settled\":true}}'", "changes a row of it"),
-    ("curl '{base}/slowest-districts?top=2'", "a file of SQL, in service/demo/files; the database does not know of it"),
+    (
+        "curl '{base}/slowest-districts?top=2'",
+        "a file of SQL, in service/embedded/demo/files; the database does not know of it",
+    ),
     ("curl {base}/couriers/3/overview", "another one: three statements, one answer"),
     ("curl {base}/round-page", "a page that shows how far a long routine is, while it runs; open it in a browser"),
     ("curl -i {base}/payroll", "only for dispatchers who have signed in: 401"),

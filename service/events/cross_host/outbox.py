@@ -11,7 +11,9 @@ from rowcall.service.events.batches import Batch, pack
 log = logging.getLogger("rowcall.events")
 
 MOST = 10_000
+"""Maximum number of batches that wait."""
 MOST_BYTES = 67_108_864
+"""Maximum size of all batches together; a single larger one waits nevertheless."""
 
 
 class Outbox:
@@ -25,6 +27,7 @@ class Outbox:
         self._emptied = asyncio.Event()
 
     def put(self, batch: Batch) -> None:
+        """Add a batch. If the limits are exceeded, drop the oldest ones and log a warning."""
         packed = pack((batch,))
         self._packed.append(packed)
         self._size += len(packed)
@@ -39,14 +42,14 @@ class Outbox:
         self._filled.set()
 
     async def first(self) -> list[bytes]:
-        """Wait for batches, and return some of the oldest. They stay until `sent`."""
+        """Wait for batches, and return at most 64 of the oldest, each as `pack` returns it. They stay until `sent`."""
         while not self._packed:
             self._filled.clear()
             await self._filled.wait()
         return [self._packed[index] for index in range(min(len(self._packed), 64))]
 
     def sent(self, packed: list[bytes]) -> None:
-        """Remove batches that were sent, unless they have been dropped meanwhile."""
+        """Remove batches that were sent, unless they have been dropped meanwhile. packed: as returned by `first`."""
         for item in packed:
             if self._packed and self._packed[0] is item:
                 self._size -= len(self._packed.popleft())

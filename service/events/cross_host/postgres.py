@@ -30,13 +30,14 @@ _Listening = psycopg.AsyncConnection[tuple[object, ...]]
 
 
 class PostgresTransport:
-    """The transport of one host. It publishes and listens on connections of its own."""
+    """The transport of one host. It publishes and listens on connections of its own. channel: of NOTIFY."""
 
     def __init__(self, connector: Connector, channel: str) -> None:
         self._connector = connector
         self._channel = channel
         self._outbox = Outbox()
         self._partial: dict[str, list[str]] = {}
+        """Parts that have arrived of incomplete messages, by name of the message."""
         self._listening: psycopg.AsyncConnection | None = None
         """Connection that listens already, opened before any client subscribes, and not read yet."""
 
@@ -70,6 +71,7 @@ class PostgresTransport:
                 attempt += 1
 
     async def _write_over(self, connection: _Listening) -> None:
+        """Send events over this connection until it fails. Raises `psycopg.Error`."""
         while True:
             waiting = await self._outbox.first()
             # One statement in one transaction, so that all parts are notified together and in order.
@@ -96,12 +98,15 @@ class PostgresTransport:
             attempt += 1
 
     async def _listen(self) -> psycopg.AsyncConnection:
+        """Return a new connection that listens on the channel. Raises `psycopg.Error` and `OSError`."""
         connection = await self._connector.open_plain()
         await connection.execute(sql.SQL("listen {}").format(sql.Identifier(self._channel)))
         return connection
 
     def _take(self, payload: str, receive: Callable[[Batch], None]) -> None:
-        """Collect the parts of messages, and pass the batches of a complete message to `receive`."""
+        """Collect the parts of messages, and pass the batches of a complete message to `receive`. payload: of one
+        notification, as in `_parts`; other payloads are ignored, and so is a message with a missing part.
+        """
         name, _, rest = payload.partition(" ")
         position, _, text = rest.partition(" ")
         try:
@@ -126,8 +131,8 @@ def _report_not_listening(error: Exception) -> None:
 
 
 def _parts(packed: bytes) -> list[str]:
-    """Return the payloads `name number/total text`. The name is unique to the message, so that no two payloads are
-    equal.
+    """Return the payloads `name number/total text` of a message. The name is unique to the message, so that no two
+    payloads are equal. packed: a batch from `pack`.
     """
     text = json.dumps(orjson.loads(packed), separators=(",", ":"))
     pieces = [text[start : start + PART] for start in range(0, len(text), PART)]

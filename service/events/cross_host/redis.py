@@ -30,7 +30,9 @@ _FIELD = b"batches"
 
 
 class RedisTransport:
-    """The transport by a stream in Redis. stored_bytes: approximate maximum size of the stream."""
+    """The transport by a stream in Redis. key: of the stream. stored_events: approximate maximum number of its entries.
+    stored_bytes: approximate maximum size.
+    """
 
     def __init__(self, address: RedisAddress, key: str, stored_events: int, stored_bytes: int) -> None:
         self._address = address
@@ -39,8 +41,9 @@ class RedisTransport:
         self._stored_bytes = stored_bytes
         self._outbox = Outbox()
         self._sizes: deque[tuple[bytes, int, float]] = deque()
-        """Entries of the stream: id, size, and when it was read."""
+        """Entries of the stream: id, size in bytes, and when it was read, in seconds of the monotonic clock."""
         self._size = 0
+        """Sum of these sizes."""
         self._unreachable = False
 
     def send(self, batch: Batch) -> None:
@@ -115,15 +118,17 @@ class RedisTransport:
                 attempt += 1
 
     def _measure(self, entry_id: bytes, size: int) -> None:
-        """Record id and size of an entry that was read."""
+        """Record id and size in bytes of an entry that was read."""
         self._sizes.append((entry_id, size, time.monotonic()))
         self._size += size
         if len(self._sizes) > 2 * self._stored_events:
             self._size -= self._sizes.popleft()[1]
 
     async def _trim(self, client: Any) -> None:
-        """Limit the size of the stream in bytes. The number of entries is limited when one is added; their sizes are
-        known here, after reading them.
+        """Remove the oldest entries while the stream is larger than `stored_bytes` and they were read `LAG` seconds
+        ago.
+
+        The number of entries is limited when one is added; their sizes are known here, after reading them.
         """
         oldest = None
         read_by_all = time.monotonic() - LAG
@@ -134,6 +139,7 @@ class RedisTransport:
             await client.xtrim(self._key, minid=oldest)
 
     async def _client(self, time_limit: float | None = None) -> Client:
+        """Return a new client. time_limit: for a response, in seconds; None: that of the configuration."""
         return await open_client(self._address, "rowcall-events", time_limit or self._address.timeout)
 
     def _report(self, error: BaseException) -> None:
@@ -152,7 +158,9 @@ async def _close(client: Client) -> None:
 
 
 def _hand_over(entry: dict[bytes, bytes], receive: Callable[[Batch], None]) -> None:
-    """Pass the batches of an entry of the stream to `receive`."""
+    """Pass the batches of an entry of the stream to `receive`. entry: fields and values. One that cannot be read is
+    logged and left out.
+    """
     try:
         batches = unpack(entry[_FIELD])
     except (LookupError, ValueError, TypeError, AttributeError):

@@ -75,6 +75,8 @@ def _options(settings: Settings, kind: type[Client], section: str, urls: Sequenc
 def _base_url(options: ClientOptions, section: str, urls: Sequence[str]) -> str:
     """Return what generated code puts in front of paths: empty for relative addresses, the configured host, or the
     first of the addresses. Warns about an address that stands for all interfaces.
+
+    section: prefix of the keys, for messages. urls: addresses of the listeners.
     """
     if not options.include_host:
         return ""

@@ -28,7 +28,7 @@ _D = "Docs:"
 def open_api(settings: Settings, database: str, urls: Sequence[str]) -> OpenApi | None:
     """Return the OpenAPI document with its targets, or None if there is none. Raises ConfigError, StartupError.
 
-    urls: addresses of the listeners.
+    database: its name. urls: addresses of the listeners.
     """
     if not settings.enabled(OpenApiOptions):
         return None
@@ -93,7 +93,9 @@ def http_file_options(settings: Settings, database: str, urls: Sequence[str]) ->
 
 
 def _servers(settings: Settings, urls: Sequence[str]) -> list[tuple[str, str | None]]:
-    """Return the configured servers, and the first of the addresses, each with its description, if it has one."""
+    """Return URL and description (None: it has none) of the configured servers and, unless it is one of them, of the
+    first of `urls`.
+    """
     entries = [settings.read(ServerKeys, number) for number in settings.names_of(ServerKeys)]
     servers = [(entry.url, entry.description) for entry in entries if entry.url is not None]
     if urls and urls[0] not in {url for url, _ in servers}:
@@ -102,7 +104,9 @@ def _servers(settings: Settings, urls: Sequence[str]) -> list[tuple[str, str | N
 
 
 def _of_auth(auth: AuthOptions) -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
-    """Yield the security schemes of the authentication schemes that `Auth` enables."""
+    """Yield the security schemes of the authentication schemes that `Auth` enables: name, and members of the OpenAPI
+    object.
+    """
     if auth.schemes.jwts or auth.schemes.bearers:
         form = (("bearerFormat", "JWT"),) if auth.schemes.jwts else ()
         yield "bearerAuth", (("type", "http"), ("scheme", "bearer"), *form)
@@ -114,7 +118,9 @@ def _of_auth(auth: AuthOptions) -> Iterator[tuple[str, tuple[tuple[str, str], ..
 
 
 def _schemes(settings: Settings) -> list[tuple[str, tuple[tuple[str, str], ...]]]:
-    """Return the configured security schemes: name, and members of the OpenAPI object."""
+    """Return the configured security schemes: name, and members of the OpenAPI object. Without name or type, a scheme
+    is left out with a warning.
+    """
     schemes = []
     for number in settings.names_of(SecuritySchemeKeys):
         entry = settings.read(SecuritySchemeKeys, number)

@@ -101,7 +101,7 @@ def _policies(settings: Settings, options: RateLimiter) -> Iterator[Policy]:
 
 def _partition(settings: Settings, policy: str) -> tuple[tuple[Source, ...], bool]:
     """Return what distinguishes callers, each of whom has a limit of their own (empty: all callers share one), and
-    whether signed-in callers are not limited.
+    whether signed-in callers are not limited. policy: its name.
     """
     if not settings.contains(RateLimitPartition, policy):
         return (), False

@@ -57,7 +57,7 @@ def tool_schema_options(
     settings: Settings, database: str, auth: AuthOptions, openapi: OpenApi | None, mcp: McpOptions | None
 ) -> ToolSchemaOptions | None:
     """Return the options of `ToolSchemas`, which do not need the server (documents-9, documents-10); None: they are
-    off. openapi, mcp: to whose paths `llms.txt` refers, if they are enabled.
+    off. database: its name. openapi, mcp: to whose paths `llms.txt` refers, if they are enabled.
     """
     keys = settings.read_enabled(ToolSchemaKeys)
     if keys is None:

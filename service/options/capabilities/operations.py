@@ -43,7 +43,8 @@ def statistics_options(
 
 
 def _target(settings: Settings, main: ConnectionTarget, connections: Connections) -> ConnectionTarget:
-    """Return the connection of statistics.
+    """Return the connection of statistics. main: target of the main connection, for statistics without a connection of
+    their own.
 
     `connection_plan` guarantees that it exists, also if endpoints may not use it.
     """

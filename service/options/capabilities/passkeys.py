@@ -27,7 +27,8 @@ _PATHS = {
 
 
 def passkey_options(settings: Settings, schemes: Schemes, connections: Mapping[str, object]) -> PasskeyOptions | None:
-    """Return the options, or None if passkeys are disabled. Raises StartupError.
+    """Return the options, or None if passkeys are disabled. Raises StartupError if two paths are the same or an origin
+    is invalid.
 
     connections: connections besides the main one, by case-folded name. A connection that is not among them is replaced
     by the main one.

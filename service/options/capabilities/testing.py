@@ -74,7 +74,10 @@ def _response_table(table: ResponseTable) -> ResponseTable:
 
 
 def _named_steps(value: JsonValue) -> dict[str, PreparationStep | None]:
-    """Return the steps of `Steps` by case-folded name; None for disabled ones."""
+    """Return the steps of `Steps` by case-folded name, None for disabled ones. An entry that does nothing is left out.
+
+    value: the configured mapping; any other value has no steps. Raises StartupError.
+    """
     steps: dict[str, PreparationStep | None] = {}
     for name, body in value.items() if isinstance(value, Mapping) else ():
         is_step, step = _step(name, body)
@@ -103,7 +106,8 @@ def _warnings(keys: TestSteps) -> Iterator[str]:
 def _steps(value: JsonValue, named: Mapping[str, PreparationStep | None], key: str) -> tuple[PreparationStep, ...]:
     """Return the steps of a list, whose items are names of steps or steps themselves; disabled ones are left out.
 
-    named: the steps of `Steps`. key: of the list, for messages. Raises StartupError for an unknown name.
+    value: the configured list; any other value has no steps. named: the steps of `Steps`, as `_named_steps` returns
+    them. key: of the list, for messages. Raises StartupError for an unknown name.
     """
     result: list[PreparationStep] = []
     for number, item in enumerate(value if isinstance(value, tuple | list) else (), 1):
@@ -131,7 +135,10 @@ def _kinds(texts: Mapping[str, str]) -> list[str]:
 
 
 def _step(name: str, body: JsonValue) -> tuple[bool, PreparationStep | None]:
-    """Return whether `body` is a step, and the step itself, or None if it is disabled. Raises StartupError."""
+    """Return whether `body` does something (it has Sql, SqlFile or Command), and its step, or None if it is disabled.
+
+    name: of the step, also for messages. Raises StartupError if it does several things or Enabled is not a boolean.
+    """
     texts = _texts(body)
     what = _kinds(texts)
     if not what:

@@ -93,7 +93,9 @@ def _is_given(settings: Settings, path: str) -> bool:
 
 
 def _is_default(settings: Settings, path: str) -> bool:
-    """Return whether the value is the default, as in the output of `rowcall --config`; then no warning is due."""
+    """Return whether the value of the key at `path` is the default, as in the output of `rowcall --config`; then no
+    warning is due.
+    """
     return str(settings.at(path)).casefold() == str(key_at(path).default).casefold()
 
 
@@ -110,7 +112,9 @@ def _read_at_once(settings: Settings, chosen: int | None) -> int | None:
 
 
 def http_options(settings: Settings) -> HttpOptions:
-    """Return the options of a worker's HTTP server; the limit of connections is divided by the number of workers."""
+    """Return the options of a worker's HTTP server; the limit of connections is divided by the number of workers.
+    Raises StartupError.
+    """
     server, limits, threads = settings.read(HttpServer), settings.read(HttpLimits), settings.read(ThreadPool)
     return HttpOptions(
         server=replace(server, threads=server.threads or threads.threads),
@@ -164,8 +168,10 @@ def unix_mode(settings: Settings) -> int | None:
 def _endpoint_plan(
     name: str, endpoint: Mapping[str, Any], default: CertificateFiles | None, protocols_of_server: str
 ) -> ListenerPlan:
-    """Return the listener of one entry of `HttpServer:Endpoints`. Raises `StartupError`. default: the certificate of
-    entries without one.
+    """Return the listener of one entry of `HttpServer:Endpoints`. Raises `StartupError`.
+
+    endpoint: its values by key in lower case. default: the certificate of entries without one; None: there is none.
+    protocols_of_server: value of `Protocols` for entries without it.
     """
     key = f"HttpServer:Endpoints:{name}"
     url = endpoint.get("url")
@@ -191,13 +197,15 @@ def _words(setting: object) -> list[str]:
 
 
 def _only_tls13(names: object) -> bool:
-    """Return whether `SslProtocols` contains `Tls13` and not `Tls12`, which disables TLS 1.2."""
+    """Return whether `SslProtocols` contains `Tls13` and not `Tls12`, which disables TLS 1.2. names: its value."""
     versions = [name.casefold() for name in _words(names)]
     return "tls13" in versions and "tls12" not in versions
 
 
 def _sections(value: JsonValue) -> dict[str, Mapping[str, Any]]:
-    """Return named sections: names as written (except `Default`), keys in lower case."""
+    """Return named sections: names as written (except `Default`), keys in lower case. value: mapping of the
+    configuration; any other value has no sections.
+    """
     return dict(_named(value)) if isinstance(value, Mapping) else {}
 
 

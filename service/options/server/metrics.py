@@ -19,7 +19,7 @@ log = logging.getLogger("rowcall")
 @dataclass(frozen=True, slots=True)
 class AdminOptions:
     """Options of the admin listener, which the supervisor runs. token: that callers must send; None: none is required.
-    metrics_path: None: there are no metrics.
+    metrics_path: None: there are no metrics. console: None: it is not served.
     """
 
     address: Address
@@ -34,7 +34,7 @@ class AdminOptions:
 
     @property
     def pages(self) -> tuple[tuple[str, str], ...]:
-        """Method and path of each page."""
+        """Method and path of each page besides those of the console."""
         metrics = () if self.metrics_path is None else (("GET", self.metrics_path),)
         return (("POST", "/profile"), *metrics)
 

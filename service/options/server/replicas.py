@@ -31,7 +31,7 @@ def replica_options(settings: Settings, connections: Connections, access: Access
 
 
 def _servers(name: str, target: ConnectionTarget, database: DatabaseOptions) -> Iterator[ReplicaServer]:
-    """Yield one server for each host of a connection.
+    """Yield one server for each host of a connection. name: of its connection string.
 
     `target_session_attrs` is dropped: each server is checked repeatedly for whether it is a standby.
     """

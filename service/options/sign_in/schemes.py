@@ -100,9 +100,11 @@ def _path(name: str | None) -> str:
 
 
 def _own(settings: Settings, kind: type[Any], name: str | None, *not_inherited: str) -> dict[str, Any]:
-    """Return the values of a named scheme that are not those of the section `Auth`; for a main scheme, there are none.
+    """Return the values of a named scheme that are not those of the section `Auth`, by field. For a main scheme, there
+    are none.
 
-    not_inherited: fields that a named scheme never has from the main one.
+    kind: class of the keys of a named scheme. name: None for a main scheme. not_inherited: fields that a named scheme
+    never has from the main one; they are returned even if they are None.
     """
     if name is None:
         return {}
@@ -137,7 +139,9 @@ def _cookie(settings: Settings, name: str | None = None) -> CookieScheme:
 
 
 def _wanted_by_prefix(scheme: CookieScheme) -> Iterable[str]:
-    """Yield unmet conditions of browsers for cookies named `__Secure-…` and `__Host-…` (RFC 6265bis, 4.1.3)."""
+    """Yield unmet conditions of browsers for cookies named `__Secure-…` and `__Host-…` (RFC 6265bis, 4.1.3), as ends of
+    a sentence.
+    """
     name = scheme.cookie.lower()
     if name.startswith(("__secure-", "__host-")) and scheme.secure != "Always":
         yield "CookieSecure is Always"
@@ -209,13 +213,15 @@ def _jwt(settings: Settings, name: str | None = None) -> JwtScheme:
 
 
 def _validates(requested: bool | None, expected: str | None, claim: str, where: str, foreign: str | None) -> bool:
-    """Return whether the claim of tokens (issuer or audience) is validated.
+    """Return whether the claim of tokens (issuer or audience) is validated. Logs a warning if tokens of another issuer
+    are accepted and the configuration says not to validate it.
 
     If tokens of another issuer are accepted, validation is on by default, since the keys of an issuer sign the tokens
     of all its applications. Raises StartupError if there is nothing to compare with.
 
     requested: None if the configuration does not say. expected: the value to compare with, if one is configured. claim:
-    Issuer or Audience. foreign: key that makes the scheme accept tokens of another issuer.
+    Issuer or Audience. where: prefix of the keys of the scheme, for messages. foreign: key that makes the scheme accept
+    tokens of another issuer; None: it accepts none.
     """
     flag, needed = f"JwtValidate{claim}", f"Jwt{claim}"
     if foreign is not None and requested is False:
@@ -235,7 +241,11 @@ def _validates(requested: bool | None, expected: str | None, claim: str, where: 
 
 
 def _private_key(path: str, password: str | None, where: str) -> bytes:
-    """Return the private key as PEM without a password, since it is sent only to the workers. Raises StartupError."""
+    """Return the private key as PEM without a password, since it is sent only to the workers. Raises StartupError if it
+    cannot be read.
+
+    password: of the file; None: it is not encrypted. where: prefix of the keys of the scheme, for messages.
+    """
     from cryptography.hazmat.primitives import serialization
 
     try:

@@ -23,7 +23,9 @@ _VARIABLE = re.compile(r"[^\W\d][\w$]*(\.[^\W\d][\w$]*)+")
 
 
 def configuration_warnings(settings: Settings, auth: AuthOptions, static: StaticFileOptions | None) -> Iterator[str]:
-    """Yield a message for each setting of sign-in that does not do what it seems to."""
+    """Yield a message for each setting of sign-in that does not do what it seems to. static: None if no files are
+    served.
+    """
     for name in settings.names_of(NamedScheme):
         if auth.schemes.default is None and settings.enabled(NamedScheme, name):
             yield f"Auth:Schemes:{name} is not offered: named schemes require {MAIN_SCHEMES}"
@@ -95,7 +97,7 @@ _IDENTITY = ("DefaultUserIdClaimType", "DefaultNameClaimType", "DefaultRoleClaim
 
 
 def _closed(settings: Settings, static: StaticFileOptions | None) -> Iterator[str]:
-    """Yield the keys that require a sign-in for something other than endpoints."""
+    """Yield the keys that require a sign-in for something other than endpoints. static: None: no files are served."""
     health, statistics = settings.read_enabled(HealthOptions), settings.read_enabled(StatisticsKeys)
     if health is not None and health.closed:
         yield "HealthChecks:RequireAuthorization"

@@ -20,6 +20,7 @@ from rowcall.core.postgrest.schema import (
 from rowcall.service.postgrest.catalogue import queries
 
 Name = tuple[str, str]
+"""Schema and name."""
 MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+|\*/\*")
 RAW_TYPES = ("bytea", "json", "jsonb", "text", "xml")
 """Types of a single parameter without a name that takes the whole body."""
@@ -27,20 +28,20 @@ RAW_TYPES = ("bytea", "json", "jsonb", "text", "xml")
 
 @dataclass(frozen=True, slots=True)
 class Types:
-    """Types by oid. domains: rows of `queries.DOMAINS`. enums: labels. rows: the relation of each row type."""
+    """Types by oid. domains: rows of `queries.DOMAINS`. enums: labels in order. rows: the relation of each row type."""
 
     domains: Mapping[int, tuple[Any, ...]]
     enums: Mapping[int, Sequence[str]]
     rows: Mapping[int, Name]
 
     def base_of(self, oid: int, name: str) -> tuple[int, str]:
-        """Return oid and name of the type below all domains. name: of the type itself."""
+        """Return oid and name of the type below all domains; the given oid and name for a type that is no domain."""
         while (domain := self.domains.get(oid)) is not None:
             oid, name = domain[3], domain[4]
         return oid, name
 
     def is_required(self, oid: int) -> bool:
-        """Whether a domain, or one below it, refuses NULL."""
+        """Whether the type is a domain that refuses NULL, or whose base is such a domain, at any depth."""
         while (domain := self.domains.get(oid)) is not None:
             if domain[6]:
                 return True
@@ -54,6 +55,7 @@ class Types:
 
 
 Read = tuple[dict[Name, tuple[Function, ...]], list[Relationship], tuple[MediaHandler, ...]]
+"""Callable functions by name, computed relationships, and media handlers."""
 
 
 async def read_functions(
@@ -62,8 +64,8 @@ async def read_functions(
     types: Types,
     exposed: Sequence[str],
 ) -> Read:
-    """Return callable functions by name, computed relationships and media handlers. values: parameters of the query.
-    exposed: schemas.
+    """Return callable functions by name, computed relationships and media handlers. values: parameters of
+    `queries.FUNCTIONS`. exposed: names of schemas; functions of others are left out.
     """
     functions: dict[Name, list[Function]] = defaultdict(list)
     computed: list[Relationship] = []
@@ -85,7 +87,9 @@ async def read_functions(
 
 
 def _function(row: tuple[Any, ...], types: Types) -> Function | None:
-    """Return a function; None: its parameters cannot be passed by name nor as a whole body."""
+    """Return a function; None: its parameters cannot be passed by name nor as a whole body. row: of
+    `queries.FUNCTIONS`.
+    """
     (_, schema, name, _, volatility, is_set, _, names, modes, count, defaults, variadic, type_names, _) = row[:14]
     oid, kind, _, result_name, settings, comment, base_kind, _ = row[14:]
     modes = modes or ["i"] * count
@@ -122,8 +126,9 @@ def _function(row: tuple[Any, ...], types: Types) -> Function | None:
 def _arguments(
     names: Sequence[str], modes: Sequence[str], types: Sequence[str], count: int, defaults: int, variadic: bool
 ) -> tuple[Argument, ...]:
-    """Return the input parameters. Those at the end have defaults; a variadic one is the last. modes: as in
-    `pg_proc.proargmodes`. count: number of input parameters. defaults: how many of them have a default.
+    """Return the input parameters. names, modes, types: of all parameters in order, outputs included; names can be
+    empty, modes are as in `pg_proc.proargmodes`. count: number of input parameters. defaults: how many of them, at the
+    end, have a default. variadic: whether the last one is.
     """
     inputs = [(name, type_name) for name, mode, type_name in zip(names, modes, types, strict=True) if mode in "ibv"]
     return tuple(
@@ -133,17 +138,22 @@ def _arguments(
 
 
 def _takes_body(arguments: Sequence[Argument]) -> bool:
+    """Return whether exactly one parameter has no name, and the first one has a type of `RAW_TYPES`. arguments: input
+    parameters.
+    """
     unnamed = [item for item in arguments if not item.name]
     return len(unnamed) == 1 and arguments[0].type in RAW_TYPES
 
 
 def _relation_of(oid: int, types: Types) -> Name | None:
-    """Return the relation whose row type is this type or the base of this domain; None: there is none."""
+    """Return the relation whose row type is this type, or its base if it is a domain; None: there is none."""
     return types.rows.get(types.base_of(oid, "")[0])
 
 
 def _computed(row: tuple[Any, ...], types: Types) -> Relationship | None:
-    """Return the relationship of a function from one row type to another; None: the function is of another kind."""
+    """Return the relationship of a function from one row type to another; None: the function is of another kind. row:
+    of `queries.FUNCTIONS`.
+    """
     arguments: Sequence[int] = row[13]
     origin = types.rows.get(arguments[0]) if len(arguments) == 1 else None
     target = types.rows.get(row[14])
@@ -161,7 +171,7 @@ def _computed(row: tuple[Any, ...], types: Types) -> Relationship | None:
 
 
 def _handlers(row: tuple[Any, ...], types: Types) -> list[MediaHandler]:
-    """Return the media handler that an aggregate is; empty if it is none."""
+    """Return the media handler that an aggregate is; empty if it is none. row: of `queries.FUNCTIONS`."""
     media_type = types.media_type(row[14])
     arguments: Sequence[int] = row[13]
     if media_type is None or len(arguments) != 1:

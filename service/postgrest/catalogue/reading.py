@@ -21,6 +21,7 @@ from rowcall.service.postgrest.configuration import read_database_configuration
 
 Connection = psycopg.AsyncConnection[Any]
 Name = tuple[str, str]
+"""Schema and name."""
 Numbers = Mapping[int, Mapping[int, str]]
 """Names of columns by oid of the relation and number."""
 
@@ -81,7 +82,9 @@ async def read_schema(connection: Connection, schemas: Sequence[str], extra_sear
 
 
 async def read_role_settings(connection: Connection) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return the settings of the roles that the login role may assume, without those that it may not set."""
+    """Return the settings (name and value) by role, for the roles that the login role may assume. Settings that the
+    login role may not set are left out.
+    """
     granted = queries.GRANTED if connection.info.server_version >= 150_000 else ""
     result: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for role, setting in await _rows(connection, queries.ROLES.format(granted=granted), {}):
@@ -98,7 +101,9 @@ async def _rows(connection: Connection, query: str, values: Mapping[str, Any]) -
 async def _columns(
     connection: Connection, values: Mapping[str, Any], types: Types
 ) -> tuple[dict[int, list[Column]], dict[int, dict[int, str]]]:
-    """Return the columns by relation, and their names by number."""
+    """Return the columns of each relation in order, and their names by number, both by oid of the relation. values:
+    parameters of `queries.COLUMNS`.
+    """
     columns: dict[int, list[Column]] = defaultdict(list)
     numbers: dict[int, dict[int, str]] = defaultdict(dict)
     # Tables of a large schema resemble each other: equal columns are one object, here and in each worker.
@@ -115,6 +120,7 @@ async def _columns(
 
 
 def _column(properties: tuple[Any, ...], types: Types) -> Column:
+    """Return a column. properties: a row of `queries.COLUMNS` without oid of the relation and number."""
     name, type_name, plain, oid, required, default, generated, length, comment = properties
     domain = types.domains.get(oid)
     base, base_name = types.base_of(oid, plain)
@@ -135,7 +141,10 @@ def _column(properties: tuple[Any, ...], types: Types) -> Column:
 def _keys(
     constraints: Sequence[tuple[Any, ...]], numbers: Numbers
 ) -> tuple[dict[int, tuple[str, ...]], dict[int, set[frozenset[int]]]]:
-    """Return primary keys in the order of columns, and the column sets of all unique constraints, by relation."""
+    """Return by oid of the relation: the names of the columns of its primary key, in the order of the columns; and the
+    sets of column numbers of its unique constraints, the primary key included. constraints: rows of
+    `queries.CONSTRAINTS`.
+    """
     keys: dict[int, tuple[str, ...]] = {}
     uniques: dict[int, set[frozenset[int]]] = defaultdict(set)
     for _, _, kind, relation, columns, _, _ in constraints:
@@ -152,7 +161,9 @@ def _foreign_keys(
     numbers: Numbers,
     uniques: Mapping[int, set[frozenset[int]]],
 ) -> list[ForeignKey]:
-    """Return the foreign keys whose target is among the relations of `names`."""
+    """Return the foreign keys whose target is among the relations of `names`. constraints: rows of
+    `queries.CONSTRAINTS`. names: of relations, by oid. uniques: as the second result of `_keys`.
+    """
     result: list[ForeignKey] = []
     for _, name, kind, relation, columns, target, target_columns in constraints:
         if kind != "f" or target not in names:
@@ -173,7 +184,10 @@ def _foreign_keys(
 def _view_columns(
     shown: Sequence[tuple[int, int, tuple[int, int]]], names: Mapping[int, Name], numbers: Numbers
 ) -> list[ViewColumn]:
-    """Return for each column of a view the column of a relation that it shows."""
+    """Return the columns of views with the columns of relations that they show. shown: oid of a view, number of its
+    column, and oid of the relation with the number of the column there. names: of relations, by oid. Columns without
+    a known name are left out.
+    """
     result: list[ViewColumn] = []
     for view, number, (base, base_number) in shown:
         column = numbers.get(view, {}).get(number)
@@ -191,7 +205,11 @@ def _relations(
     names: Mapping[int, Name],
     searched: Sequence[str],
 ) -> dict[Name, Relation]:
-    """Return the relations of these schemas, and those of other schemas that have a key."""
+    """Return the relations of the schemas `searched`, and those of other schemas that have a primary key.
+
+    rows: of `queries.RELATIONS`. columns, keys, names: by oid of the relation; keys are the names of the columns of
+    primary keys. A view without a key has the keys of relations that it shows completely.
+    """
     by_name = {names[relation]: key for relation, key in keys.items()}
     inherited = _inherited_keys(view_columns, by_name)
     result: dict[Name, Relation] = {}
@@ -217,7 +235,9 @@ def _relations(
 def _inherited_keys(
     view_columns: Sequence[ViewColumn], keys: Mapping[Name, tuple[str, ...]]
 ) -> dict[Name, tuple[str, ...]]:
-    """Return the keys that views show completely: of each key column the first view column."""
+    """Return for each view the columns that show the keys of its relations: for each key column the first of them. A
+    key that is not shown completely is left out, and so is a view without a key. keys: primary keys by relation.
+    """
     shown: dict[Name, dict[Name, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
     for item in view_columns:
         shown[item.view][item.relation].setdefault(item.base_column, item.column)
@@ -234,6 +254,7 @@ def _inherited_keys(
 
 
 async def _representations(connection: Connection, values: Mapping[str, Any]) -> dict[tuple[str, str], Representation]:
+    """Read the casts of domains by names of source and target type. values: parameters of `queries.CASTS`."""
     return {
         (source, target): Representation(source, target, (schema, name))
         for _, _, source, target, schema, name in await _rows(connection, queries.CASTS, values)

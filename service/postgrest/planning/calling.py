@@ -99,12 +99,16 @@ class CallPlanner:
         return call
 
     def _remember(self, key: tuple[object, ...], call: _Call) -> None:
+        """Store a planned call, and drop the oldest ones beyond `MOST_SHAPES`."""
         while len(self._calls) >= MOST_SHAPES:
             del self._calls[next(iter(self._calls))]
         self._calls[key] = call
 
     def _known(self, request: ApiRequest, raw: bytes, query: Query, payload: Payload) -> _Call | None:
-        """Return the call with a mark in the place of the body; None if it has to be planned with its body."""
+        """Return the call with a mark in the place of the body, planned once for equal query strings and keys of
+        bodies; None if it has to be planned with its body, for example to report an error. raw: the query string, of
+        which `query` was parsed.
+        """
         form = (payload.kind.value, payload.keys, payload.is_array, payload.raw_type)
         key = (request.schema, request.name, request.profile, request.negotiation, raw, form)
         call = self._calls.get(key)
@@ -146,6 +150,7 @@ class CallPlanner:
         return _Call(function, plan, negotiated, check, settings, Template(statement), headers)
 
     def _work(self, request: ApiRequest, call: _Call, statement: Statement) -> Work:
+        """Return the work of a call. statement: that of the call, with the values of this request."""
         function, negotiated = call.function, call.negotiated
         work = Work(
             statement,
@@ -200,7 +205,7 @@ def _check(request: ApiRequest, function: Function, negotiated: Negotiated) -> p
 
 
 def check_rows(singular: bool, most: int | None, result: Result) -> None:
-    """Raise `ApiError` if a result has more rows than `most`, or, if `singular`, not exactly one row."""
+    """Raise `ApiError` if a result has more than `most` rows (None: no limit), or, if `singular`, not exactly one."""
     if singular and result.rows != 1:
         raise errors.not_singular(result.rows)
     if most is not None and result.rows > most:
@@ -208,6 +213,7 @@ def check_rows(singular: bool, most: int | None, result: Result) -> None:
 
 
 def _respond(call: _Call, responder: Responder, result: Result) -> Response:
+    """Return the response of a call from its result. Raises `ApiError` (`PGRST111`, `112`)."""
     offset = call.plan.root.range.offset
     status = ranges.status(offset, result.rows, result.total)
     headers = [("Content-Range", ranges.content_range(offset, result.rows, result.total))]

@@ -38,7 +38,9 @@ class Documents:
         """One document at a time: requests with many hosts must not hold many unfinished ones."""
 
     async def document(self, namespace: str, host: str, privileges: bytes) -> bytes:
-        """Return the OpenAPI document of a schema. privileges: result of `privileges_statement`."""
+        """Return the OpenAPI document of a schema. namespace: name of the schema. host: of the request, for the URLs in
+        the document. privileges: result of `privileges_statement`.
+        """
         key = (namespace, host, privileges)
         cached = self._cached.get(key)
         if cached is not None:
@@ -58,7 +60,7 @@ class Documents:
         return document
 
     async def _joined(self, namespace: str, host: str, privileges: bytes) -> bytes:
-        """Build a document in slices."""
+        """Build a document in slices. Parameters as for `document`."""
         body = io.BytesIO()
         until = perf_counter() + SLICE
         for part in document_parts(self._schema, namespace, self._options, read_privileges(privileges), host):
@@ -69,6 +71,7 @@ class Documents:
         return body.getvalue()
 
     def _keep(self, key: Key, document: bytes) -> None:
+        """Cache a document, and evict the oldest ones beyond the size limit. A larger one is not cached."""
         if len(document) > self._most_bytes:
             return
         self._cached[key] = document

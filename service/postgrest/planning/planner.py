@@ -66,7 +66,9 @@ def _options_response(schema: Schema, request: ApiRequest) -> Response:
 
 
 def _plan_root(documents: Documents, options: PostgRestOptions, request: ApiRequest) -> Work | Response:
-    """Return the work that describes the schema. Raises `ApiError` (`PGRST107`)."""
+    """Return the work that describes the schema. Raises `ApiError` (`PGRST107`) if the client accepts neither OpenAPI
+    nor JSON.
+    """
     if not any(media.name in (OPENAPI, JSON, ANY) for media in request.accept):
         raise errors.no_media_type(media.shown for media in request.accept)
     statement = privileges_statement(request.schema, all_visible=options.openapi_mode == "ignore-privileges")
@@ -74,6 +76,7 @@ def _plan_root(documents: Documents, options: PostgRestOptions, request: ApiRequ
 
 
 async def _respond(documents: Documents, request: ApiRequest, result: Result) -> Response:
+    """Return the response with the description of the schema. result: the privileges of the role."""
     host = request.scope.headers.get("host") or "localhost"
     body = await documents.document(request.schema, host, result.body)
     return Response(200, [("Content-Type", _TYPE), *request.profile_headers, VARY], body)

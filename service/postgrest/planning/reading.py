@@ -32,7 +32,9 @@ MOST_SHAPES = 2000
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A planned read, without the values of its simple comparisons."""
+    """A planned read, without the values of its simple comparisons. estimate: the statement that estimates the total;
+    None: none is needed. location: of the header `Content-Location`.
+    """
 
     plan: Plan
     negotiated: Negotiated
@@ -83,7 +85,7 @@ class ReadPlanner:
         return read
 
     def _planned(self, request: ApiRequest, raw: bytes) -> _Read:
-        """Plan a read with the values of this query. Raises `ApiError`."""
+        """Plan a read with the values of this query. raw: a query string, also one with marks. Raises `ApiError`."""
         schema, options = self._schema, self._options
         query = with_top_range(parse_query(raw), request)
         relation = find_relation(schema, (request.schema, request.name))
@@ -128,12 +130,14 @@ class ReadPlanner:
 
 
 class Counting:
-    """How a total is found. exact: by a count in the statement, of at most `limit` + 1 rows. estimated: also by the
-    planner."""
+    """How a total is found. exact: the statement counts the rows. limit: it stops counting beyond this number of rows;
+    None: it counts all. estimated: PostgreSQL's planner estimates them. Neither: there is no total.
+    """
 
     __slots__ = ("estimated", "exact", "limit")
 
     def __init__(self, preference: str | None, max_rows: int | None) -> None:
+        """preference: `count` of the header `Prefer`. max_rows: the option `db-max-rows`."""
         self.exact = preference in ("exact", "estimated")
         self.estimated = preference in ("planned", "estimated")
         self.limit = max_rows if preference == "estimated" else None
@@ -153,7 +157,7 @@ class Counting:
 
 
 def with_top_range(query: Query, request: ApiRequest) -> Query:
-    """Return the query with the range of the header `Range`, which counts for GET only."""
+    """Return the query with the range of the header `Range`, which counts for GET only; without one, unchanged."""
     header = request.scope.headers.get("range") if request.method == "GET" else None
     if header is None:
         return query
@@ -168,6 +172,9 @@ def is_plain(query: Query) -> bool:
 
 
 def _respond(read: _Read, values: Sequence[str], responder: Responder, result: Result) -> Response:
+    """Return the response of a read from its result. values: of the marks; empty if the read was planned with its
+    values. Raises `ApiError` (`PGRST111`, `112`, `116`).
+    """
     offset, total = read.plan.root.range.offset, read.counting.total(result)
     status = ranges.status(offset, result.rows, total)
     if read.negotiated.singular and result.rows != 1:

@@ -14,10 +14,7 @@ Headers = list[tuple[str, str]]
 
 
 class Response(NamedTuple):
-    """A response. body None: it has no body and no Content-Length. reason: reason phrase other than the standard one.
-
-    Header names are in the case that PostgREST sends.
-    """
+    """A response. Header names are in the case that PostgREST sends. body: None: there is none."""
 
     status: int
     headers: Headers
@@ -49,7 +46,7 @@ class Work(NamedTuple):
 def explained(work: Work, negotiated: Negotiated, headers: Headers) -> Work:
     """Return `work`, or if the client asked for the execution plan, the work that explains its statement instead.
 
-    headers: of the response, beside its type.
+    negotiated: says whether the client did, and in which format. headers: of that response, beside its type.
     """
     media = negotiated.plan
     if media is None:

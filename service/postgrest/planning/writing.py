@@ -88,7 +88,8 @@ class WritePlanner:
         self, request: ApiRequest, shape: bytes, query: Query, payload: Payload | None, count: int
     ) -> _Write | None:
         """Return the write of a shape (a query string with marks in place of values); None if it has to be planned with
-        its values. payload: None: DELETE. count: number of the values in the query string.
+        its values, for example to report an error. query: parsed from the shape. payload: None: DELETE. count: number
+        of the values in the query string.
         """
         form = None if payload is None else replace(payload, text=PAYLOAD_MARK, count=min(payload.count, 1), fields=())
         key = (request.schema, request.name, request.method, request.profile, request.negotiation, shape, form)
@@ -140,6 +141,7 @@ class WritePlanner:
         return _Write(relation, plan, negotiated, represented, conflict, Template(statement), check, headers)
 
     def _work(self, request: ApiRequest, write: _Write, statement: Statement) -> Work:
+        """Return the work of a write. statement: that of the write, with the values of this request."""
         respond = partial(_respond, request, write, self._responder)
         work = Work(statement, respond, read_only=False, check=write.check)
         return explained(work, write.negotiated, request.profile_headers)
@@ -147,7 +149,9 @@ class WritePlanner:
 
 @lru_cache(maxsize=512)
 def _parsed(method: str, raw: bytes) -> Query:
-    """Parse the query string of a write. Raises `ApiError` (`PGRST100`, `103`, `114`)."""
+    """Parse the query string of a write. method: of the request. Raises `ApiError` (`PGRST100`, `103`; for PUT with a
+    range `114`).
+    """
     query = parse_query(raw)
     if method == "PUT" and query.has_ranges:
         raise errors.put_range()
@@ -155,6 +159,7 @@ def _parsed(method: str, raw: bytes) -> Query:
 
 
 def _payload(request: ApiRequest, query: Query, body: bytes) -> Payload:
+    """Parse the body of a write. Except for PUT, the parameter `columns` selects its keys. Raises `ApiError`."""
     columns = None if request.method == "PUT" else query.columns
     return parse_payload(body, request.scope.headers.get("content-type"), columns)
 
@@ -194,6 +199,7 @@ def _statement(
     conflict: Conflict | None,
     key: tuple[tuple[str, str], ...],
 ) -> Statement:
+    """Return the statement of a write. payload: None: DELETE. key: as `_key` returns it; empty except for PUT."""
     filters: list[LogicNode] = [condition for path, condition in query.filters if not path]
     filters += [group for path, group in query.logic if not path]
     defaults = request.preferences.missing == "default" and request.method != "PUT"
@@ -219,6 +225,7 @@ def _check_put(result: Result) -> None:
 
 
 def _respond(request: ApiRequest, write: _Write, responder: Responder, result: Result) -> Response:
+    """Return the response of a write from its result. Raises `ApiError` (`PGRST111`, `112`)."""
     headers: Headers = []
     if result.keys is not None:
         headers.append(("Location", location(write.relation.name, result.keys)))
@@ -239,6 +246,9 @@ def _status(method: str, represented: bool, conflict: Conflict | None, result: R
 
 
 def _content_range(request: ApiRequest, result: Result) -> str:
+    """Return the value of `Content-Range`: the affected rows for PATCH, else `*`; then their number, if it is
+    requested, else `*`.
+    """
     counted = request.preferences.count in ("exact", "estimated")
     total = str(result.rows) if counted else "*"
     rows = f"0-{result.rows - 1}" if request.method == "PATCH" and result.rows else "*"
@@ -246,7 +256,9 @@ def _content_range(request: ApiRequest, result: Result) -> str:
 
 
 def location(name: str, keys: str) -> str:
-    """Return the path of a row. keys: JSON array of pairs of names and texts."""
+    """Return the path of a row below the mount, with its key as filters. name: of the relation. keys: JSON array of
+    pairs of a column name and its value as text; null is the filter `is.null`.
+    """
     parts = (
         f"{quote(column, '')}={'is.null' if value is None else 'eq.' + quote(value, '')}"
         for column, value in orjson.loads(keys)

@@ -19,8 +19,8 @@ from rowcall.service.response.formats.table import Table, TableFormat
 def table_formats(
     endpoint: Endpoint, template: Template, options: WorkerOptions, database: Database
 ) -> dict[str, TableFormat]:
-    """Return the formats by key. template: the format that the comment names. `endpoint` has the shape of a table. If
-    `template` is a fixed format, other spreadsheets and HTML tables are left out.
+    """Return the formats by key. endpoint: with the shape of a table. template: the format that the comment names,
+    which may have placeholders; if it has none, the formats that it does not name are left out, except Parquet.
     """
     table = Table(endpoint, header_lines(endpoint), database, options.http.slow_client, options.camel_case)
     formats: dict[str, TableFormat] = {}

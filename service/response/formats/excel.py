@@ -38,7 +38,9 @@ SHEET_LIMIT = (1 << 31) - 1
 as a stream.
 """
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+"""Time of all files in the archive, and of the creation of the workbook."""
 _STYLE = re.compile(rb'<c r="([ABC])1" s="(\d+)">')
+"""Column and cell format of the sample cells of `skeleton`."""
 
 
 def excel_format(table: Table, look: Workbooks) -> TableFormat:
@@ -76,15 +78,17 @@ class Skeleton:
     """A workbook without rows."""
 
     members: tuple[tuple[str, bytes], ...]
-    """Every file of the archive except the sheet."""
+    """Names and contents of all files of the archive except the sheet."""
     sheet_head: bytes
     sheet_tail: bytes
     styles: tuple[int, int, int]
-    """Cell formats of titles, dates and numbers."""
+    """Numbers of the cell formats of titles, dates and numbers."""
 
 
 def skeleton(sheet: str, look: Workbooks) -> Skeleton:
-    """Return a workbook without rows. Takes about a millisecond."""
+    """Return a workbook without rows. Takes about a millisecond. sheet: name of the sheet. look: date and number
+    formats.
+    """
     file = io.BytesIO()
     workbook = Workbook(file, {"in_memory": True})
     # Equal rows make equal files, so that an `ETag` is stable.
@@ -124,13 +128,14 @@ class _Outlet:
         pass
 
     def take(self) -> bytes:
+        """Remove and return what was written."""
         data = b"".join(self._parts)
         self._parts.clear()
         return data
 
 
 class WorkbookEncoder:
-    """Converts rows of the sheet into bytes of the file. Compression runs in a thread, one part at a time."""
+    """Converts rows of the sheet, as XML, into bytes of the file. Compression runs in a thread, one part at a time."""
 
     def __init__(self, frame: Skeleton) -> None:
         self._frame = frame
@@ -171,6 +176,7 @@ async def _in_thread(work: Callable[[bytes], bytes], data: bytes) -> bytes:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
+    """Return the description of a compressed file in the archive. name: its path there."""
     member = zipfile.ZipInfo(name, _EPOCH)
     member.compress_type = zipfile.ZIP_DEFLATED
     return member

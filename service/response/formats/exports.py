@@ -17,7 +17,9 @@ Compile = Callable[[Endpoint, Services], tuple[Step, ...]]
 
 
 class Exports:
-    """The formats of one endpoint. compile_export: compiles the steps behind the choice."""
+    """The export formats of one endpoint, from which requests choose by parameter or `Accept`. compile_export: compiles
+    the steps behind the choice, for the endpoint in one format.
+    """
 
     def __init__(self, endpoint: Endpoint, services: Services, options: ExportOptions, compile_export: Compile) -> None:
         self._endpoint = endpoint
@@ -28,7 +30,9 @@ class Exports:
         self._steps: dict[str, tuple[Step, ...]] = {}
 
     def choose(self, context: RequestContext) -> None:
-        """Continue with the steps of the format that the request asks for. Raises `Problem` 400 for an unknown one."""
+        """If the request asks for an export format, continue with its steps; the parameter takes precedence over
+        `Accept`. Raises `Problem` 400 for an unknown format in the parameter.
+        """
         scope = context.scope
         requested: tuple[str, str] | None = None
         if self._parameter and self._parameter in scope.query_string:
@@ -57,7 +61,7 @@ class Exports:
         return None if value == "json" else (value, FORMATS[value][0])
 
     def _steps_of(self, name: str, media_type: str) -> tuple[Step, ...]:
-        """Return the steps of a format, compiled at its first use."""
+        """Return the steps of a format, compiled at its first use. name: as in `FORMATS`."""
         steps = self._steps.get(media_type)
         if steps is None:
             services = self._services

@@ -40,6 +40,7 @@ _TYPES = {
 """Types by OID; values of all others are texts, as in CSV."""
 _DECIMAL = re.compile(r"numeric\((\d+),(\d+)\)")
 _MOST_DIGITS = 38
+"""Maximum precision of a decimal in Parquet; longer ones are texts."""
 _END = b"\r\n"
 
 
@@ -114,13 +115,16 @@ class _Outlet:
         return False
 
     def take(self) -> bytes:
+        """Remove and return what was written."""
         data = b"".join(self._parts)
         self._parts.clear()
         return data
 
 
 class ParquetEncoder:
-    """Converts CSV without a header into the bytes of a file."""
+    """Converts CSV without a header into the bytes of a file. titles: names of the columns. types: theirs, in the same
+    order.
+    """
 
     def __init__(self, titles: list[str], types: list[pa.DataType]) -> None:
         self._names = [str(number) for number in range(len(titles))]
@@ -138,8 +142,8 @@ class ParquetEncoder:
         self._writer = parquet.ParquetWriter(pa.PythonFile(self._outlet, mode="w"), self._schema)
 
     async def part(self, data: bytes) -> bytes:
-        """Add CSV to the file, and return the next bytes of the file, which may be empty. Raises `pyarrow.ArrowInvalid`
-        for a value that does not fit the type of its column.
+        """Add CSV, which may end within a row, and return the next bytes of the file, which may be empty. Raises
+        `pyarrow.ArrowInvalid` for a value that does not fit the type of its column.
         """
         self._rest += data
         return b"" if len(self._rest) < GROUP else await _in_thread(self._write_group)
@@ -149,6 +153,7 @@ class ParquetEncoder:
         return await _in_thread(self._close)
 
     def _write_group(self) -> bytes:
+        """Write the complete rows as a row group, and return the next bytes of the file. Raises as `part` does."""
         end = _last_row_end(self._rest)
         rows = bytes(memoryview(self._rest)[:end])
         del self._rest[:end]

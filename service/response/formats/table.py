@@ -29,7 +29,8 @@ class TableFormat:
 class Table:
     """The rows of one endpoint as a table. Composites are expanded whatever the JSON form is (formats-2).
 
-    time_limit: seconds for which a client may leave a streamed response unread.
+    lines: header lines of the comment. time_limit: seconds for which a client may leave a streamed response unread.
+    camel_case: the name of a routine becomes a column title in camel case.
     """
 
     endpoint: Endpoint
@@ -41,6 +42,7 @@ class Table:
 
     @property
     def is_set(self) -> bool:
+        """Whether there can be several rows."""
         return self.endpoint.shape.is_set and not self.endpoint.options.single
 
     @property
@@ -54,7 +56,7 @@ class Table:
         return keys or [api_name(self.routine, self.camel_case).encode()]
 
     def headers(self, context: RequestContext, content_type: str) -> Headers:
-        """Return the header fields. A content type of the comment does not override that of a table format
+        """Return the header fields of a response. content_type: of the format; that of the comment does not override it
         (formats-3).
         """
         return [("content-type", content_type), *self.lines.fields(partial(argument_text, context))]

@@ -28,7 +28,9 @@ MOST_READINGS = 5
 
 @dataclass(frozen=True, slots=True)
 class _Database:
-    """The result of reading a database. `fingerprint` was computed before the reading. found: the catalogue."""
+    """The result of reading a database. fingerprint: computed before the reading. found: the catalogue.
+    dependency_graph: empty if graphs are not read.
+    """
 
     fingerprint: Fingerprint
     found: DiscoveredCatalogue
@@ -38,7 +40,7 @@ class _Database:
 class Catalogues:
     """The catalogues of the databases from which routines are read, over all readings.
 
-    selection: which objects are read. schema: the search path for queries of the catalogue, if it is configured.
+    selection: which objects are read. schema: the search path for queries of the catalogue; None: none is configured.
     graphs: dependency graphs are read too. They are large in a large schema, and needed only if there can be endpoints.
     """
 
@@ -54,9 +56,10 @@ class Catalogues:
         self.dependency_graphs: dict[str, DependencyGraph] = {}
         """By place; those of the sources are read together with the catalogues."""
         self.affected: dict[str, frozenset[Key] | None] = {}
-        """Objects whose session effects may have changed since the last reading; None: any object."""
+        """By place, the objects whose session effects may have changed since the last reading; None: any object."""
 
     def __getitem__(self, place: str) -> Catalog:
+        """Return the catalogue of the last reading at a place."""
         return self._databases[place].found.catalog
 
     def forget(self) -> None:
@@ -64,7 +67,7 @@ class Catalogues:
         self._databases, self._seen = {}, {}
 
     def forget_seen(self) -> None:
-        """Make the next reading compute its fingerprints."""
+        """Make the next reading compute its fingerprints, instead of using those of `has_changed`."""
         self._seen = {}
 
     async def has_changed(self) -> bool:
@@ -81,8 +84,8 @@ class Catalogues:
         return False
 
     async def read(self, *, only_files: bool) -> None:
-        """Read all sources. only_files: only files of SQL are read anew, by the caller, so the catalogues of the last
-        reading stay in use, if there is one. Raises `psycopg.Error`.
+        """Read all sources. only_files: the caller reads only SQL files again, so the catalogues of the last reading
+        stay in use, if there is one. Raises `psycopg.Error`.
         """
         if only_files and self._databases.keys() == set(self._places.sources):
             self.affected = dict.fromkeys(self._databases, frozenset())
@@ -92,12 +95,16 @@ class Catalogues:
                 await self._discover(place)
 
     async def add_dependency_graph(self, place: str, connection: psycopg.AsyncConnection[Any]) -> None:
-        """Read the dependency graph of a database from which no routines are read, once for each reading."""
+        """Read the dependency graph of a database from which no routines are read, once for each reading. connection:
+        to the database at this place.
+        """
         if place not in self.dependency_graphs:
             self.dependency_graphs[place] = await read_dependency_graph(connection)
 
     async def _discover(self, place: str) -> None:
-        """Read the catalogue of a place, again if it changes meanwhile."""
+        """Read catalogue and dependency graph of a place; if it changes meanwhile, again, at most `MOST_READINGS`
+        times. Raises `psycopg.Error`.
+        """
         previous = self._databases.pop(place, None)
         async with await self._places.connector(place).open_plain() as connection:
             for attempt in range(1, MOST_READINGS + 1):
@@ -113,9 +120,11 @@ class Catalogues:
     async def _read_in_one_snapshot(
         self, place: str, connection: psycopg.AsyncConnection[Any], known: _Database | None
     ) -> _Database:
-        """Read fingerprint and catalogue in one REPEATABLE READ transaction.
+        """Read fingerprint, catalogue and dependency graph in one REPEATABLE READ transaction, and set what is
+        affected.
 
-        known: the result of the previous reading, if only the changes since then have to be read.
+        known: the result of the previous reading, of which only the changes are read if possible; None: everything is
+        read.
         """
         await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
         async with connection.transaction():
@@ -161,7 +170,9 @@ class Catalogues:
         known: _Database,
         fingerprint: Fingerprint,
     ) -> _Database | None:
-        """Return the database after reading only the changes. None: everything has to be read."""
+        """Read only what has changed and return the result; None: everything has to be read. Unless None, sets what is
+        affected. known: the result of the previous reading. fingerprint: the present one.
+        """
         groups = fingerprint.changed_groups(known.fingerprint)
         # Names are sorted here as on the server, which requires the encoding.
         if groups is None or len(groups) > MOST_GROUPS or connection.info.encoding != "utf-8":
@@ -183,7 +194,7 @@ class Catalogues:
 
 
 async def _read_graph_in(connection: psycopg.AsyncConnection[Any], snapshot: str) -> DependencyGraph:
-    """Run `read_dependency_graph` in a snapshot that another session has exported."""
+    """Run `read_dependency_graph` in a snapshot of the database that another session has exported. snapshot: its id."""
     await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)
     async with connection.transaction():
         await connection.execute(sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot)))

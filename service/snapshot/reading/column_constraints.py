@@ -49,12 +49,15 @@ _DEEPEST = 8
 """Limit for views on views."""
 
 _NAMES = {TypeKind.ENUM, TypeKind.DOMAIN}
+"""Kinds of types that have constraints of their own."""
 
 
 async def read_constraints(
     connection: psycopg.AsyncConnection[Any], catalog: Catalog, endpoints: Iterable[Endpoint]
 ) -> ColumnConstraints:
-    """Read the constraints of types and relations of these endpoints. Raises `psycopg.Error`."""
+    """Read the constraints of the types and tables of a catalogue, and of the relations from which result columns of
+    the endpoints come. Raises `psycopg.Error`.
+    """
     named = [oid for oid, info in catalog.types.items() if info.kind in _NAMES]
     reader = _Reader(connection)
     await reader.read_types(named)
@@ -66,6 +69,7 @@ async def read_constraints(
 
 
 def _origins(shape: ResultShape) -> Iterable[int]:
+    """Yield the oids of the relations from which columns come, those of nested shapes included; 0: from none."""
     yield from (column.column.origin[0] for column in shape.columns)
     for part in shape.parts:
         yield from _origins(part.shape)
@@ -77,7 +81,9 @@ class _Reader:
     def __init__(self, connection: psycopg.AsyncConnection[Any]) -> None:
         self._connection = connection
         self._types: dict[int, ValueConstraints] = {}
+        """By oid."""
         self._columns: dict[tuple[int, int], ValueConstraints] = {}
+        """By oid of relation and number of column."""
         self._names: dict[tuple[int, int], tuple[int, str]] = {}
         """Oid of relation and number of column → oid of row type and name."""
 
@@ -88,8 +94,8 @@ class _Reader:
             self._types[oid] = ValueConstraints(not_null, tuple(labels) or _first_choices(checks))
 
     async def read_relations(self, rows: Iterable[int], relations: Iterable[int], depth: int = _DEEPEST) -> None:
-        """Read the constraints of relations. rows: oids of row types. relations: oids. depth: limit
-        for views on views.
+        """Read the constraints of the columns of relations. rows: oids of row types. relations: oids. depth: levels of
+        views that are looked through; 0: none.
         """
         columns = await self._rows(_COLUMNS, {"rows": [*rows], "relations": [*relations]})
         views: set[int] = set()
@@ -107,7 +113,9 @@ class _Reader:
             await self._look_through(sorted(views), depth)
 
     async def _look_through(self, views: list[int], depth: int) -> None:
-        """Read the constraints of columns that views take unchanged from tables."""
+        """Read the constraints of columns that views take unchanged from other relations, and add them to those of the
+        view columns. views: oids. depth: as for `read_relations`.
+        """
         async with self._connection.transaction():
             # So that names are printed with their schemas, regardless of the search path of the role.
             await self._connection.execute("set local search_path = pg_catalog")
@@ -142,5 +150,7 @@ class _Reader:
 
 
 def _first_choices(checks: Iterable[str]) -> tuple[str | int, ...]:
-    """Return the values to which the first CHECK constraint that lists values limits them; empty without one."""
+    """Return the values that the first CHECK constraint with a list of values allows; empty without one. checks:
+    definitions of constraints.
+    """
     return next((choices for choices in map(choices_of, checks) if choices), ())

@@ -17,7 +17,7 @@ MAIN = ""
 
 
 class Places:
-    """The connections of one service as places."""
+    """The connections of one service as places. Names of connections may be in any case."""
 
     def __init__(self, options: WorkerOptions, plan: ConnectionPlan) -> None:
         self._options = options
@@ -31,7 +31,7 @@ class Places:
         return MAIN if folded in self._plan.main_names else folded
 
     def of(self, endpoint: Endpoint) -> str | None:
-        """Return the place where the endpoint runs; None: that depends on the tenant of a request."""
+        """Return the place where the endpoint runs; None: the place depends on the tenant of each request."""
         tenant = endpoint.options.tenant
         if tenant is not None and tenant.connection:
             return None
@@ -83,4 +83,5 @@ class Places:
         return Connector(self._options.target if place == MAIN else self._options.others[place].target)
 
     def _of_connection(self, connection: str | None) -> str:
+        """Return the place of a connection; None: the main one."""
         return MAIN if connection is None else self.key(connection)

@@ -48,7 +48,9 @@ class RoutedEndpoints:
 
 
 class RoutedChecks:
-    """Checks where routed endpoints run. verify: value of `Service:RoutineOptions:VerifyRoutedEndpoints`."""
+    """Checks endpoints on the databases where they run. verify: value of
+    `Service:RoutineOptions:VerifyRoutedEndpoints`: `None`, `Warn` or `Fail`.
+    """
 
     def __init__(self, places: Places, catalogues: Catalogues, verify: str) -> None:
         self._places = places
@@ -56,12 +58,14 @@ class RoutedChecks:
         self._verify = verify
 
     async def check(self, routed: Mapping[str, RoutedEndpoints], types: dict[str, dict[int, TypeInfo]]) -> None:
-        """Add the types that routed endpoints use where they run to `types`, by place, and check that their routines
-        exist there.
+        """Look up the types of routed endpoints on the databases where they run, and check that their routines exist
+        there.
 
-        If the configuration requires the check, or the place is the main connection, raises `psycopg.Error` for a
-        database that cannot be read; otherwise this is logged. Raises `StartupError` if missing routines must stop the
-        start.
+        routed: by place where they run. types: by place and oid; the types are added to it.
+
+        A database that cannot be read raises `psycopg.Error` if the configuration requires the check or the place is
+        the main connection; otherwise this is logged. Missing routines raise `StartupError` if the configuration
+        requires the check, and are otherwise logged, unless it disables the check.
         """
         missing: list[str] = []
         checked = 0
@@ -83,8 +87,8 @@ class RoutedChecks:
         self._report_missing(missing, checked)
 
     def _report_missing(self, missing: Sequence[str], count: int) -> None:
-        """Log the missing routines, or raise `StartupError` for all of them if the configuration says so. count:
-        checked endpoints.
+        """Log the missing routines, or raise `StartupError` for all of them if the configuration says so; if none is
+        missing, log the number of checked endpoints. missing: a message for each. count: checked endpoints.
         """
         if missing and self._verify == "Fail":
             raise StartupError(
@@ -97,7 +101,9 @@ class RoutedChecks:
 
 
 def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:
-    """Return the distinct routines and relations of endpoints, without files, which contain their SQL."""
+    """Return the distinct routines of endpoints, which may be operations on relations. SQL files are left out, because
+    nothing of them has to exist in the database.
+    """
     routines = {
         endpoint.routine.identity: endpoint.routine
         for endpoint in endpoints
@@ -107,7 +113,9 @@ def _called(endpoints: Iterable[Endpoint]) -> list[Routine]:
 
 
 def _missing(place: str, routed: RoutedEndpoints, routines: Iterable[Routine]) -> Iterator[str]:
-    """Yield a message for each of the routines that are missing at a place."""
+    """Yield a message for each of the routines that are missing at a place, with the endpoints in `routed` that need
+    it.
+    """
     for routine in routines:
         names = [endpoint.name for endpoint in routed.endpoints if endpoint.routine.identity == routine.identity]
         where = "the main connection" if place == MAIN else f"connection {place}"
@@ -117,8 +125,9 @@ def _missing(place: str, routed: RoutedEndpoints, routines: Iterable[Routine]) -
 async def _types_of_the_same_names(
     connection: AsyncConnection[Any], types: Iterable[TypeInfo]
 ) -> Mapping[int, TypeInfo]:
-    """Return the types of this database with the names of `types`, by their oids here. Built-in types are omitted,
-    because their oids are the same everywhere."""
+    """Return the types of the database of `connection` that have the names of `types`, which are of another database;
+    by oid in this database. Built-in types are omitted, because their oids are the same everywhere.
+    """
     user_types = [info for info in types if info.oid >= FIRST_USER_OID]
     if not user_types:
         return {}
@@ -139,5 +148,6 @@ async def _missing_routines(connection: AsyncConnection[Any], routines: Sequence
 
 
 def _signature(routine: Routine) -> str:
+    """Return name and parameter types of a routine as `to_regprocedure` reads them."""
     types = ",".join(parameter.type_name for parameter in routine.parameters)
     return f"{quote_qualified(routine.schema, routine.name)}({types})"

@@ -15,7 +15,9 @@ from rowcall.service.snapshot.reading.places import Places
 
 
 class _AnalysedEndpoint(NamedTuple):
-    """An endpoint without and with its session effects. lasts: valid until an object that it depends on changes."""
+    """An endpoint without and with its session effects. lasts: the analysis is valid until an object on which the
+    endpoint depends changes; otherwise only for one reading.
+    """
 
     endpoint: Endpoint
     analysed: Endpoint
@@ -34,8 +36,8 @@ class SessionAnalyses:
     def analyse(self, groups: Iterable[tuple[str, Iterable[Endpoint]]]) -> tuple[Endpoint, ...]:
         """Return all endpoints with their session effects.
 
-        groups: the place where endpoints were found, and the endpoints. An endpoint with unchanged effects is the same
-        object as before, by which the change for the workers is computed.
+        groups: pairs of the place where endpoints were found, and the endpoints. If an endpoint and its effects are
+        unchanged, the same object is returned as before: the change for the workers is computed by identity.
         """
         before, self._analyses = self._analyses, {}
         analysed: list[Endpoint] = []
@@ -51,8 +53,8 @@ class SessionAnalyses:
         return tuple(analysed)
 
     def _analysed(self, found: str, endpoint: Endpoint, former: _AnalysedEndpoint | None) -> _AnalysedEndpoint:
-        """Return the endpoint with its session effects. found: the place where it was found. former: the last analysis,
-        which is returned if its effects are the same.
+        """Return the endpoint with its session effects. found: the place where it was found. former: its last analysis,
+        which is returned if the effects are the same; None: there is none.
         """
         place = self._places.of(endpoint)
         dependency_graph = None if place is None else self._catalogues.dependency_graphs.get(place)
@@ -68,8 +70,8 @@ class SessionAnalyses:
         return _AnalysedEndpoint(endpoint, replace(placed, session=session), lasts)
 
     def _at_its_place(self, found: str, endpoint: Endpoint) -> Endpoint:
-        """Return the endpoint with a result shape for the database where it runs: there, types of users have other
-        oids.
+        """Return the endpoint with a result shape for the database where it runs: in another database than that where
+        it was found, user-defined types have other oids. found: the place where it was found.
         """
         if self._places.of(endpoint) == found:
             return endpoint

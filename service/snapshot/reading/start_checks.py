@@ -37,7 +37,7 @@ _UNSURE = frozenset({"42725", "42P18"})
 
 
 class _Command(NamedTuple):
-    """A command of the configuration, with its key."""
+    """A command of the configuration. key: its configuration key, or the annotation that contains it."""
 
     key: str
     sql: str
@@ -46,9 +46,9 @@ class _Command(NamedTuple):
 
 
 async def check_statistics_pattern(options: WorkerOptions) -> None:
-    """Have PostgreSQL read `Stats:SchemaSimilarTo`: an invalid pattern would fail each report with 500.
+    """Check `Stats:SchemaSimilarTo` in PostgreSQL: with an invalid pattern, each report would fail with 500.
 
-    A connection that cannot be opened is reported by the reports. Raises `StartupError`.
+    Raises `StartupError` for an invalid pattern. If the connection cannot be opened, logs a warning.
     """
     statistics = options.statistics
     if statistics is None or statistics.schemas is None:
@@ -85,7 +85,9 @@ def stored_features(options: WorkerOptions) -> Iterator[str]:
 
 
 async def report_missing_rights(options: WorkerOptions, connector: Connector) -> None:
-    """Warn of enabled capabilities whose functions in the schema `rowcall` the role of the service may not execute."""
+    """Warn of enabled capabilities whose functions in the schema `rowcall` the role of the service may not execute.
+    connector: of the main database. If it cannot be read, nothing is reported.
+    """
     features = [*stored_features(options)]
     if not features:
         return
@@ -102,7 +104,7 @@ async def report_missing_rights(options: WorkerOptions, connector: Connector) ->
 async def report_refused_commands(
     settings: Settings, options: WorkerOptions, places: Places, endpoints: Iterable[Endpoint]
 ) -> None:
-    """Log the SQL commands of the configuration that their databases refuse."""
+    """Log the SQL commands of the configuration, and of annotations of the endpoints, that their databases refuse."""
     commands = [*_main_commands(settings, options, endpoints)]
     passkeys = options.passkeys
     others = [] if passkeys is None else [*_passkey_commands(passkeys)]
@@ -113,7 +115,7 @@ async def report_refused_commands(
 
 
 def _main_commands(settings: Settings, options: WorkerOptions, endpoints: Iterable[Endpoint]) -> Iterator[_Command]:
-    """Yield the commands that run on the main connection."""
+    """Yield the commands that run on the main connection, except those of passkeys."""
     auth = options.auth
     of_keys = {
         "Service:AuthenticationOptions:PasswordVerificationFailedCommand": auth.login.failed_command,
@@ -168,7 +170,7 @@ async def _report_refused(connector: Connector, commands: Sequence[_Command]) ->
 
 
 async def _refusal(connection: psycopg.AsyncConnection[tuple[object, ...]], command: _Command) -> str | None:
-    """Return the error of PostgreSQL in the text of a command, or None."""
+    """Prepare a command, and return the SQLSTATE and message of PostgreSQL if its text has an error; otherwise None."""
     text, _ = numbered(command.sql, command.types)
     connection.pgconn.send_prepare(b"", text.encode())
     for result in await connection.wait(generators.execute(connection.pgconn)):

@@ -40,7 +40,8 @@ class Admin:
         mounts: Mapping[str, Mount],
     ) -> None:
         """folder: the shared state of the host. sample: the gauges of each worker, None for one that does not answer.
-        workers: their process ids by number. Must be created in the running event loop. Raises StartupError.
+        workers: their process ids by number, None for one that is being replaced. mounts: by the first segment of their
+        paths. Must be created in the running event loop. Raises `StartupError` if it cannot listen.
         """
         self._folder = folder
         self._sample = sample
@@ -49,6 +50,7 @@ class Admin:
         self._processes = Processes()
         self._one_at_a_time = threading.Lock()
         self.restarts = 0
+        """Number of workers that have exited and were replaced."""
         self._profiler = profiler
         by_method: dict[str, Page] = {"GET": self._metrics, "POST": self._profile}
         pages = {(method, path): by_method[method] for method, path in options.pages}
@@ -60,7 +62,9 @@ class Admin:
         self._listener.close()
 
     def _metrics(self, request: AdminRequest) -> AdminResponse:
-        """Return the metrics of all processes, as Prometheus text or OpenMetrics."""
+        """Return the metrics of all processes, as Prometheus text or OpenMetrics. Called in a thread. Raises
+        `TimeoutError` if the event loop has not collected the gauges within `_ANSWER_WITHIN`.
+        """
         open_metrics = wants_open_metrics(request.accept)
         result = asyncio.run_coroutine_threadsafe(_awaited(self._sample()), self._loop).result(_ANSWER_WITHIN)
         with self._one_at_a_time:
@@ -73,8 +77,8 @@ class Admin:
         return AdminResponse(OPEN_METRICS if open_metrics else PLAIN, exposition(families, open_metrics=open_metrics))
 
     def _profile(self, request: AdminRequest) -> AdminResponse:
-        """Profile the workers, or the one that the request names, and return where the profiles are. Raises `Problem`
-        400 for an invalid number, and the errors of `Profiler.profile`.
+        """Profile the workers, or the one that the request names, and return where the profiles are. Called in a
+        thread. Raises `Problem` 400 for an invalid number, and the errors of `Profiler.profile`.
         """
         seconds = _seconds(request)
         if not 0 < seconds <= LONGEST:
@@ -88,6 +92,7 @@ class Admin:
         return AdminResponse("application/json", orjson.dumps(members))
 
     def _running(self) -> list[Process]:
+        """Return the supervisor and the workers that run."""
         workers = [Process(f"worker {n}", pid) for n, pid in enumerate(self._workers()) if pid is not None]
         return [Process("supervisor", os.getpid()), *workers]
 
@@ -95,8 +100,8 @@ class Admin:
 def supervisor_families(
     workers: Sequence[int | None], samples: Sequence[Sequence[Gauge] | None], restarts: int
 ) -> list[Family]:
-    """Return the metrics of the supervisor. workers: process ids. samples: None for a worker that did not answer.
-    restarts: number of workers that were replaced.
+    """Return the metrics of the supervisor. workers: process ids, None for one that is being replaced. samples: the
+    gauges of each worker, None for one that did not answer. restarts: number of workers that were replaced.
     """
     running = len(workers) - workers.count(None)
     return [
@@ -113,10 +118,12 @@ def supervisor_families(
 
 
 async def _awaited(work: Awaitable[Result]) -> Result:
+    """Return the result of `work`, as a coroutine, which `run_coroutine_threadsafe` requires."""
     return await work
 
 
 def _seconds(request: AdminRequest) -> float:
+    """Return the duration of the profile that the request asks for. Raises `Problem` 400 if it is no number."""
     try:
         return float(request.query.get("seconds", SECONDS))
     except ValueError:

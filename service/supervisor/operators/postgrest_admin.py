@@ -29,10 +29,11 @@ _EMPTY = AdminResponse(_TEXT, b"")
 
 
 class PostgRestAdmin:
-    """Serves the pages of PostgREST's admin server, from construction until `close`. Raises `StartupError`.
+    """Serves the pages of PostgREST's admin server, from construction until `close`. Raises `StartupError` if it cannot
+    listen.
 
     Must be created in the running event loop. catalogue: what workers serve; None before the first reading. sample: the
-    gauges of each worker.
+    gauges of each worker, None for one that does not answer.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class PostgRestAdmin:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_SECONDS + 1)
 
     async def _reaches_database(self) -> bool:
+        """Return whether the database answers a query within `_SECONDS`, on a new connection."""
         try:
             async with asyncio.timeout(_SECONDS), await self._connector.open_plain() as connection:
                 await connection.execute("select 1")
@@ -93,6 +95,7 @@ class PostgRestAdmin:
         return True
 
     def _schema_cache(self, _request: AdminRequest) -> AdminResponse:
+        """Return the schema cache as JSON. Raises `Problem` 503 before the first reading."""
         catalogue = self._catalogue()
         if catalogue is None:
             raise Problem(503, "the schema cache is not loaded yet")
@@ -107,6 +110,7 @@ class PostgRestAdmin:
         return AdminResponse("application/json; charset=utf-8", orjson.dumps(content))
 
     def _metrics(self, _request: AdminRequest) -> AdminResponse:
+        """Return the metrics that PostgREST has as well. Raises `TimeoutError` if the gauges take too long."""
         samples = self._wait(_awaited(self._sample()))
         catalogue = self._catalogue()
         seconds = 0.0 if catalogue is None else catalogue.load_seconds
@@ -114,8 +118,8 @@ class PostgRestAdmin:
 
 
 def postgrest_families(samples: Sequence[Sequence[Gauge] | None], seconds: float, loads: int) -> list[Family]:
-    """Return the metrics that PostgREST has as well. seconds: duration of the last reading of the schema. loads: number
-    of readings.
+    """Return the metrics that PostgREST has as well. samples: the gauges of each worker, None for one that did not
+    answer. seconds: duration of the last reading of the schema. loads: number of readings.
     """
     connections = _sum(samples, "rowcall_database_connections")
     waiting = _sum(samples, "rowcall_database_requests_waiting")
@@ -129,8 +133,10 @@ def postgrest_families(samples: Sequence[Sequence[Gauge] | None], seconds: float
 
 
 def _sum(samples: Sequence[Sequence[Gauge] | None], name: str) -> float:
+    """Return the sum of the gauges with this name over all workers that answered."""
     return sum(value for sample in samples if sample is not None for other, _, value in sample if other == name)
 
 
 async def _awaited(work: Awaitable[Any]) -> Any:
+    """Return the result of `work`, as a coroutine, which `run_coroutine_threadsafe` requires."""
     return await work

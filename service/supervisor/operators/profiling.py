@@ -30,7 +30,9 @@ _GRACE = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A profile in a file. by: the tool that made it, `py-spy` or `itself` for the worker."""
+    """A profile in a file, as collapsed stacks. worker: its number. by: the tool that made it, `py-spy` or `itself` for
+    the worker. file: its path.
+    """
 
     worker: int
     pid: int
@@ -101,7 +103,9 @@ class Profiler:
         return folder
 
     async def _of(self, number: int, worker: ProfileTarget, seconds: float, folder: Path) -> Profile | None:
-        """Make the profile of one worker and return it; None if the worker returned none."""
+        """Make the profile of one worker in a file of the folder, and return it; None if the worker returned none.
+        number: of the worker. seconds: duration. Raises `OSError`.
+        """
         file = folder / f"{time.strftime('%Y%m%dT%H%M%S')}-worker{number}-{worker.pid}.collapsed"
         py_spy = find_py_spy() if self._options.py_spy else None
         if py_spy is not None and await asyncio.to_thread(_run_py_spy, py_spy, worker.pid, seconds, file):
@@ -123,8 +127,11 @@ def find_py_spy() -> str | None:
 
 
 def _run_py_spy(py_spy: str, pid: int, seconds: float, file: Path) -> bool:
-    """Run py-spy. Returns False if it failed. It samples without pausing the process, so now and then a stack is
+    """Profile the process `pid` with py-spy for this number of seconds, into a file that only its owner can read.
+    Returns False if it failed, which is logged. py-spy samples without pausing the process, so now and then a stack is
     missing.
+
+    py_spy: path of the program.
     """
     arguments = ("record", "--pid", str(pid), "--duration", str(max(1, round(seconds))), "--nonblocking", "--idle")
     try:

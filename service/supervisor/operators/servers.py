@@ -127,11 +127,14 @@ class OperatorServers:
             self._console.note_reload(before, snapshot, difference)
 
     def hear_console(self, channel: str, connector: Connector) -> None:
-        """Answer the console of another host, if this service has one too. connector: of the database where it asks."""
+        """Answer the console of another host, if this service has one too. channel: the channel on which the other
+        console waits for answers. connector: of the database where it asks.
+        """
         if self._console is not None:
             self._console.hosts.hear(channel, connector)
 
     def _open_admin(self) -> None:
+        """Open the admin listener, and the console with it, if they are configured. Raises `StartupError`."""
         if self._admin_options is None:
             return
         from rowcall.service.supervisor.operators.admin import Admin
@@ -151,6 +154,7 @@ class OperatorServers:
             console.announce(self._admin.url)
 
     def _open_console(self, options: AdminOptions) -> Console | None:
+        """Return a new console; None if it is not configured. options: of the admin listener that serves it."""
         if options.console is None:
             return None
         from rowcall.service.console.console import Console
@@ -182,6 +186,7 @@ class OperatorServers:
         return self._console
 
     def _open_postgrest_admin(self) -> None:
+        """Open PostgREST's admin server, if it is configured. Raises `StartupError`."""
         options = self._shown.options.postgrest
         if options is None or (options.admin_port is None and options.admin_socket is None):
             return

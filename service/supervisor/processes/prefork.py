@@ -44,8 +44,8 @@ def single_threaded() -> bool:
 def copies(channel: socket.socket) -> tuple[bytes, list[int]]:
     """Serve the requests of the supervisor in the template process: fork copies, and report their exit codes.
 
-    This returns only in a copy, with the payload and the descriptors of the request that created it. When the socket
-    of the supervisor ends, the template ends: raises SystemExit.
+    channel: the template's end of the socket pair. This returns only in a copy, with the payload and the descriptors of
+    the request that created it. When the socket of the supervisor ends, the template ends: raises SystemExit.
     """
     gc.collect()
     # A garbage collection would write to every object, and so end the sharing of memory.
@@ -90,8 +90,8 @@ class Template:
         return self._ask(_COPY, payload, descriptors)
 
     def exit_code(self, pid: int) -> int | None:
-        """Return the exit code of a copy that has ended, once; None while it runs. Negative: the signal
-        that ended it.
+        """Return the exit code of a copy that has ended, negative for the signal that ended it; None while it runs. The
+        system forgets the code afterwards, so this returns it only once.
         """
         code = self._ask(_EXIT_CODE, str(pid).encode())
         return None if code == _RUNNING else code
@@ -101,7 +101,11 @@ class Template:
         self._channel.close()
 
     def _ask(self, kind: bytes, payload: bytes, descriptors: Sequence[int] = ()) -> int:
-        """Send a request and return its answer. Raises OSError if the template has ended."""
+        """Send a request and return its answer, a process id or an exit code. Raises OSError if the template has ended.
+
+        kind: `_COPY` or `_EXIT_CODE`. payload: of a copy, or the process id in decimal digits. descriptors: duplicates
+        of them are sent with it.
+        """
         with self._one_by_one:
             socket.send_fds(self._channel, [_QUESTION.pack(kind, len(payload)), payload], list(descriptors))
             answer = self._channel.recv(_ANSWER.size, socket.MSG_WAITALL)
@@ -112,7 +116,9 @@ class Template:
 
 
 class Copy:
-    """A running copy, with the part of the interface of `asyncio.subprocess.Process` that the supervisor uses."""
+    """A running copy of the template with the process id `pid`, with the part of the interface of
+    `asyncio.subprocess.Process` that the supervisor uses.
+    """
 
     @classmethod
     async def made_by(cls, template: Template, descriptors: Sequence[int]) -> Copy:
@@ -129,6 +135,7 @@ class Copy:
         asyncio.get_running_loop().add_reader(self._descriptor, self._end)
 
     def _end(self) -> None:
+        """Store the exit code of the copy for `wait`. Called by the event loop when the process has ended."""
         asyncio.get_running_loop().remove_reader(self._descriptor)
         os.close(self._descriptor)
         try:
@@ -159,7 +166,9 @@ def name_process(name: str) -> None:
 
 
 def take_places(descriptors: Sequence[int], places: Sequence[int]) -> None:
-    """Move open descriptors to the numbers that they have in the process that sent them."""
+    """Move open descriptors to the numbers that they have in the process that sent them. places: these numbers, in the
+    same order.
+    """
     aside = [fcntl.fcntl(item, fcntl.F_DUPFD_CLOEXEC, max(places, default=0) + 1) for item in descriptors]
     for item in descriptors:
         os.close(item)
@@ -171,7 +180,8 @@ def take_places(descriptors: Sequence[int], places: Sequence[int]) -> None:
 def forked_template(prepare: str, *libraries: str) -> Template | None:
     """Fork the template process; it imports the module `prepare`, and each copy runs its `main(descriptor)`.
 
-    libraries: further modules to import in the template, which each copy would otherwise import itself.
+    prepare: name of the module. libraries: names of further modules to import in the template, which each copy would
+    otherwise import itself.
 
     Returns None if there cannot be a template.
     """
@@ -187,8 +197,8 @@ def forked_template(prepare: str, *libraries: str) -> Template | None:
 
 
 def _be_template(channel: socket.socket, prepare: str, libraries: Sequence[str]) -> NoReturn:
-    """Become the template process: import the modules, fork copies on request, and run `main` in each copy. Never
-    returns.
+    """Become the template process: import the modules, fork copies on request, and run `prepare.main` in each copy.
+    Never returns. channel: the template's end of the socket pair. prepare, libraries: as for `forked_template`.
     """
     # A Ctrl-C is for the supervisor, which stops the workers in order.
     os.setsid()
@@ -211,8 +221,8 @@ def _be_template(channel: socket.socket, prepare: str, libraries: Sequence[str])
     code = 0
     try:
         module.main(places[0])
-    except SystemExit as drain_state:
-        code = drain_state.code if isinstance(drain_state.code, int) else 1
+    except SystemExit as ending:
+        code = ending.code if isinstance(ending.code, int) else 1
     sys.stdout.flush()
     # Freeing all objects would write to the shared memory once more, without use.
     os._exit(code)

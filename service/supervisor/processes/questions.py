@@ -52,11 +52,14 @@ class Questions:
         return await self._invalidate(InvalidateEntry(self.number(), endpoint, arguments))
 
     async def _invalidate(self, question: InvalidateTags | InvalidateEntry) -> InvalidationReply | None:
+        """Send the question to a worker that serves, and return its reply; None: there is no such worker or reply."""
         worker = self._workers.any_serving()
         return None if worker is None else await worker.invalidate(question)
 
     async def identify(self, headers: Headers, address: str) -> IdentityReply | None:
-        """Return which user request headers authenticate, sent from an address; None if no worker replies."""
+        """Return which user request headers authenticate, sent from this address of a client; None if no worker
+        replies. headers: pairs of name and value.
+        """
         worker = self._workers.any_serving()
         return None if worker is None else await worker.identify(self.number(), headers, address)
 
@@ -67,14 +70,16 @@ class Questions:
         return [(worker.process.pid, report) for worker, report in zip(workers, reports, strict=True)]
 
     async def spans(self, trace: str | None) -> list[tuple[int, SpansReply | None]]:
-        """Return the process id of each worker, and its spans of a trace (trace None: the first spans of its last
-        requests), or None if it does not reply in time.
+        """Return the process id of each worker, and its spans of a trace, or None if it does not reply in time. trace:
+        id of the trace; None: the first spans of the last requests of each worker.
         """
         workers, number = self._workers.running, self.number()
         reports = await asyncio.gather(*(worker.spans(number, trace) for worker in workers))
         return [(worker.process.pid, report) for worker, report in zip(workers, reports, strict=True)]
 
     async def end_stream(self, pid: int, stream: int) -> EndStreamReply | None:
-        """End an event stream of the worker with this process id; None without such a worker or an answer."""
+        """End an event stream of the worker with this process id; None without such a worker or an answer. stream: its
+        number in the worker.
+        """
         worker = next((item for item in self._workers.running if item.process.pid == pid), None)
         return None if worker is None else await worker.end_stream(self.number(), stream)

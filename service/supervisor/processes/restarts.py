@@ -44,8 +44,8 @@ class RestartDelay:
 
 
 def cause(code: int, last_error: str | None) -> str:
-    """Return why a worker has ended, as far as known. code: negative for a signal. last_error: the last error that it
-    logged.
+    """Return why a worker has ended, as far as known, for the log. code: its exit code, negative for a signal.
+    last_error: the last error that it logged; None: there was none.
     """
     result = one_line(last_error.strip().splitlines()[0])[:_LONGEST] if last_error and last_error.strip() else None
     parts = (_signal(-code) if code < 0 else None, result and f"its last error: {result}")
@@ -56,6 +56,7 @@ _LONGEST = 300
 
 
 def _signal(number: int) -> str:
+    """Return the name of a signal, with the probable sender of a SIGKILL."""
     if number == signal.SIGKILL:
         return "SIGKILL; unless an operator has sent it, the system was out of memory (see dmesg)"
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"

@@ -19,7 +19,7 @@ class SignalHandlers:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, handlers: Mapping[signal.Signals, Callable[[], object]]
     ) -> None:
-        """Call a handler in the loop for each of its signals. Must be created in the main thread."""
+        """Handle signals from now on: each calls its handler in the loop. Must be created in the main thread."""
         self._loop = loop
         # A signal may be delivered to any thread: a byte in this socket wakes the loop.
         self._receiver, self._sender = socket.socketpair()
@@ -32,10 +32,12 @@ class SignalHandlers:
         }
 
     def _schedule(self, handle: Callable[[], object], _number: int, _frame: object) -> None:
+        """Call the handler in the loop, unless that is closed."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(handle)
 
     def _drain(self) -> None:
+        """Drop the bytes that have woken the loop."""
         try:
             while self._receiver.recv(4096):
                 pass

@@ -67,12 +67,14 @@ _Question = (
 )
 _Answer = GaugesReply | ProfileReply | InvalidationReply | IdentityReply | StreamsReply | SpansReply | EndStreamReply
 Headers = tuple[tuple[str, str], ...]
+"""Names and values of request headers."""
 Gauges = list[tuple[str, Mapping[str, str], float]]
+"""Name, labels and value of each gauge."""
 
 
 async def _started(descriptors: tuple[int, ...], template: Template | None) -> asyncio.subprocess.Process | Copy:
     """Start a worker process that has these descriptors under the same numbers; the first is its channel. template: the
-    process to copy; None, or if it has ended: the worker is started by exec.
+    process to copy; None, or if it has ended: the worker is started by exec. Raises `OSError`.
     """
     if template is not None:
         try:
@@ -100,7 +102,9 @@ def _result_of(answer: _Answer) -> Gauges | str | _Answer:
 
 
 class WorkerProcess:
-    """One worker process, from its start to its end. Questions to the worker have a number, which its reply repeats."""
+    """One worker process, from its start to its end. Questions to the worker have a number, unique among all questions,
+    which its reply repeats.
+    """
 
     def __init__(self, number: int, process: asyncio.subprocess.Process | Copy, channel: Channel) -> None:
         self.number = number
@@ -110,15 +114,20 @@ class WorkerProcess:
         self.serving = 0
         """Number of the snapshot that it serves, as reported; 0: none, or unknown."""
         self._pending_answers: dict[tuple[type, int], asyncio.Future[str | None]] = {}
+        """Waits of `ask`, by type of the answer and number of the schema snapshot. Their result is None or an error
+        text.
+        """
         self._questions: dict[int, asyncio.Future[Any]] = {}
+        """Waits for replies, by number of the question."""
         self.gone = False
+        """It has closed its channel: it has ended or is about to."""
         self.last_error: str | None = None
         """The last error that it logged."""
 
     @classmethod
     async def start(cls, number: int, listeners: tuple[Listener, ...], template: Template | None) -> WorkerProcess:
         """Start a worker process that inherits the descriptors of its listeners. number: of the worker, from 0.
-        template: the process to copy, or None.
+        template: the process to copy; None: it is started by exec. Raises `OSError`.
         """
         ours, theirs = socket.socketpair()
         with theirs, contextlib.ExitStack() as until_started:
@@ -134,7 +143,9 @@ class WorkerProcess:
         answer: type[SnapshotPrepared] | type[SnapshotActivated],
         number: int,
     ) -> str | None:
-        """Send `message` and wait for its answer. Returns None, or an error text. number: of the schema snapshot."""
+        """Send `message` and wait for its answer, at most `PREPARE_WITHIN` seconds. Returns None, or an error text.
+        answer: the type of the answer. number: of the schema snapshot.
+        """
         if self.gone:
             return f"worker {self.number} is gone"
         future: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
@@ -148,7 +159,9 @@ class WorkerProcess:
             self._pending_answers.pop((answer, number), None)
 
     async def activate_snapshot(self, number: int) -> str | None:
-        """Make the worker activate its prepared snapshot, which has this number. Returns None, or an error text."""
+        """Make the worker activate its prepared snapshot, which has this number, and record the number as `serving`.
+        Returns None, or an error text.
+        """
         self.serving = 0
         error = await self.ask(ActivateSnapshot(number), SnapshotActivated, number)
         if error is None:
@@ -156,12 +169,12 @@ class WorkerProcess:
         return error
 
     async def sample(self, number: int, seconds: float) -> Gauges | None:
-        """Return the gauges of the worker; None without an answer within `seconds`."""
+        """Return the gauges of the worker; None without an answer within `seconds`. number: of the question."""
         result: Gauges | None = await self._reply_to(GaugesRequest(number), seconds)
         return result
 
     async def profile(self, number: int, seconds: float) -> str | None:
-        """Return a profile of the worker over `seconds`; None without an answer."""
+        """Return a profile of the worker over `seconds`; None without an answer. number: of the question."""
         result: str | None = await self._reply_to(TakeProfile(number, seconds), seconds + SAMPLE_WITHIN * 10)
         return result
 
@@ -171,29 +184,35 @@ class WorkerProcess:
         return result
 
     async def identify(self, number: int, headers: Headers, address: str) -> IdentityReply | None:
-        """Return which user the headers authenticate; None without an answer."""
+        """Return which user the headers authenticate, sent from this address of a client; None without an answer.
+        number: of the question.
+        """
         result: IdentityReply | None = await self._reply_to(Identify(number, headers, address), IDENTIFY_WITHIN)
         return result
 
     async def streams(self, number: int) -> StreamsReply | None:
-        """Return the open event streams of the worker; None without an answer."""
+        """Return the open event streams of the worker; None without an answer. number: of the question."""
         result: StreamsReply | None = await self._reply_to(StreamsRequest(number), SAMPLE_WITHIN)
         return result
 
     async def spans(self, number: int, trace: str | None) -> SpansReply | None:
-        """Return the spans of a trace that the worker has stored; with `trace` None, the first spans of its last
-        requests. None without an answer.
+        """Return the spans that the worker has stored; None without an answer. number: of the question. trace: id of
+        their trace; None: the first spans of its last requests.
         """
         result: SpansReply | None = await self._reply_to(SpansRequest(number, trace), SAMPLE_WITHIN)
         return result
 
     async def end_stream(self, number: int, stream: int) -> EndStreamReply | None:
-        """End an event stream of the worker; None without an answer."""
+        """End an event stream of the worker; None without an answer. number: of the question. stream: its number in the
+        worker.
+        """
         result: EndStreamReply | None = await self._reply_to(EndStream(number, stream), END_STREAM_WITHIN)
         return result
 
     async def _reply_to(self, question: _Question, seconds: float) -> Any:
-        """Send a question and return the reply; None without a reply within `seconds`."""
+        """Send a question and return the reply, or its content as `_result_of` does; None without a reply within
+        `seconds`.
+        """
         future = self._questions[question.number] = asyncio.get_running_loop().create_future()
         self.channel.send(question)
         try:
@@ -224,9 +243,9 @@ class WorkerProcess:
                     self._remember_error(message.entries)
                     current_log().take(message.entries)
                 elif isinstance(message, _Answer):
-                    response = self._questions.get(message.number)
-                    if response is not None and not response.done():
-                        response.set_result(_result_of(message))
+                    waiter = self._questions.get(message.number)
+                    if waiter is not None and not waiter.done():
+                        waiter.set_result(_result_of(message))
                 elif isinstance(message, SnapshotPrepared | SnapshotActivated):
                     error = message.error if isinstance(message, SnapshotPrepared) else None
                     future = self._pending_answers.get((type(message), message.number))

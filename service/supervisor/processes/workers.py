@@ -34,8 +34,9 @@ log = logging.getLogger("rowcall")
 class Workers:
     """Starts, watches, replaces and updates the workers.
 
-    greeting: returns the first messages to a new worker of this number. hear: receives messages that are no answers.
-    on_gone: called when a worker has ended unexpectedly.
+    count: number of workers. template: the process of which they are copies; None: each is started by exec. greeting:
+    returns the first messages to a new worker of this number. hear: receives messages that are no answers. on_gone:
+    called when a worker has ended unexpectedly.
     """
 
     def __init__(
@@ -88,11 +89,11 @@ class Workers:
     # --- from start to end -----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Start all workers."""
+        """Start all workers. Raises `OSError` if one cannot be started."""
         await asyncio.gather(*(self._spawn(number) for number in range(len(self._places))))
 
     async def _spawn(self, number: int) -> None:
-        """Start a worker, send the first messages to it, and watch it."""
+        """Start a worker with this number, send the first messages to it, and watch it. Raises `OSError`."""
         worker = await WorkerProcess.start(number, self._listeners.of(number), self._template)
         for message in self._greeting(number):
             worker.channel.send(message)
@@ -100,7 +101,7 @@ class Workers:
         self._watches.start(self._watch(worker))
 
     async def _watch(self, worker: WorkerProcess) -> None:
-        """Receive the messages of a worker until it ends, and then replace it."""
+        """Receive the messages of a worker until it ends; then log its end and replace it, unless the service stops."""
         try:
             await worker.listen(self._hear)
         except Exception:
@@ -119,7 +120,9 @@ class Workers:
             await self._replace(worker.number)
 
     async def _log_exit_and_back_off(self, worker: WorkerProcess, code: int) -> None:
-        """Log a worker's exit, and wait for the restart back-off, or until the service stops."""
+        """Log a worker's exit, and wait for the restart back-off, or until the service stops. code: the exit code,
+        negative for a signal.
+        """
         restart_delay = self._restart_delays[worker.number]
         seconds = restart_delay.pause_after(time.monotonic() - worker.started)
         when = f" in {seconds:.1f} s" if seconds else ""
@@ -138,7 +141,9 @@ class Workers:
             await asyncio.wait_for(self._ending.wait(), seconds)
 
     async def _replace(self, number: int) -> None:
-        """Start another worker, and make it serve the snapshot."""
+        """Start another worker with this number, and make it serve the snapshot. If it cannot, it is killed, and so
+        replaced again.
+        """
         await self._spawn_at_last(number)
         async with self._publishing:
             worker = self._places[number]
@@ -152,7 +157,7 @@ class Workers:
                     worker.kill()  # otherwise the connections of its socket would wait without end
 
     async def _spawn_at_last(self, number: int) -> None:
-        """Start a worker, with growing delays until it succeeds."""
+        """Start a worker with this number, with growing delays until it succeeds."""
         for attempt in itertools.count(5):
             try:
                 await self._spawn(number)
@@ -167,7 +172,9 @@ class Workers:
         self._ending.set()
 
     async def end(self, seconds: float, hurry: asyncio.Event) -> None:
-        """Make all workers finish running requests, for at most `seconds`; `hurry` ends that early."""
+        """Make all workers finish running requests for at most `seconds`, and wait until they have ended; five seconds
+        later they are killed. `hurry` kills them at once.
+        """
         self.stop_restarting()
         workers = list(self)
         self.send_all(Stop(seconds))
@@ -217,7 +224,7 @@ class Workers:
             return None
 
     async def _prepared(self, snapshot: SchemaSnapshot, workers: Sequence[WorkerProcess]) -> list[str | None]:
-        """Make all workers build the snapshot. Return for each None, or the reason why it has not built it.
+        """Make these workers build the snapshot. Return for each None, or the reason why it has not built it.
 
         If at most half of the endpoints are new, workers that serve the previous snapshot receive only the changes, and
         the whole snapshot if that fails.

@@ -52,6 +52,9 @@ class ObjectStorage:
         return await judge(file, self._checks), file
 
     async def store(self, file: File) -> list[Entry]:
+        """Send the file to the store, and return its entry; the object is created when the routine has succeeded.
+        Raises `Problem` 400 for a key that is too long, and as `PendingObject.add` does.
+        """
         key = self._key_for(file)
         if len(key.encode()) > LONGEST_KEY:
             raise Problem(400, f"the key of the object is longer than {LONGEST_KEY} bytes")
@@ -65,6 +68,9 @@ class ObjectStorage:
         return [self._entry(file, self._key_for(file), status)]
 
     def _key_for(self, file: File) -> str:
+        """Return the key of the object: below the path of the settings, a new unique name with the same extension, if
+        the settings say so, else the name of the settings or of the client, made safe.
+        """
         requested = self._name or file.name
         name = f"{uuid.uuid4()}{extension(requested)}" if self._unique else file_name(requested)
         return f"{self._path}/{name}" if self._path else name

@@ -65,7 +65,11 @@ def _disk_problem(error: OSError) -> Problem:
 
 
 class Part:
-    """A locked upload, which only this request uses. A context manager that releases it."""
+    """A locked upload, which only this request uses. A context manager that releases it.
+
+    base: the folder of all uploads. file: the bytes of the upload; it is the lock. about: the state of the upload.
+    unfinished: the list for the limits.
+    """
 
     def __init__(self, base: Path, id: str, file: BinaryIO, about: About, unfinished: UnfinishedUploads) -> None:
         self.id = id
@@ -94,7 +98,7 @@ class Part:
         _write_about(self._base, self.id, self.about)
 
     def set_length(self, length: int) -> None:
-        """Set the length of an upload that was created without it."""
+        """Set the length, in bytes, of an upload that was created without it. Raises `OSError`."""
         self.save(length=length)
         self._unfinished.resize(self.id, length)
 
@@ -106,14 +110,14 @@ class Part:
 
     def finish(self) -> None:
         """Mark the upload as done and delete its bytes. The mark stays until it expires, for a client that did not
-        receive the response.
+        receive the response. Raises `OSError`.
         """
         self.save(done=True, settled=None)
         self.file.truncate(0)
         self._unfinished.end(self.id)
 
     def remove(self) -> None:
-        """Remove the upload."""
+        """Remove the upload. Raises `OSError`."""
         for suffix in (_BYTES, _ABOUT):
             (self._base / f"{self.id}{suffix}").unlink(missing_ok=True)
         self._unfinished.end(self.id)
@@ -188,8 +192,8 @@ class Parts:
     def create(self, about: About, room: int, client: str | None) -> str:
         """Create an upload and return its id.
 
-        room: bytes that will arrive. client: owner for the limits; None: it is concatenated of others, and never
-        unfinished. Raises `OSError`, and `Problem` if a limit is reached.
+        room: bytes that will arrive. client: owner for the limits; None: the upload is concatenated of others, and
+        never unfinished. Raises `OSError`, and `Problem` if a limit is reached.
         """
         self._check_folder()
         space = os.statvfs(self._folder)
@@ -248,8 +252,9 @@ class Parts:
     async def append(self, part: Part, pieces: Any, checked: Callable[[bytes], None] | None) -> None:
         """Append what the client sends, until its end. What arrived before an error is retained.
 
-        checked: called with each chunk. Raises `Problem`: 409 if another request wants to continue the upload, 500 or
-        507 for errors of the disk.
+        pieces: iterates over the chunks. checked: called with each chunk; None: nothing is called. Raises `Problem`:
+        409 if another request wants to continue the upload, 500 or 507 for errors of the disk, and the errors of
+        `pieces`.
         """
         source = aiter(pieces)
         self._receiving[part.id] = part
@@ -310,6 +315,7 @@ class Parts:
         return known is not None and not known.about.done
 
     def _ids(self) -> Iterable[str]:
+        """Return the ids of all uploads that have bytes; empty if the folder cannot be read."""
         try:
             names = os.listdir(self._folder)
         except OSError:
@@ -338,7 +344,9 @@ async def _until_release(
 
 
 def _locked(folder: Path, id: str, unfinished: UnfinishedUploads) -> Part | bool | None:
-    """Lock an upload. Return False if another request holds it, None if there is none. Raises `OSError`."""
+    """Lock an upload, and return it. Return False if another request holds it, None if there is none. unfinished: as
+    for `Part`. Raises `OSError`.
+    """
     try:
         file = open(folder / f"{id}{_BYTES}", "r+b", buffering=0)  # noqa: SIM115 (it is the lock, and ends with the part)
     except FileNotFoundError:
@@ -369,7 +377,7 @@ def _read_about(folder: Path, id: str) -> About | None:
 
 
 def _write_about(folder: Path, id: str, about: About) -> None:
-    """Write the state atomically."""
+    """Write the state of an upload atomically. Raises `OSError`."""
     path = folder / f"{id}{_ABOUT}"
     new = path.with_suffix(".new")
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

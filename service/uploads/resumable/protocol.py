@@ -140,7 +140,7 @@ class _ResumableUploadStep:
     # --- the requests ------------------------------------------------------------------------------------------------
 
     async def _create(self, context: RequestContext) -> None:
-        """Create an upload, or concatenate others (POST)."""
+        """Create an upload, or concatenate others (POST). Raises `Problem` and `HeaderError`."""
         headers = context.scope.headers
         is_part, part_ids = upload_concat(headers.get("upload-concat"))
         metadata = headers.get("upload-metadata")
@@ -215,7 +215,7 @@ class _ResumableUploadStep:
             await self._answer(context, part, 204, [])
 
     async def _end(self, context: RequestContext, id: str) -> None:
-        """Terminate an upload (DELETE)."""
+        """Terminate an upload (DELETE). Raises `Problem` as `_taken` does."""
         with await self._taken(context, id) as part:
             await aside(part.remove)
         _answered(context, 204, [])
@@ -224,8 +224,8 @@ class _ResumableUploadStep:
         self, context: RequestContext, ids: tuple[str, ...], metadata: str | None, file: tuple[str, str]
     ) -> None:
         """Concatenate uploads, whose file continues to the handlers. Raises `Problem`: 404 if the caller has no such
-        upload, 409 if one is not complete, and if a limit is reached. metadata: header `Upload-Metadata`. file: name
-        and content type.
+        upload, 409 if one is not complete, 413 if the file is too large, and for errors of the disk. ids: of the parts,
+        in their order. metadata: header `Upload-Metadata`. file: name and content type.
         """
         length = 0
         for id in ids:
@@ -258,11 +258,13 @@ class _ResumableUploadStep:
         return part
 
     def _may(self, context: RequestContext, about: About) -> bool:
-        """Whether the caller may use the upload: only the one who has created it, at the same endpoint."""
+        """Return whether the caller may use the upload: only the one who has created it, at the same endpoint."""
         return about.endpoint == self._key and about.owner == owner(context)
 
     async def _append(self, context: RequestContext, part: Part) -> None:
-        """Append the body of the request. If its digest is wrong, nothing of it counts."""
+        """Append the body of the request. If its digest is wrong, nothing of it counts. Raises `HeaderError` for an
+        invalid checksum, and `Problem`: 460 or 400 for a wrong digest, and as `Parts.append` does.
+        """
         scope, length = context.scope, part.about.length
         begins = part.offset
         await aside(partial(part.cut, begins))
@@ -291,7 +293,7 @@ class _ResumableUploadStep:
 
     async def _answer(self, context: RequestContext, part: Part, status: int, headers: Headers) -> None:
         """Send the response to a chunk; after the last chunk of an upload, let the request continue to the handlers
-        instead.
+        instead. status, headers: of the response.
         """
         about, size = part.about, part.size
         headers = [*headers, ("upload-offset", str(part.offset))]
@@ -322,7 +324,7 @@ class _ResumableUploadStep:
 
 
 def _check(actual: bytes | None, expected: bytes) -> None:
-    """Raise `Problem` 460 if the digests differ. actual: None if the client has sent none."""
+    """Raise `Problem` 460 if the digests differ. actual: of the chunk; None if the client has sent no checksum."""
     if actual is not None and actual != expected:
         raise Problem(
             460, "the chunk does not match the digest of the header Upload-Checksum", title="Checksum Mismatch"
@@ -371,6 +373,7 @@ def _is_final(problem: Problem) -> bool:
 
 
 async def _file(ready: TusResponseProtocol, parts: list[Part]) -> AsyncIterator[File]:
+    """Yield the one file of a complete upload. parts: its uploads, in their order."""
     yield File(ready.name, ready.content_type, _bytes_of(parts))
 
 
@@ -381,8 +384,8 @@ async def _bytes_of(parts: list[Part]) -> AsyncIterator[bytes]:
 
 
 def _finish(parts: Parts, ready: TusResponseProtocol, stored: list[Part]) -> None:
-    """Mark the upload as done, and remove the parts of a concatenated one. The transaction is committed, so an error
-    here is logged and must not fail the request.
+    """Mark the upload as done, and remove the parts of a concatenated one. stored: the uploads, locked. The transaction
+    is committed, so an error here is logged and must not fail the request.
     """
     try:
         if ready.final is None:
@@ -412,16 +415,18 @@ def _answered(context: RequestContext, status: int, headers: Headers) -> None:
 
 
 def _expiry(upload: UploadState) -> Headers:
+    """Return the header `Upload-Expires`; none for an upload that is done."""
     return [] if upload.about.done else [("upload-expires", formatdate(upload.expires, usegmt=True))]
 
 
 def _missing() -> Problem:
+    """Return the 404 for an upload that does not exist, or not for the caller."""
     return Problem(404, "there is no such upload; it may have expired")
 
 
 def _closing(context: RequestContext, problem: Problem) -> Problem:
-    """Return the problem with a header that lets the connection be closed after it, as the rest of the body is not
-    read.
+    """Return the problem with a header that lets the connection be closed after it, if the request may have a body,
+    whose rest is not read.
     """
     scope = context.scope
     if scope.method in ("POST", "PATCH") and scope.headers.get("content-length") != "0":

@@ -15,9 +15,9 @@ class TusResponseProtocol(HeadersProtocol):
     """Turns the response of a successful routine into that of the tus protocol: without a body, unless the client has
     requested it. Other responses are unchanged.
 
-    status: of a successful response. returns: the client has requested the body. ids: of the complete uploads, in their
-    order, which together are one file. name, content_type: of that file. final: id of a concatenated upload, after
-    which its parts are not needed any more.
+    headers, status: of a successful response. returns: the client has requested the body. ids: of the complete uploads,
+    in their order, which together are one file. file: its name and content type. final: id of a concatenated upload,
+    after which its parts are not needed any more; None: the upload has no parts.
     """
 
     __slots__ = ("_returns", "_status", "content_type", "final", "ids", "name")

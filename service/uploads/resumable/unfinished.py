@@ -53,8 +53,9 @@ class UnfinishedUploads:
             (self._folder / _Entry(client, size, id).name).touch(mode=0o600)
 
     def _check(self, of_client: int, count: int, size: int) -> None:
-        """Raise `Problem` if one more upload exceeds a limit. of_client: uploads of the client. count, size: of all
-        uploads.
+        """Raise `Problem` if one more upload exceeds a limit: 429 for those of one client, 507 for those of all.
+        of_client: number of uploads of the client. count: number of all uploads. size: maximum size of all in bytes,
+        the new one included.
         """
         options = self._options
         if _reached(of_client, options.most_of_client):
@@ -69,7 +70,7 @@ class UnfinishedUploads:
             raise _no_room(f"unfinished uploads would come to {size} bytes")
 
     def resize(self, id: str, size: int) -> None:
-        """Set the size, once it is known."""
+        """Set the maximum size of an upload, in bytes, once it is known."""
         for item in self._entries():
             if item.id == id:
                 with contextlib.suppress(FileNotFoundError):
@@ -86,6 +87,7 @@ class UnfinishedUploads:
                 (self._folder / item.name).unlink(missing_ok=True)
 
     def _entries(self) -> Iterator[_Entry]:
+        """Yield the unfinished uploads; none if the folder is missing."""
         try:
             names = os.listdir(self._folder)
         except FileNotFoundError:
@@ -108,9 +110,11 @@ class UnfinishedUploads:
 
 
 def _reached(count: int, most: int | None) -> bool:
+    """Return whether a limit is reached. most: None: there is no limit."""
     return most is not None and count >= most
 
 
 def _no_room(why: str) -> Problem:
+    """Return the 507 for an upload for which there is no room. why: the limit that is reached."""
     detail = f"{why}, and there is no room for more until some are finished or expire"
     return Problem(507, detail, headers=(("retry-after", "60"),))

@@ -59,6 +59,9 @@ class BatchCallProvider:
         return await asyncio.shield(self._answer)
 
     async def _find(self, pattern: Pattern) -> ManyRows | None:
+        """Determine the call for many rows. None: rows have to run one by one, also if the command cannot be analysed;
+        that is logged.
+        """
         try:
             plan = await _batch(self._services.database, self._command, pattern, self.own_about)
         except psycopg.Error as error:
@@ -126,7 +129,9 @@ async def _result_type(connection: psycopg.AsyncConnection[Any], command: RowCom
 
 
 async def _prepare(connection: psycopg.AsyncConnection[Any], name: str, text: str, types: tuple[int, ...]) -> None:
-    """Prepare a statement under a name. types: oids; 0: PostgreSQL infers the type. Raises `psycopg.Error`."""
+    """Prepare a statement under a name. text: its SQL. types: oids of its parameters; 0: PostgreSQL infers the type.
+    Raises `psycopg.Error`.
+    """
     names = {0: "unknown", 23: "pg_catalog.int4", 1009: "pg_catalog.text[]"}
     declared = ", ".join(names[oid] for oid in types)
     await connection.execute(f"prepare {name} ({declared}) as {text}".encode())

@@ -64,11 +64,13 @@ def readable_workbook(file: BinaryIO) -> BinaryIO:
 
 
 def _is_sheet(parts: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
+    """Return whether the part is a worksheet."""
     with parts.open(info) as source:
         return source.read(len(BEGIN_SHEET)) == BEGIN_SHEET
 
 
 def _has_rewritten_records(parts: zipfile.ZipFile, info: zipfile.ZipInfo) -> bool:
+    """Return whether the worksheet has records that calamine skips. Raises `UnreadableError`."""
     with parts.open(info) as source:
         return any(kind in REWRITTEN for kind, _ in _records(source))
 
@@ -100,13 +102,14 @@ def _rewrite(source: IO[bytes], target: IO[bytes]) -> None:
 
 
 def _column(data: bytes) -> int:
+    """Return the column of a cell, from 0. data: of its record. Raises `UnreadableError` for an incomplete record."""
     if len(data) < 8:
         raise UnreadableError("a cell ends in the middle of a record")
     return int.from_bytes(data[:4], "little")
 
 
 def _without_formats(data: bytes) -> bytes:
-    """Return the record without flags and formats. Raises `UnreadableError` for an incomplete record.
+    """Return the data of a rich string without flags and formats. Raises `UnreadableError` for an incomplete record.
 
     Layout: column and style (8 bytes), flags (1 byte), count of UTF-16 units (4 bytes), the units.
     """
@@ -117,7 +120,7 @@ def _without_formats(data: bytes) -> bytes:
 
 
 def _records(source: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield kind and data of each record. Raises `UnreadableError`."""
+    """Yield kind and data of each record. Raises `UnreadableError` for a record that is too long or incomplete."""
     held = b""
     while piece := source.read(PIECE):
         held += piece
@@ -136,7 +139,8 @@ def _records(source: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _header(data: bytes, place: int) -> tuple[int, int, int] | None:
-    """Return kind, start of the data and its size: 1 or 2 bytes and 1 to 4 bytes, 7 bits each, the lowest first.
+    """Return kind, start of the data and its size: 1 or 2 bytes and 1 to 4 bytes, 7 bits each, the lowest first. place:
+    where the record begins in `data`.
 
     None: the header is not complete.
     """
@@ -158,6 +162,7 @@ def _header(data: bytes, place: int) -> tuple[int, int, int] | None:
 
 
 def _record(kind: int, data: bytes) -> bytes:
+    """Return the bytes of a record: a header as `_header` reads it, and the data."""
     header = bytearray((kind,) if kind < 0x80 else (kind & 0x7F | 0x80, kind >> 7))
     size = len(data)
     while size >= 0x80:

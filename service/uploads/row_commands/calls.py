@@ -80,8 +80,8 @@ def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) 
 
 
 def first_value(execution: Execution) -> tuple[bytes | None, Any]:
-    """Return the first column of the first row, as text and as JSON value. NULL if there is no row, or its type is
-    void.
+    """Return the first column of the first row, as text and as JSON value. Both are None if it is NULL, if there is no
+    row, or if its type is void.
     """
     rows = orjson.loads(execution.body) if execution.body else []
     if not rows or not rows[0]:

@@ -68,6 +68,9 @@ class _Reader(RowReader):
         await rows.add(found, about)
 
     def _refusal(self, error: Exception) -> Problem:
+        """Return the problem for an error of the reader: 400 for bytes that are invalid in the encoding, 500 for a
+        malformed line.
+        """
         if isinstance(error, InvalidByteError | EncodingError):
             return Problem(400, f"{self._file} cannot be read: {error}")
         return Problem(500, f"{self._file} is no CSV: {error}")

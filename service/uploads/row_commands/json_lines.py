@@ -50,7 +50,9 @@ class _Reader(RowReader):
         await self._add(rows, self._lines.finish(), about)
 
     async def _add(self, rows: Rows | ImportRows, lines: list[bytes], about: bytes) -> None:
-        """Add lines. Raises `Problem` 400 for a line that is no row, unless rows with errors are reported."""
+        """Add lines. about: metadata of the file, as JSON. Raises `Problem` 400 for a line that is no row, unless rows
+        with errors are reported.
+        """
         good: list[bytes | None] = []
         for line in lines:
             try:
@@ -64,4 +66,5 @@ class _Reader(RowReader):
         await rows.add(good, about)
 
     def _refusal(self, rows: Rows | ImportRows, error: LineError) -> Problem:
+        """Return the 400 for the line behind those that were added."""
         return Problem(400, f"{self._file} line {rows.seen + 1} is no row: {error}")

@@ -79,7 +79,9 @@ class Rows:
         return self._count
 
     async def add(self, rows: list[bytes | None], about: bytes | list[bytes]) -> None:
-        """Add consecutive rows. about: file metadata, of all rows or of each."""
+        """Add consecutive rows: their cells, as array literals or JSON; None: a blank line. about: file metadata as
+        JSON, of all rows or of each. Raises `Problem` if a row failed.
+        """
         for place, cells in enumerate(rows):
             if self._batch is not None:
                 await self._add_to_batch(rows[place:], about if isinstance(about, bytes) else about[place:])
@@ -88,7 +90,7 @@ class Rows:
             await self._add_one(self._count + len(self._waiting) + 1, cells, own)
 
     async def _add_one(self, number: int, cells: bytes | None, about: bytes) -> None:
-        """Add a row that runs by a statement of its own. number: from 1."""
+        """Add a row that runs by a statement of its own. number: from 1. cells, about: as for `add`."""
         self._waiting.append([str(number).encode(), cells, self._previous, about, *self._more])
         self._waiting_bytes += len(cells or b"")
         if number == 1:
@@ -125,8 +127,8 @@ class Rows:
         await self._place(self._call, last, before, alone=self._chained)
 
     async def _place(self, call: Call, last: Values, before: list[Values], *, alone: bool) -> None:
-        """Send the executions with the values `before`, and then with `last`, after waiting for the oldest sent ones if
-        there are several. alone: whether the next row needs their result.
+        """Send the executions with the values `before`, and then with `last`, in one segment; if several segments are
+        in flight, wait for the oldest one first. alone: the next row needs their result, so wait for them.
         """
         if len(self._sent) > 1:
             await self._settle(self._sent.pop(0), call)
@@ -141,7 +143,7 @@ class Rows:
             await self._settle(execution, call)
 
     async def _settle(self, execution: Execution, call: Call) -> None:
-        """Wait for an execution, and store its result. Raises `Problem` if it failed."""
+        """Wait for an execution, and store its result. call: the one that it runs. Raises `Problem` if it failed."""
         await self._transaction.finished(call, execution)
         self._last = execution
         self._previous, self.result = first_value(execution)
@@ -205,4 +207,5 @@ class Rows:
 
 
 def _bytes(rows: list[bytes | None]) -> int:
+    """Return the total size of the cells in bytes."""
     return sum(map(len, filter(None, rows)))

@@ -50,8 +50,11 @@ _CELL = re.compile(rb'<(?:\w+:)?c\s[^>]*?\br="([A-Z]{1,3})\d')
 
 
 def main(options: dict[str, Any], out: BinaryIO) -> None:
-    """Send the messages of one workbook to `out` (see the module). Raises nothing for a workbook that cannot be
-    read.
+    """Send the messages of one workbook to `out` (see the module). Raises nothing for a workbook that cannot be read.
+
+    options: `file`: descriptor. `all`, `sheet`: all sheets, or the one of this name; None: the first. `max_cells`:
+    cells that are read at most. `time`, `date`, `datetime`: as for `MomentFormats`. `json`: rows are JSON instead of
+    array literals.
     """
 
     def send(message: dict[str, Any]) -> None:
@@ -82,7 +85,9 @@ def main(options: dict[str, Any], out: BinaryIO) -> None:
 
 
 def _chosen(names: Sequence[str], options: dict[str, Any]) -> list[str]:
-    """Return the sheets that the options select: all, the one of this name, or the first."""
+    """Return the sheets that the options select: all, the one of this name in any case, or the first; empty if there is
+    no such sheet. options: as for `main`.
+    """
     if options["all"]:
         return list(names)
     sheet = options["sheet"]
@@ -119,7 +124,9 @@ class CellLimit:
 
 
 def _workbook(file: BinaryIO, limit: CellLimit) -> _Workbook | _OtherWorkbook:
-    """Return the reader for the format of the file. Raises `UnreadableError` for a file that unpacks to too much."""
+    """Return the reader for the format of the file. Raises `UnreadableError` for a file that unpacks to too much, and
+    various errors for one that is no workbook.
+    """
     file.seek(0)
     if file.read(4) != b"PK\x03\x04":
         return _OtherWorkbook(file, limit)
@@ -217,6 +224,7 @@ class _OtherWorkbook:
         return list(self._workbook.sheet_names)
 
     def rows(self, name: str) -> Iterator[Row]:
+        """Yield all rows, as wide as the widest one; numbers are from 1. Raises `TooManyCellsError`."""
         sheet = self._workbook.get_sheet_by_name(name)
         self._limit.take(sheet.total_height * sheet.total_width)
         for number, row in enumerate(sheet.to_python(skip_empty_area=False), 1):
@@ -226,7 +234,7 @@ class _OtherWorkbook:
 def _texts(
     rows: Iterable[tuple[int, Sequence[Cell]]], formats: MomentFormats
 ) -> Iterator[tuple[int, list[str | None]]]:
-    """Yield the rows that are not empty, as texts."""
+    """Yield the rows that are not empty: number, and cells as texts; None: the cell is empty."""
     for number, row in rows:
         texts = [cell_text(value, formats) for value in row]
         if any(text is not None for text in texts):
@@ -250,10 +258,12 @@ def _batches(rows: Iterable[tuple[int, list[str | None]]], *, as_json: bool) -> 
 
 
 def _array(texts: Iterable[str | None]) -> str:
+    """Return an array literal; None becomes NULL."""
     return "{" + ",".join(["NULL" if text is None else quote(text) for text in texts]) + "}"
 
 
 def _object(number: int, texts: Sequence[str | None]) -> str:
+    """Return the cells of a row as a JSON object by address (`B7`), without empty ones. number: of the row."""
     cells = {f"{column_name(place)}{number}": text for place, text in enumerate(texts) if text is not None}
     return orjson.dumps(cells).decode()
 

@@ -97,7 +97,9 @@ class Sheet:
         self._hidden = False
 
     def rows(self, source: BinaryIO) -> Iterator[Row]:
-        """Yield the rows, each up to its last cell."""
+        """Yield the rows, each up to its last cell. source: XML of the sheet. Raises `UnreadableError`, and various
+        errors for XML that is malformed.
+        """
         for _ in _parsed(source, self._start_handler(), self._end_handler(), self._text):
             rows, self._rows = self._rows, []
             yield from rows
@@ -145,6 +147,9 @@ class Sheet:
             self._taking.append(data)
 
     def _begin_cell(self, attributes: dict[str, str]) -> None:
+        """Begin a cell at the column that its attribute `r` names, else behind the cell before. Raises
+        `UnreadableError` for a column that a sheet cannot have.
+        """
         place = attributes.get("r")
         if place is None:
             self._column += 1
@@ -161,10 +166,14 @@ class Sheet:
             self._inline = []
 
     def _new_column(self, letters: str) -> int:
+        """Return and cache the number of a column, from 0. Raises `UnreadableError`."""
         number = self._columns[letters] = column_number(letters) - 1
         return number
 
     def _end_cell(self) -> None:
+        """Add the value of the cell that has ended to its row, at its column; cells that were left out before it are
+        None.
+        """
         cells, column = self._cells, self._column
         value = self._cell()
         if column == len(cells):
@@ -193,8 +202,8 @@ class Sheet:
         return _unescaped(value)
 
     def _moment(self, value: int | float) -> Cell:
-        """Return the meaning of a number in the style of its cell. None for a date outside the calendar, which is an
-        error in the sheet too.
+        """Return a number, or the date, time or duration that it means in the style of its cell. None for a date
+        outside the calendar, which is an error in the sheet too.
         """
         style = int(self._style)
         if style not in self._dates:
@@ -207,7 +216,7 @@ class Sheet:
 
 
 def column_number(letters: str) -> int:
-    """Return the number of a column, from 1. Raises `UnreadableError`."""
+    """Return the number of a column, from 1. Raises `UnreadableError` if the letters are not those of a column."""
     number = 0
     for letter in letters:
         number = number * 26 + ord(letter.upper()) - 64
@@ -244,6 +253,7 @@ def _no_doctype(*_: object) -> None:
 
 
 def _kinds(*names: str) -> dict[str, str]:
+    """Return the names of elements without namespace, by the names that the parser reports."""
     return {f"{space} {name}": name for space in NAMESPACES for name in names}
 
 
@@ -253,6 +263,7 @@ def _whole(text: str) -> int:
 
 
 def _number(text: str) -> int | float:
+    """Convert a number, to an integer if it is written as one. Raises `ValueError`."""
     try:
         return int(text)
     except ValueError:
@@ -267,5 +278,6 @@ def _unescaped(text: str) -> str:
 
 
 def _character(match: re.Match[str]) -> str:
+    """Return the character of an escape, or the escape itself for half of a surrogate pair."""
     code = int(match[1], 16)
     return match[0] if 0xD800 <= code < 0xE000 else chr(code)

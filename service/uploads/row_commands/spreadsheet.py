@@ -36,7 +36,9 @@ EXHAUSTED = frozenset({-signal.SIGABRT, -signal.SIGKILL, -signal.SIGXCPU})
 
 
 class Spreadsheet:
-    """Runs the rows of workbooks of one request."""
+    """Runs the rows of workbooks of one request. commands, calls, batchings: for rows as arrays (False) and as JSON
+    (True).
+    """
 
     def __init__(
         self,
@@ -143,7 +145,10 @@ class _Sheet:
         *,
         with_metadata: bool,
     ) -> None:
-        """metadata: for row commands, without the index of the row. with_metadata: whether the command takes it."""
+        """about: members of the entry of the sheet. metadata: the same as a JSON object, with the claims, for row
+        commands, without the index of the row. place: names of file and sheet, for progress. with_metadata: whether the
+        command takes the metadata.
+        """
         self._rows = rows
         self._about = about
         self._turn = turn
@@ -154,14 +159,14 @@ class _Sheet:
         self._count = 0
 
     async def add(self, rows: list[tuple[int, str]]) -> None:
-        """Add rows: index in the sheet, and cells."""
+        """Add rows: index in the sheet, and cells as an array literal or JSON. Raises `Problem` if a row failed."""
         self._count += len(rows)
         metadata = [b'%b,"rowIndex":%d}' % (self._begun, index) for index, _ in rows] if self._with_metadata else b""
         await self._rows.add([cells.encode() for _, cells in rows], metadata)
         report_progress(self._rows, self._turn, self._place)
 
     async def finish(self) -> Entry:
-        """Wait for all rows, and return the entry of the sheet."""
+        """Wait for all rows, and return the entry of the sheet. Raises `Problem` if a row failed."""
         await self._rows.finish()
         report_progress(self._rows, self._turn, self._place, last=True)
         # `result` is the older name of `lastResult` (uploads-18); both are sent.
@@ -170,13 +175,13 @@ class _Sheet:
         return {**members, **counts_of(self._rows)}
 
 
-async def _message(says: asyncio.StreamReader) -> dict[str, Any]:
-    """Read a message. Return an empty one if the reader has ended in the middle of it."""
-    size = await says.readline()
+async def _message(output: asyncio.StreamReader) -> dict[str, Any]:
+    """Read a message. Return an empty one if the output of the reader has ended before it or in the middle of it."""
+    size = await output.readline()
     if not size.endswith(b"\n"):
         return {}
     try:
-        message: dict[str, Any] = orjson.loads(await says.readexactly(int(size)))
+        message: dict[str, Any] = orjson.loads(await output.readexactly(int(size)))
     except asyncio.IncompleteReadError:
         return {}
     return message
@@ -184,8 +189,8 @@ async def _message(says: asyncio.StreamReader) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def _reader(stored: SpooledFile, options: Mapping[str, object]):  # type: ignore[no-untyped-def]
-    """Run the reader of a workbook while the block runs, and kill it afterwards. options: as `sheet_reader` takes
-    them.
+    """Run the reader of a workbook in a process, yield the process, and kill it afterwards. options: as
+    `sheet_reader.main` takes them, without `file`.
     """
     number = stored.stored.fileno()
     process = await asyncio.create_subprocess_exec(

@@ -38,13 +38,13 @@ class RowReader(abc.ABC):
 
     @abc.abstractmethod
     async def add(self, rows: Rows | ImportRows, piece: bytes, about: bytes) -> None:
-        """Add the rows that a piece of the file completes. about: metadata of the file. Raises `Problem` if a row is
-        refused.
+        """Add the rows that a piece of the file completes. about: metadata of the file, as JSON. Raises `Problem` if a
+        row is refused, or the file cannot be read.
         """
 
     @abc.abstractmethod
     async def finish(self, rows: Rows | ImportRows, about: bytes) -> None:
-        """Add the rows that the end of the file completes. Raises `Problem` if a row is refused."""
+        """Add the rows that the end of the file completes. about: as for `add`. Raises `Problem` as `add` does."""
 
 
 class TextFile(abc.ABC):
@@ -80,6 +80,9 @@ class TextFile(abc.ABC):
         return await self._store(file, file.size)
 
     async def _store(self, file: File, size: int) -> list[Entry]:
+        """Run the rows of the file, and return its entry. size: of the file in bytes, for the metadata that row
+        commands get.
+        """
         place = {"file": file.name}
         rows = rows_of_file(
             self._turn, *self._running, self.common, self._settings, place, headed=self._headed,

@@ -46,7 +46,7 @@ FEW = 64
 
 @dataclass(slots=True)
 class _Row:
-    """A row of the file that waits to run."""
+    """A row of the file that waits to run. number: from 1, the header included. about: file metadata as JSON."""
 
     number: int
     cells: bytes | None
@@ -83,7 +83,8 @@ def rows_of_file(
 ) -> Rows | ImportRows:
     """Return the runner of the rows of a file or sheet.
 
-    place: its names, for errors. headed: with `map_columns`, the first row has the names of the columns.
+    call: runs one row. batching: finds the call that runs many. place: names of file and sheet, for errors. headed:
+    with `map_columns`, the first row has the names of the columns.
     """
     names = column_names(settings)
     mapping = ColumnMapping(names) if names and headed else None
@@ -140,7 +141,9 @@ class ImportRows:
         return self.rows - len(self._waiting)
 
     async def reject(self, text: bytes, reason: str) -> None:
-        """Record a row that cannot be read. text: of the row. Raises `Problem` if there are too many errors."""
+        """Record a row that cannot be read, after the waiting rows have run. text: of the row. reason: message of its
+        error. Raises `Problem` as `add` does.
+        """
         # Errors are listed in the order of the rows.
         await self._run_waiting()
         self._seen += 1
@@ -167,6 +170,9 @@ class ImportRows:
                 await self._run_waiting()
 
     def _read_header(self, mapping: ColumnMapping, cells: bytes | None) -> None:
+        """Let the mapping read the names of the columns. cells: of the first row. Raises `Problem` 400 if a named
+        column is missing.
+        """
         missing = mapping.read_header(cells)
         if missing:
             file = self._source.place.get("file", "the file")
@@ -177,7 +183,7 @@ class ImportRows:
         await self._run_waiting()
 
     async def _run_waiting(self) -> None:
-        """Run the waiting rows."""
+        """Run the waiting rows. Raises `Problem` as `add` does."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
@@ -197,7 +203,9 @@ class ImportRows:
             self._batch = await self._source.batching.call()
 
     async def _try(self, rows: list[_Row]) -> None:
-        """Run rows; if one fails, run the halves, and record the error of a single row."""
+        """Run rows; if one fails, run the halves, and record the error of a single row. Raises `Problem` for an error
+        that is not one of a row, and if there are too many errors.
+        """
         await self._transaction.command(f"savepoint {SAVEPOINT}")
         execution, problem = await self._run_quietly(rows)
         if problem is None:
@@ -216,8 +224,8 @@ class ImportRows:
         await self._try(rows[middle:])
 
     def _record(self, row: _Row, sqlstate: str, message: str, column: str | None, text: str | None = None) -> None:
-        """Record the error of a row. Raises `Problem` if there are too many errors. column: named by the error, or
-        None. text: of a row that cannot be read.
+        """Record the error of a row. Raises `Problem` 400 if there are too many errors. sqlstate, message, column: of
+        the error; column: None if it names none. text: of a row that cannot be read; None: it could be read.
         """
         source = self._source
         names = source.names
@@ -245,7 +253,7 @@ class ImportRows:
         return execution, None
 
     async def _run(self, rows: list[_Row]) -> None:
-        """Run rows whose errors end the import."""
+        """Run rows whose errors end the import. Raises `Problem` for such an error."""
         groups = [[row] for row in rows] if self._source.command.chained else [rows]
         for group in groups:
             await self._transaction.begin()
@@ -255,6 +263,7 @@ class ImportRows:
 
     @property
     def _used(self) -> Call:
+        """The call by which rows run: one row each, or many at once."""
         return self._source.call if self._batch is None else self._batch.call
 
     def _sent(self, rows: list[_Row]) -> Execution:

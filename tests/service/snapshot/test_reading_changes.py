@@ -274,6 +274,12 @@ def test_a_snapshot_is_the_same_after_its_parts_are_joined(shelves: Database) ->
     assert SnapshotParts().take(next(parts_of(empty))) == empty
 
 
+def test_a_change_has_the_example_requests_of_the_new_snapshot() -> None:
+    old = SchemaSnapshot(1, (), {}, example_requests=(("one.http", "GET /one"),))
+    new = SchemaSnapshot(2, (), {}, example_requests=(("two.http", "GET /two"),))
+    assert SnapshotChange.between(old, new).applied(old) == new
+
+
 def test_a_change_of_another_snapshot_is_refused() -> None:
     one, two, three = (SchemaSnapshot(number, (), {}) for number in (1, 2, 3))
     assert SnapshotChange.between(one, two).applied(one) == two
