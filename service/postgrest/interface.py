@@ -23,7 +23,7 @@ from rowcall.service.postgrest.anonymous_cache import AnonymousCache
 from rowcall.service.postgrest.authentication import Authentication, TokenError, user_of
 from rowcall.service.postgrest.planning.planner import Planner
 from rowcall.service.postgrest.planning.work import Response, Work
-from rowcall.service.postgrest.request import WRITE_METHODS, ApiRequest, read_request, segments_of
+from rowcall.service.postgrest.request import WRITE_METHODS, ApiRequest, read_request, segments_of, sent_path
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result, read_result
 from rowcall.service.postgrest.settings import RequestSettings
@@ -86,6 +86,10 @@ class PostgRestInterface:
             runs, StatementCache(runs.pace), settings, options, self.responder.database_error
         )
         self._planner = Planner(catalogue.schema, options, self.responder)
+
+    def steps_of(self, scope: Any) -> tuple[Step, ...] | None:
+        """Return the steps of a request of the HTTP server; None if its path is not below the mount."""
+        return self.steps(scope.method, sent_path(scope))
 
     def steps(self, method: str, path: str, *, limited: bool = True) -> tuple[Step, ...] | None:
         """Return the steps of one request; None if its raw path is not below the mount. limited: the rate limiter

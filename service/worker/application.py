@@ -328,7 +328,7 @@ class Application:
         try:
             match = self._table.find(scope.method, scope.path)
             if match is None and self._table.postgrest is not None:
-                steps = self._table.postgrest.steps(scope.method, scope.path)
+                steps = self._table.postgrest.steps_of(scope)
                 if steps is not None:
                     self._runner.start(context, steps)
                     return
