@@ -89,7 +89,8 @@ class ConnectionModel(RuleBasedStateMachine):
             unread_seconds=60,
         )
         self.connection = Connection(self.server)
-        self.loop.run_until_complete(self.loop.connect_accepted_socket(lambda: self.connection, ours))
+        connection: Any = self.connection  # has what uvloop calls of a protocol, and is no subclass
+        self.loop.run_until_complete(self.loop.connect_accepted_socket(lambda: connection, ours))
 
     def turn(self) -> None:
         for _ in range(4):
