@@ -67,12 +67,6 @@ class TaggedProtocol(ObservedProtocol):
         else:
             self.inner.response_bytes(status, headers, body)
 
-    def response_empty(self, status: int, headers: Headers) -> None:
-        self.inner.response_empty(status, headers)
-
-    def response_file(self, status: int, headers: Headers, file: str) -> None:
-        self.inner.response_file(status, headers, file)
-
 
 def _fits(if_none_match: str, mark: str) -> bool:
     """Return whether the value of `If-None-Match` is `*` or contains the tag `mark`, by weak comparison (RFC 9110,
