@@ -6,7 +6,7 @@ with its body, and can tag it or add headers. Only what the body would cost in o
 
 from __future__ import annotations
 
-from rowcall.service.request_context.protocols import Headers, ObservedProtocol
+from rowcall.service.request_context.protocols import Headers, ObservedProtocol, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext
 
 
@@ -37,6 +37,7 @@ class HeadProtocol(ObservedProtocol):
         self.response_bytes(status, headers, body.encode())
 
     def response_file(self, status: int, headers: Headers, file: str) -> None:
+        leave_uncompressed(self.inner)
         self.inner.response_empty(status, headers)
 
     def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:

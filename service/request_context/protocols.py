@@ -53,6 +53,16 @@ class ObservedProtocol:
         return self.inner.response_stream(status, headers)
 
 
+def leave_uncompressed(protocol: Any) -> None:
+    """Exclude the response of a request from compression, also its headers if the body is not sent (HEAD, 304).
+    protocol: of the request; the compressing protocol is searched among those that it wraps.
+    """
+    while protocol is not None and not hasattr(protocol, "compresses"):
+        protocol = getattr(protocol, "inner", None)
+    if protocol is not None:
+        protocol.compresses = False
+
+
 class HeadersProtocol(ObservedProtocol):
     """Adds headers to every response, behind its own."""
 
