@@ -106,6 +106,7 @@ def _tagged(key: str, tags: str, status: int, headers: Headers, body: bytes) -> 
     mark = entity_tag(body, key) if 200 <= status < 300 else None
     if mark is None:
         return status, headers
+    headers = [field for field in headers if field[0].lower() != "etag"]
     if status == 200 and tags and (tags.strip() == "*" or mark in (item.strip() for item in tags.split(","))):
         return 304, [
             *((name, value) for name, value in headers if not name.lower().startswith("content-")),

@@ -90,7 +90,7 @@ class CompressedProtocol(ObservedProtocol):
         if status == 304:
             # It has the headers of the complete response (RFC 9110, 15.4.5), which may have been compressed.
             headers = _with_coding(headers, None)
-            headers = [_weakened(field) for field in headers] if self.compresses else headers
+            headers = headers if self._choose() is None else [*map(_weakened, headers)]
         self.inner.response_empty(status, headers)
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
