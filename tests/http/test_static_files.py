@@ -231,6 +231,32 @@ def test_a_compressed_sibling_is_sent_to_clients_that_accept_it(
     assert response.headers["vary"] == "Accept-Encoding"
 
 
+def test_a_compressed_sibling_has_a_tag_of_its_own_that_is_compared(service: Service) -> None:
+    headers = {"Accept-Encoding": "gzip"}
+    tag = service.request("HEAD", "/packed.css", headers=headers).headers["etag"]
+    unchanged = service.get("/packed.css", headers={**headers, "If-None-Match": tag})
+    assert (unchanged.status_code, unchanged.headers["etag"]) == (304, tag)
+    assert service.get("/packed.css", headers={"Accept-Encoding": "", "If-None-Match": tag}).status_code == 200
+
+
+def test_head_ignores_ranges(service: Service) -> None:
+    for requested in ("bytes=0-3", "bytes=999999999-"):
+        response = service.request("HEAD", "/large.bin", headers={"Range": requested})
+        assert (response.status_code, response.headers["content-length"]) == (200, str(len(LARGE)))
+
+
+def test_head_of_a_large_file_with_compression_has_the_headers_of_get(
+    root: Path, database: Database, serve_once: Serve
+) -> None:
+    on = {"ResponseCompression:Enabled": "true", "ResponseCompression:IncludeMimeTypes:0": "*/*"}
+    service = serve_once(database, "", {**settings(root), **on})
+    got, head = (
+        service.request(method, "/large.bin", headers={"Accept-Encoding": "gzip"}).headers for method in ("GET", "HEAD")
+    )
+    assert {**head, "date": ""} == {**got, "date": ""}
+    assert (head["content-length"], head["etag"][0]) == (str(len(LARGE)), '"')
+
+
 def test_closed_paths_lead_to_the_sign_in_page(service: Service) -> None:
     service.client.cookies.clear()
     for path, expected in (
@@ -272,7 +298,10 @@ def test_a_page_is_filled_for_its_caller(service: Service) -> None:
     )
     assert service.get("/parsed/user.txt").text == "{user_id}"
     assert service.get("/parsed/unlisted.html").text == '"top" "top" "top" {shelf:none} { shelf }'
-    assert service.request("HEAD", "/parsed/user.html").headers["etag"]
+    got, head = (service.request(method, "/parsed/user.html") for method in ("GET", "HEAD"))
+    assert {**head.headers, "date": ""} == {**got.headers, "date": ""}
+    unchanged = service.request("HEAD", "/parsed/user.html", headers={"If-None-Match": "*"})
+    assert unchanged.status_code == 200
     service.client.cookies.clear()
 
 
