@@ -173,7 +173,7 @@ class SnapshotUpdates:
         if hidden_objects(snapshot) != hidden_objects(before):
             report_hidden(snapshot)
         await self._describer.write_interface(snapshot.postgrest)
-        if difference or not same_interface:
+        if difference or not same_interface or not snapshot.has_types_of(before):
             try:
                 await self._describe(snapshot)
             except StartupError as error:
