@@ -171,3 +171,16 @@ def test_written_files_follow_a_nested_type_of_unchanged_endpoints(
     service.signal(signal.SIGHUP)
     wait_until(lambda: all("colour" in file.read_text() for file in files), "both files have the new attribute")
     assert "colour" in service.get("/openapi.json").text
+
+
+def test_a_notification_finds_a_new_label_of_an_enum(own_database: Database, serve_once: Serve) -> None:
+    """A label is a row of its own: that of the type does not change."""
+    sql = """create type mood as enum ('good', 'bad');
+    create function moods(_mood mood) returns mood language sql stable as 'select _mood';
+    comment on function moods(mood) is 'HTTP GET /moods';"""
+    settings = {"Service:OpenApiOptions:Enabled": "true", "Service:ExactTypes": "true"}
+    service = serve_once(own_database, sql, settings, workers=2)
+    assert "ugly" not in service.get("/openapi.json").text
+    own_database.execute("alter type mood add value 'ugly'")
+    own_database.execute("notify rowcall, 'reload'")
+    wait_until(lambda: "ugly" in service.get("/openapi.json").text, "the document has the label")
