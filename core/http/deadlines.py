@@ -64,8 +64,8 @@ def seconds_left(name: str, value: str, now: float) -> float | None:
 
 
 def time_left(name: str, value: str, seconds: float) -> str:
-    """Return the value of the header `name` for another service, which has `seconds` left. value: as the client has
-    sent it.
+    """Return the value of the header `name` for another service, which has `seconds` left. name: in lower
+    case. value: as the client has sent it.
 
     A whole number stays a whole number, as some services understand nothing else. A point in time is passed on
     unchanged.

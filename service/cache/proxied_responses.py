@@ -88,7 +88,6 @@ def around_answer(
             context.body = await read_body(context.scope, context.protocol, limit)
         key = None if skips(context) else key_for(context)
         if key is None:
-            context.lease = None
             report_outcome(context, "bypass")
             return
         result = await find(context, key)

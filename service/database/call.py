@@ -44,6 +44,8 @@ class NoticeListener(Protocol):
 
 Hear = Callable[[RequestContext], NoticeListener]
 """Makes the notice listener of a request."""
+HearAs = Callable[[RequestContext, str], NoticeListener]
+"""Makes the notice listener of a request that runs as the database role of this name."""
 
 
 @dataclass(slots=True, eq=False)

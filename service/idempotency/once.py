@@ -61,22 +61,20 @@ def take_once(
     *,
     set_by_sql: bool,
 ) -> Step:
-    """Return the step in front of `plain`, the steps that run a request without a key. It runs requests with a key
-    itself, once for each key, and skips `plain` for them.
+    """Return the step that runs requests with a key, once for each key, and enters `plain` for requests without one.
 
     count: called with the state of each request with a key. set_by_sql: SQL sets the status of the response, so the
     number of rows is that of the first statement.
     """
     once = _Once(endpoint, call, services, count, set_by_sql=set_by_sql)
-    skipped = len(plain)
-
-    async def run(context: RequestContext, key: str) -> None:
-        await (once.run_committing(context, key) if call.commits else once.run(context, key))
-        context.skip(skipped)
+    run = once.run_committing if call.commits else once.run
 
     def step(context: RequestContext) -> Waiting:
         key = find_key(context)
-        return None if key is None else run(context, key)
+        if key is not None:
+            return run(context, key)
+        context.enter(plain)
+        return None
 
     return step
 

@@ -17,6 +17,7 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.sql.output import Statement as Sql
 from rowcall.core.text.naming import quote_identifier
 from rowcall.ext.driver.execution import Execution
+from rowcall.service.database.call import NoticeListener
 from rowcall.service.database.execution.plain_runs import COMMIT, ROLLBACK, PlainRuns
 from rowcall.service.database.preamble import Ahead, Values, ahead_of
 from rowcall.service.database.statements import statement_for
@@ -54,12 +55,15 @@ class Transactions:
             name = ".".join(map(quote_identifier, options.pre_request.split(".", 1)))
             self._before = ((statement_for(f"select {name}()", 0), []),)
 
-    def begin(self, request: ApiRequest, work: Work, *, alone: bool = False) -> Execution | None:
+    def begin(
+        self, request: ApiRequest, work: Work, listener: NoticeListener | None = None, *, alone: bool = False
+    ) -> Execution | None:
         """Start work that is one segment; `finish` follows. None: the work is more than one segment, so `run` has to
         run it.
 
-        alone: on a connection that no other request uses at the same time. Raises `ApiError` for values that cannot be
-        sent, and `Problem` if the queue of the pool is full.
+        listener: gets its notices; the statements of the runs must not be pipelined then. alone: on a connection that
+        no other request uses at the same time. Raises `ApiError` for values that cannot be sent, and `Problem` if the
+        queue of the pool is full.
         """
         if not self.is_one_segment(request, work):
             return None
@@ -67,6 +71,7 @@ class Transactions:
         ahead = ahead_of(self._values(request, work)) + self._before
         execution = Execution(cached.statement, values_of(work.statement), ahead)
         execution.label = request.scope.path
+        execution.notice_listener = listener
         try:
             return self._runs.begin(execution, request.disconnected, None if alone else cached.pace)
         except ValueError:
@@ -106,9 +111,10 @@ class Transactions:
             work.check(result)
         return result
 
-    async def run(self, request: ApiRequest, work: Work) -> Result:
+    async def run(self, request: ApiRequest, work: Work, listener: NoticeListener | None = None) -> Result:
         """Run work in an explicit transaction, and return its result. Raises `ApiError` if it failed or the check of
-        `work` does, and `Problem` if there was no connection.
+        `work` does, and `Problem` if there was no connection. listener: gets the notices and the end of the
+        transaction.
         """
         level = self._level(request, work) or DEFAULT_LEVEL
         mode = "read only" if work.read_only else "read write"
@@ -117,7 +123,7 @@ class Transactions:
             *ahead_of(self._values(request, work)),
             *self._before,
         )
-        async with self._runs.transaction(request.disconnected) as transaction:
+        async with self._runs.transaction(request.disconnected, listener) as transaction:
             estimate = None
             try:
                 if work.estimate is not None:

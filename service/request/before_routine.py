@@ -67,6 +67,8 @@ def value_of(value: BeforeValue, services: Services) -> ValueOf:
 
 
 def _header(context: RequestContext, name: str) -> bytes | None:
-    """Return the values of a header, several joined by commas; None: the request does not have it."""
+    """Return the values of a header, several joined by commas; None: the request does not have it. name: in lower
+    case.
+    """
     headers = [value for key, value in context.scope.headers.items() if key == name]
     return ",".join(headers).encode() if headers else None

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 Handle = Callable[[Any, Any], None]
 Headers = list[tuple[str, str]]
+
+Wrapper = TypeVar("Wrapper")
+
+
+def find_wrapper(protocol: Any, kind: type[Wrapper]) -> Wrapper | None:
+    """Return the outermost wrapper of this class around the HTTP server's protocol, or None."""
+    while protocol is not None and not isinstance(protocol, kind):
+        protocol = getattr(protocol, "inner", None)
+    return protocol
 
 
 class ObservedProtocol:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from rowcall.service.request_context.protocols import Headers, ObservedProtocol
+from rowcall.service.request_context.protocols import Headers, ObservedProtocol, find_wrapper
 
 NAMES = ("traceparent", "tracestate")
 
@@ -66,6 +66,5 @@ class PassingProtocol(TracedProtocol):
 
 def trace_of(protocol: Any) -> Trace | None:
     """Return the trace of a request, or None if it is not traced."""
-    while protocol is not None and not isinstance(protocol, TracedProtocol):
-        protocol = getattr(protocol, "inner", None)
-    return None if protocol is None else protocol.trace
+    traced = find_wrapper(protocol, TracedProtocol)
+    return None if traced is None else traced.trace

@@ -20,7 +20,7 @@ from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.catalogue.installation import Installation
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.connections import ConnectionSettings
-from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.sqlfile.commands import Suspects

@@ -165,7 +165,9 @@ class Worker:
             self._stopping.set()
 
     async def _listen(self) -> None:
-        """Handle the messages of the supervisor until it says to stop or has ended."""
+        """Handle the messages of the supervisor until it has ended, also while the worker stops. `Stop`, and the end of
+        the supervisor, set `_stopping`.
+        """
         while True:
             try:
                 message = await self._channel.receive()
@@ -344,9 +346,9 @@ def _report_failure(starting: asyncio.Task[None]) -> None:
 def _server_for(
     handle: Handle, listener: Listener, options: HttpOptions, *, problem_types: bool
 ) -> HttpServer | LoopServer:
-    """Return the server of a listener: the one in the event loop for HTTP/1.1 without TLS, unless granian is to serve
-    everything (`HttpServer:Engine`); else granian. handle: handles the requests. problem_types: problems name their
-    type.
+    """Return the server of a listener: granian for TLS, for HTTP/2 alone, or with `HttpServer:Engine` Granian; else the
+    one in the event loop, which with Engine Auto hands HTTP/2 connections over to granian. handle: handles the
+    requests. problem_types: problems name their type.
     """
     if options.server.engine == "Granian" or listener.secure or listener.protocols == "2":
         return HttpServer(handle, listener, options)

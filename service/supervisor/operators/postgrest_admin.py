@@ -13,7 +13,7 @@ import orjson
 import psycopg
 
 from rowcall.core.errors.problems import Problem
-from rowcall.core.operations.exposition import PLAIN, Family, exposition, single
+from rowcall.core.operations.exposition import Family, exposition, single
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.service.database.connector import Connector
@@ -24,7 +24,8 @@ from rowcall.service.sockets.listeners import Address
 
 _SECONDS = 5.0
 """Longest time of a check in seconds."""
-_EMPTY = AdminResponse("text/plain; charset=utf-8", b"")
+_TEXT = "text/plain; charset=utf-8"
+_EMPTY = AdminResponse(_TEXT, b"")
 
 
 class PostgRestAdmin:
@@ -113,7 +114,7 @@ class PostgRestAdmin:
         samples = self._wait(_awaited(self._sample()))
         catalogue = self._catalogue()
         seconds = 0.0 if catalogue is None else catalogue.load_seconds
-        return AdminResponse(PLAIN, exposition(postgrest_families(samples, seconds, self._loads()), open_metrics=False))
+        return AdminResponse(_TEXT, exposition(postgrest_families(samples, seconds, self._loads()), open_metrics=False))
 
 
 def postgrest_families(samples: Sequence[Sequence[Gauge] | None], seconds: float, loads: int) -> list[Family]:
