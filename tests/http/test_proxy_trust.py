@@ -148,7 +148,13 @@ def _text(value: str | bytes) -> str:
 
 @pytest.mark.parametrize(
     ("named", "status"),
-    [([(":authority", "a.example")], "200"), ([("host", "a.example")], "200"), ([], "400")],
+    [
+        ([(":authority", "a.example")], "200"),
+        ([("host", "a.example")], "200"),
+        ([(":authority", "a.example"), ("host", "A.example")], "200"),
+        ([(":authority", "a.example"), ("host", "b.example")], "400"),
+        ([], "400"),
+    ],
 )
 def test_http2_needs_an_authority_or_a_host(service: Service, named: list[tuple[str, str]], status: str) -> None:
     pseudo = [(":method", "GET"), (":scheme", "http"), (":path", "/through")]
