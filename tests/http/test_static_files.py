@@ -44,6 +44,9 @@ FILES: dict[str, bytes] = {
     "admin/index.html": b"for bosses",
     "admin/deep/page.txt": b"deep",
     "admin/50% ü?.txt": b"named",
+    "private.css": b"for bosses",
+    "private.css.gz": b"for bosses",
+    "private.css.br": b"for bosses",
     "packed.css": b"body { color: red }",
     "packed.css.gz": b"gzip bytes",
     "packed.css.br": b"br bytes",
@@ -83,6 +86,7 @@ def service(root: Path, database: Database, serve: Serve) -> Service:
         {
             **settings(root),
             "StaticFiles:AuthorizePaths:0": "/admin/*",
+            "StaticFiles:AuthorizePaths:1": "/private.css",
             "StaticFiles:UnauthorizedRedirectPath": "/index.html?next",
             PARSED + "Enabled": "true",
             PARSED + "FilePaths:0": "/parsed/*.html",
@@ -262,6 +266,9 @@ def test_closed_paths_lead_to_the_sign_in_page(service: Service) -> None:
     for path, expected in (
         ("/admin/", "%2Fadmin%2F"),
         ("/admin/index.html", "%2Fadmin%2F"),
+        ("/private.css", "%2Fprivate.css"),
+        ("/private.css.gz", "%2Fprivate.css.gz"),
+        ("/private.css.br", "%2Fprivate.css.br"),
         ("/Admin/../admin/deep/page.txt?a=b", "%2Fadmin%2Fdeep%2Fpage.txt%3Fa%3Db"),
         # What comes back is an address again.
         ("/admin/50%25%20%C3%BC%3F.txt?a", "%2Fadmin%2F50%2525%2520%25C3%25BC%253F.txt%3Fa"),
