@@ -13,7 +13,7 @@ import errno
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.forwarded_headers import FORWARDED
@@ -77,7 +77,6 @@ class SubrequestScope:
     proto = "http"
     http_version = "1.1"
     server = "localhost"
-    authority = "localhost"
 
     def __init__(
         self,
@@ -101,11 +100,27 @@ class SubrequestScope:
         self.method = method
         self.path = self.raw_path = path
         self.query_string = query
-        has_host = any(name == "host" for name, _ in headers)
-        self.headers = _SubrequestHeaders(headers if has_host else [("host", "localhost"), *headers])
+        host = next((value for name, value in headers if name == "host"), None)
+        self.headers = _SubrequestHeaders([("host", "localhost"), *headers] if host is None else headers)
+        self.authority = host or "localhost"
         self.depth = depth
         self.client = client
         self.scheme = scheme
+
+
+class _Sender(NamedTuple):
+    """Who sends a subrequest. address: of the client; empty: unknown. host: which the client has addressed."""
+
+    address: str
+    scheme: str
+    host: str
+
+
+def _client_of(outer: RequestContext) -> _Sender:
+    """Return the client of the outer request as the sender of its subrequests."""
+    scope = outer.scope
+    host = scope.headers.get("host") or scope.authority or "localhost"
+    return _Sender(str(scope.client), str(scope.scheme), str(host))
 
 
 class AbsentClient:
@@ -318,8 +333,8 @@ class Subrequests:
         target: encoded path and query. outer: the request that makes this call. written: as for `SubrequestSender`.
         """
         own = [(name, value) for name, value in headers if name.lower() not in FORWARDED]
-        scheme = "https" if self._is_secure(outer.scope) else "http"
-        return await self._called(method, target, own, body, outer, "", scheme, written=written)
+        sender = _Sender("", "https" if self._is_secure(outer.scope) else "http", "localhost")
+        return await self._called(method, target, own, body, outer, sender, written=written)
 
     async def call_for_caller(
         self,
@@ -332,22 +347,20 @@ class Subrequests:
         written: str | None = None,
         transaction: JointTransaction | None = None,
     ) -> HttpResponse:
-        """Call an endpoint as `call` does, with client address and scheme of the outer request.
+        """Call an endpoint as `call` does, with client address, scheme and host of the outer request.
 
         transaction: in which it runs, if its steps were compiled for that. written: as for `SubrequestSender`.
         """
-        client, scheme = str(outer.scope.client), str(outer.scope.scheme)
         return await self._called(
-            method, target, headers, body, outer, client, scheme, written=written, transaction=transaction
+            method, target, headers, body, outer, _client_of(outer), written=written, transaction=transaction
         )
 
     async def call_interface(
         self, method: str, target: str, headers: Headers, body: bytes | None, outer: RequestContext
     ) -> HttpResponse:
         """Call PostgREST's interface as `call_for_caller` calls an endpoint, also at a path that an endpoint has."""
-        client, scheme = str(outer.scope.client), str(outer.scope.scheme)
         return await self._called(
-            method, target, headers, body, outer, client, scheme, written=None, interface=self._interface
+            method, target, headers, body, outer, _client_of(outer), written=None, interface=self._interface
         )
 
     async def _called(
@@ -357,8 +370,7 @@ class Subrequests:
         headers: Headers,
         body: bytes | None,
         outer: RequestContext,
-        client: str,
-        scheme: str,
+        sender: _Sender,
         *,
         written: str | None,
         transaction: JointTransaction | None = None,
@@ -367,19 +379,19 @@ class Subrequests:
         """Call the endpoint, or the interface if it serves the target, and return the response once it begins. Raises
         `OutboundError` for an endless recursion.
 
-        client, scheme: of the scope. interface: None: only endpoints are called. The others are as for `call` and
-        `call_for_caller`.
+        interface: None: only endpoints are called. The others are as for `call` and `call_for_caller`.
         """
         depth = getattr(outer.scope, "depth", 0) + 1
         if depth > DEEPEST:
             raise OutboundError(f"endpoints of this service call each other more than {DEEPEST} times deep")
         raw_path, _, query = target.partition("#")[0].partition("?")
         capture = CapturedResponse(outer.protocol, body or b"")
-        own = [(name, value) for name, value in headers if name.lower() != "host"]
+        own = [("host", sender.host), *((name, value) for name, value in headers if name.lower() != "host")]
         if body and not any(name.lower() == "content-length" for name, _ in own):
             own.append(("content-length", str(len(body))))
         context = RequestContext(
-            SubrequestScope(method, raw_path, query, own, depth, client, scheme, self, transaction), capture
+            SubrequestScope(method, raw_path, query, own, depth, sender.address, sender.scheme, self, transaction),
+            capture,
         )
         try:
             if interface is not None and (steps := interface(method, raw_path)) is not None:
