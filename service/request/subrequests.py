@@ -36,6 +36,16 @@ no text contains.
 """
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 
+_OF_MESSAGE = frozenset(
+    (
+        *("accept", "accept-charset", "accept-encoding", "accept-profile", "connection", "expect", "host"),
+        *("idempotency-key", "prefer", "range", "te", "trailer", "transfer-encoding", "upgrade"),
+    )
+)
+"""Headers of a request that describe it and its response, not its client; so do those that begin with `content-` or
+`if-`.
+"""
+
 Start = Callable[[RequestContext, tuple[Step, ...]], None]
 InterfaceSteps = Callable[[str, str], tuple[Step, ...] | None]
 
@@ -106,6 +116,20 @@ class SubrequestScope:
         self.depth = depth
         self.client = client
         self.scheme = scheme
+
+
+def headers_for_caller(outer: RequestContext, own: Headers) -> Headers:
+    """Return the headers of a subrequest for the client of the outer request: those of the outer request that describe
+    the client, such as credentials, tenant and trace, and those by which a trusted proxy reports it; then `own`, the
+    headers of the subrequest itself, which replace them.
+    """
+    names = {name.lower() for name, _ in own} | _OF_MESSAGE
+    passed_on = [
+        (name, value)
+        for name, value in outer.scope.headers.items()
+        if (lowered := name.lower()) not in names and not lowered.startswith(("content-", "if-"))
+    ]
+    return [*passed_on, *own]
 
 
 class _Sender(NamedTuple):

@@ -1,5 +1,5 @@
-"""What belongs to a request is that of its client too in the requests that the service makes for it: those of batches, the
-calls of MCP tools, and calls of its own endpoints.
+"""Client, headers and trace of requests that the service makes for a client: those of batches and of MCP tools, and
+calls of its own endpoints.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.harness.database import Database
+from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -16,6 +17,17 @@ SQL = """
 create function of_host() returns text language sql stable as $$ select current_setting('request.tenant', true) $$;
 comment on function of_host() is 'HTTP GET /of-host
 tenant from host *.shop.example
+mcp';
+create function of_header() returns text language sql stable as $$ select current_setting('request.tenant', true) $$;
+comment on function of_header() is 'HTTP GET /of-header
+tenant from header Tenant-Id
+mcp';
+create function api_key(_key text) returns table (status int, user_id text) language sql stable as
+$$ select 200, 'ann' where _key = encode(sha256('secret'), 'hex') $$;
+create function who() returns text language sql stable as $$ select current_setting('request.user_id', true) $$;
+comment on function who() is 'HTTP GET /who
+authorize
+user_context
 mcp';
 create function change() returns int language sql as 'select 1';
 comment on function change() is 'HTTP POST /change
@@ -29,6 +41,8 @@ SETTINGS = {
     "Batch:Enabled": "true",
     "Service:McpOptions:Enabled": "true",
     "Auth:CookieAuth": "true",
+    "Auth:ApiKey:Enabled": "true",
+    "Auth:ApiKey:Header": "Api-Key",
     "Service:RequiresAuthorization": "false",
 }
 
@@ -71,3 +85,21 @@ def test_pages_of_the_service_itself_may_post_batches(service: Service, *, trans
             "/batch", json=[{"method": "POST", "path": "/change"}], headers={"origin": "https://evil.example"}
         )
         assert foreign.status_code == 403
+
+
+def test_calls_of_tools_have_the_headers_of_the_client_whatever_their_names(service: Service) -> None:
+    assert tool(service, "of_header", **{"Tenant-Id": "red"}) == '{"value":"red"}'
+    assert tool(service, "who", **{"Api-Key": "secret"}) == '{"value":"ann"}'
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+def test_headers_of_a_request_replace_those_of_its_batch(service: Service, *, transaction: bool) -> None:
+    own = {"path": "/of-header", "headers": {"tenant-id": "blue"}}
+    results = batch(service, {"path": "/of-header"}, own, transaction=transaction, **{"Tenant-Id": "red"})
+    assert results == ["red", "blue"]
+
+
+@pytest.mark.parametrize("name", ["Origin", "Sec-Fetch-Site", "X-Forwarded-For", "Cookie"])
+def test_requests_of_a_batch_do_not_say_who_sends_them(service: Service, name: str) -> None:
+    refused = service.post("/batch", json=[{"path": "/who", "headers": {name: "same-origin"}}])
+    assert problem(refused, 400)["item"] == 1
