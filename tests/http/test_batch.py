@@ -106,6 +106,9 @@ create function many(_n int) returns table (n int) language sql stable as $$ sel
 comment on function many(int) is 'HTTP GET /many';
 create function sees() returns bigint language sql volatile as $$ select count(*) from orders $$;
 comment on function sees() is 'HTTP GET /sees';
+create function resolved(_n bigint default null) returns bigint language sql as $$ select _n $$;
+comment on function resolved(bigint) is 'HTTP GET /resolved
+_n = select count(*) from orders';
 """
 
 
@@ -223,6 +226,14 @@ def test_requests_see_what_earlier_ones_did_and_others_do_not(service: Service, 
     before = service.get("/sees").json()
     seen = bodies(post(service, request("/orders", {"customer": "x"}), get("/sees"), request("/stays"), get("/sees")))
     assert [seen[1], seen[3]] == [str(before + 1), str(before + 2)] or [seen[1], seen[3]] == [before + 1, before + 2]
+
+
+def test_parameters_that_other_connections_fill_do_not_miss_what_earlier_requests_did(service: Service) -> None:
+    refused = post(service, request("/orders", {"customer": "ann"}), get("/resolved"))
+    assert "a connection of its own" in problem(refused, 400)["detail"]
+    before = int(service.get("/resolved").text)
+    added = post(service, request("/orders", {"customer": "ann"}), get("/resolved"), transaction=False)
+    assert bodies(added)[1] == str(before + 1)
 
 
 def test_a_cache_is_neither_read_nor_filled_in_a_transaction(service: Service) -> None:
