@@ -82,7 +82,7 @@ async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: St
     context.scope.job = job
     context.user = job.user(auth)
     try:
-        context.mask, context.arguments, context.has_null = bind_arguments(endpoint, job)
+        context.mask, context.arguments, context.has_null = bind_arguments(endpoint, job, auth)
     except BindingError as error:
         return Attempt(_UNFIT, error.detail, retry=False)
     start(context, jobs.steps(endpoint))

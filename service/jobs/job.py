@@ -11,6 +11,7 @@ import orjson
 
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.auth.parameter_injection import claim_parameters, with_injected
 from rowcall.core.binding.binding import Binder, Binding
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -100,9 +101,10 @@ def names_of(endpoint: Endpoint) -> str:
     return ",".join(f"{item.db_name}:{item.cast}" for item in endpoint.parameters)
 
 
-def bind_arguments(endpoint: Endpoint, job: Job) -> Binding:
+def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions) -> Binding:
     """Return the arguments of a job for a call: those that were bound when it was enqueued, or its JSON document bound
-    like the body of a request. Raises `BindingError` for arguments that do not fit the endpoint.
+    like the body of a request. If the job has claims, the document need not have the parameters that are set from them.
+    Raises `BindingError` for arguments that do not fit the endpoint.
     """
     if job.bound:
         if not isinstance(job.arguments, Mapping) or job.arguments.get("signature") != names_of(endpoint):
@@ -112,5 +114,7 @@ def bind_arguments(endpoint: Endpoint, job: Job) -> Binding:
         texts = [values[key] for key in sorted(values, key=int)]
         arguments = [None if text is None else text.encode(errors="surrogateescape") for text in texts]
         return Binding(mask, arguments, None in arguments)
+    if job.claims is not None:
+        endpoint = with_injected(endpoint, {item.index for item in claim_parameters(endpoint, options.login)})
     binder = Binder(bound_parameters(endpoint), Transport.BODY, endpoint.options.query_null, refusals=endpoint.refusals)
     return binder.bind_body(orjson.dumps(job.arguments))

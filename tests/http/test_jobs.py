@@ -42,6 +42,11 @@ comment on function who() is 'HTTP POST /who
 authorize
 user_context
 job';
+create function whose(_user_id text, _note text default null) returns text language sql as
+$$ insert into work (what, who) values (_note, _user_id); select _user_id $$;
+comment on function whose(text, text) is 'HTTP POST /whose
+user_parameters
+job retries 0';
 create table trials (name text primary key, n int not null default 0);
 create function flaky(_name text, _until int) returns int language plpgsql as $$
 declare tried int;
@@ -266,6 +271,24 @@ def test_jobs_of_a_transaction(service: Service, database: Database) -> None:
         ),
         "the arguments are refused",
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "claims", "user"),
+    [
+        ({"note": "claims"}, [["user_id", "41"]], "41"),
+        ({"note": "both", "userId": "7"}, [["user_id", "41"]], "41"),
+        ({"note": "argument", "userId": "7"}, None, "7"),
+    ],
+)
+def test_claims_of_a_job_enqueued_in_sql_fill_parameters(
+    service: Service, database: Database, arguments: dict[str, str], claims: Any, user: str
+) -> None:
+    sql = "select rowcall.enqueue('POST /whose', $${}$$::jsonb, _claims => nullif($${}$$::jsonb, 'null'))::text"
+    number = database.value(sql.format(json.dumps(arguments), json.dumps(claims)))
+    ends = "select state = 'done' from rowcall.job where id = '{}' and finished is not null"
+    wait_until(lambda: database.fetch(ends.format(number)), "the job ends")
+    assert database.fetch(f"select who from work where what = '{arguments['note']}'") == [(user,)]
 
 
 def test_secrets_are_stored_as_hashes(service: Service, database: Database) -> None:
