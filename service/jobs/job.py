@@ -31,8 +31,8 @@ class Job:
     """One attempt of a job.
 
     endpoint: its name. attempt: number of the attempt in the database, from 1, interrupted ones included. bound:
-    whether `arguments` contains bound arguments (`arguments_of`) with their signature and the tenant; otherwise it is a
-    JSON document by parameter names. claims: of the caller, as pairs of type and value; None for an anonymous caller.
+    whether `arguments` contains bound arguments (`arguments_of`) with their signature, the tenant and headers;
+    otherwise it is a JSON document by parameter names. claims: of the caller, as pairs of type and value; None for an anonymous caller.
     cancelled: set when the caller has cancelled the job, or the worker stops.
     """
 
@@ -67,6 +67,12 @@ class Job:
         """Tenant of the request that enqueued it. None for jobs enqueued in SQL, which have claims only."""
         tenant = self.arguments.get("tenant") if self.bound and isinstance(self.arguments, Mapping) else None
         return tenant if isinstance(tenant, str) else None
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """Headers of the request that enqueued it, which its attempts have too; empty for jobs enqueued in SQL."""
+        pairs = self.arguments.get("headers", ()) if self.bound and isinstance(self.arguments, Mapping) else ()
+        return [(str(name), str(value)) for name, value in pairs]
 
     def interrupt(self, reason: str) -> None:
         """Record that the attempt ends for a reason of the service, unless the caller has cancelled it before."""

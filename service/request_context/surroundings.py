@@ -33,6 +33,16 @@ def headers_of_tenant(tenant: Tenant, value: str) -> list[tuple[str, str]]:
     return [("host", tenant.name.replace("*", value))] if tenant.place is ValuePlace.HOST else []
 
 
+def headers_of_zone(zone: TimeZone | None, context: RequestContext) -> list[tuple[str, str]]:
+    """Return headers with which `zone_of` returns the time zone of this request; empty if it names none. A claim needs
+    none, as it is the user's.
+    """
+    name = zone_of(zone, context)
+    if zone is None or name is None or zone.place is ValuePlace.CLAIM:
+        return []
+    return [("prefer", f"timezone={name}") if zone.place is ValuePlace.PREFER else (zone.name.lower(), name)]
+
+
 def _of_host(pattern: str, context: RequestContext) -> str | None:
     """Return the part of the host name in the place of the `*` in `pattern`, in lower case; None: the host name does
     not match.
