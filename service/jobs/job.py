@@ -32,7 +32,8 @@ class Job:
 
     endpoint: its name. attempt: number of the attempt in the database, from 1, interrupted ones included. bound:
     whether `arguments` contains bound arguments (`arguments_of`) with their signature, the tenant and headers;
-    otherwise it is a JSON document by parameter names. claims: of the caller, as pairs of type and value; None for an anonymous caller.
+    otherwise it is a JSON document by parameter names. claims: of the caller, as pairs of type and value; None for an
+    anonymous caller.
     cancelled: set when the caller has cancelled the job, or the worker stops.
     """
 
