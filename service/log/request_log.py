@@ -133,9 +133,11 @@ def logged(protocol: Any) -> LoggedProtocol | None:
 
 
 def correlation_of(protocol: Any) -> str:
-    """Return the correlation id of the request; empty without one."""
+    """Return the correlation id of the request, which an internal subrequest shares with its outer request; empty
+    without one.
+    """
     while protocol is not None and type(protocol) is not CorrelatedProtocol:
-        protocol = getattr(protocol, "inner", None)
+        protocol = getattr(protocol, "inner", None) or getattr(protocol, "outer", None)
     return "" if protocol is None else str(protocol.correlation)
 
 

@@ -24,6 +24,7 @@ from rowcall.service.http_client.messages import Headers, HttpResponse
 from rowcall.service.request_context.deadline import end_by
 from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.trace import NAMES, trace_of
 
 DEEPEST = 8
 """Deepest nesting of subrequests, beyond which they are considered an endless recursion."""
@@ -114,8 +115,23 @@ class SubrequestScope:
         self.headers = _SubrequestHeaders([("host", "localhost"), *headers] if host is None else headers)
         self.authority = host or "localhost"
         self.depth = depth
+        self.continues_trace = False
+        """The header `traceparent` is that of the service itself, whose sampling decision holds."""
         self.client = client
         self.scheme = scheme
+
+
+def _with_trace(headers: Headers, outer: RequestContext) -> Headers:
+    """Return the headers with the trace of the outer request: its span, or if it is not traced, what its client has
+    sent, unless the headers have a trace of their own.
+    """
+    sent = [(name, value) for name in NAMES if (value := outer.scope.headers.get(name)) is not None]
+    trace = trace_of(outer.protocol)
+    if trace is not None:
+        own = [("traceparent", trace.traceparent), *(item for item in sent if item[0] != "traceparent")]
+        return [*((name, value) for name, value in headers if name.lower() not in NAMES), *own]
+    named = {name.lower() for name, _ in headers}
+    return headers if named.intersection(NAMES) else [*headers, *sent]
 
 
 def headers_for_caller(outer: RequestContext, own: Headers) -> Headers:
@@ -167,7 +183,7 @@ class CapturedResponse:
         self._body = body
         self._loop = asyncio.get_running_loop()
         self._pipe: _PipeReader | None = None
-        self._outer = outer
+        self.outer = outer
         self.begun: asyncio.Future[HttpResponse] = self._loop.create_future()
         """The response, once its status and headers are known."""
         self.endpoint = self.path = ""
@@ -181,7 +197,7 @@ class CapturedResponse:
         yield b""
 
     def client_disconnect(self) -> Any:
-        return self._outer.client_disconnect()
+        return self.outer.client_disconnect()
 
     def answered(self, status: int, headers: Headers, source: Any = None) -> HttpResponse:
         """Begin the response: complete `begun` with it, and return it for its body. source: as for `HttpResponse`."""
@@ -411,12 +427,14 @@ class Subrequests:
         raw_path, _, query = target.partition("#")[0].partition("?")
         capture = CapturedResponse(outer.protocol, body or b"")
         own = [("host", sender.host), *((name, value) for name, value in headers if name.lower() != "host")]
+        own = _with_trace(own, outer)
         if body and not any(name.lower() == "content-length" for name, _ in own):
             own.append(("content-length", str(len(body))))
         context = RequestContext(
             SubrequestScope(method, raw_path, query, own, depth, sender.address, sender.scheme, self, transaction),
             capture,
         )
+        context.scope.continues_trace = trace_of(outer.protocol) is not None
         try:
             if interface is not None and (steps := interface(method, raw_path)) is not None:
                 self._start(context, steps)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tests.harness.database import Database
-from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.http.conftest import Serve
 
@@ -29,6 +28,13 @@ comment on function who() is 'HTTP GET /who
 authorize
 user_context
 mcp';
+create function fails() returns int language plpgsql as $$ begin raise 'no' using errcode = 'P0007'; end $$;
+comment on function fails() is 'HTTP GET /fails
+mcp';
+create type of_self as (body text);
+comment on type of_self is 'GET /fails';
+create function calls_itself(_r of_self) returns text language sql as $$ select (_r).body $$;
+comment on function calls_itself(of_self) is 'HTTP GET /calls-itself';
 create function change() returns int language sql as 'select 1';
 comment on function change() is 'HTTP POST /change
 authorize
@@ -44,6 +50,9 @@ SETTINGS = {
     "Auth:ApiKey:Enabled": "true",
     "Auth:ApiKey:Header": "Api-Key",
     "Service:RequiresAuthorization": "false",
+    "Service:HttpClientOptions:Enabled": "true",
+    "Log:CorrelationIdHeader": "X-Request-ID",
+    "ErrorHandlingOptions:RemoveTraceId": "false",
 }
 
 
@@ -102,4 +111,15 @@ def test_headers_of_a_request_replace_those_of_its_batch(service: Service, *, tr
 @pytest.mark.parametrize("name", ["Origin", "Sec-Fetch-Site", "X-Forwarded-For", "Cookie"])
 def test_requests_of_a_batch_do_not_say_who_sends_them(service: Service, name: str) -> None:
     refused = service.post("/batch", json=[{"path": "/who", "headers": {name: "same-origin"}}])
-    assert problem(refused, 400)["item"] == 1
+    assert (refused.status_code, refused.json()["item"]) == (400, 1)
+
+
+def test_errors_have_the_correlation_id_of_the_request_of_the_client(service: Service) -> None:
+    for path in ("/batch", "/batch?transaction=false", "/mcp", "/calls-itself"):
+        headers = {"X-Request-ID": f"id-of{path.partition('?')[0][1:]}", "Mcp-Session-Id": "1"}
+        if path == "/calls-itself":
+            text = service.get(path, headers=headers).text
+        else:
+            call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "fails", "arguments": {}}}
+            text = service.post(path, json=call if path == "/mcp" else [{"path": "/fails"}], headers=headers).text
+        assert headers["X-Request-ID"] in text
