@@ -186,6 +186,7 @@ class CapturedResponse:
         self.outer = outer
         self.begun: asyncio.Future[HttpResponse] = self._loop.create_future()
         """The response, once its status and headers are known."""
+        self._abandoned: asyncio.Future[None] = self._loop.create_future()
         self.endpoint = self.path = ""
 
     async def __call__(self) -> bytes:
@@ -196,8 +197,18 @@ class CapturedResponse:
             yield self._body
         yield b""
 
-    def client_disconnect(self) -> Any:
-        return self.outer.client_disconnect()
+    async def client_disconnect(self) -> None:
+        """Wait until the client has disconnected, or nothing waits for the response any more (`abandon`)."""
+        gone = asyncio.ensure_future(self.outer.client_disconnect())
+        try:
+            await asyncio.wait((gone, self._abandoned), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+
+    def abandon(self) -> None:
+        """End the subrequest as if its client had disconnected, because what waits for the response was cancelled."""
+        if not self._abandoned.done():
+            self._abandoned.set_result(None)
 
     def answered(self, status: int, headers: Headers, source: Any = None) -> HttpResponse:
         """Begin the response: complete `begun` with it, and return it for its body. source: as for `HttpResponse`."""
@@ -416,11 +427,32 @@ class Subrequests:
         transaction: JointTransaction | None = None,
         interface: InterfaceSteps | None = None,
     ) -> HttpResponse:
-        """Call the endpoint, or the interface if it serves the target, and return the response once it begins. Raises
-        `OutboundError` for an endless recursion.
+        """Call the endpoint, or the interface if it serves the target, and return the response once it begins. If this
+        is cancelled before, the subrequest ends as if its client had disconnected. Raises `OutboundError` for an
+        endless recursion.
 
         interface: None: only endpoints are called. The others are as for `call` and `call_for_caller`.
         """
+        capture = self._begun(method, target, headers, body, outer, sender, written, transaction, interface)
+        try:
+            return await capture.begun
+        except asyncio.CancelledError:
+            capture.abandon()
+            raise
+
+    def _begun(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes | None,
+        outer: RequestContext,
+        sender: _Sender,
+        written: str | None,
+        transaction: JointTransaction | None,
+        interface: InterfaceSteps | None,
+    ) -> CapturedResponse:
+        """Begin a subrequest, and return what receives its response. Parameters and errors as for `_called`."""
         depth = getattr(outer.scope, "depth", 0) + 1
         if depth > DEEPEST:
             raise OutboundError(f"endpoints of this service call each other more than {DEEPEST} times deep")
@@ -438,26 +470,26 @@ class Subrequests:
         try:
             if interface is not None and (steps := interface(method, raw_path)) is not None:
                 self._start(context, steps)
-                return await capture.begun
+                return capture
             context.scope.path = decode_path(raw_path)
             # An encoded slash belongs to its segment; decoded, it would separate two segments for the router.
             marked = _marked(raw_path)
             match = self._find(method, decode_path(marked))
         except MalformedPathError as error:
             self._fail(context, error)
-            return await capture.begun
+            return capture
         if match is None or (
             match.route.primary.options.internal and not _is_named(match.route.path, written, raw_path)
         ):
             self._fail(context, Problem(404, f"there is no endpoint {method} {raw_path[:200]}"))
-            return await capture.begun
+            return capture
         context.values = match.values if marked == raw_path else _with_slashes(match.values)
         if outer.deadline:
             end_by(context, outer.deadline)
         if method == "HEAD":
             context.protocol = HeadProtocol(capture)
         self._start(context, self._steps[id(match.route)])
-        return await capture.begun
+        return capture
 
     def _find(self, method: str, path: str) -> Match | None:
         """Return the route of a decoded path (for HEAD also that of GET); None without one, and for a path that ends

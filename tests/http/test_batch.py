@@ -12,6 +12,7 @@ from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -347,6 +348,16 @@ def test_limits_of_the_whole(service: Service, database: Database) -> None:
         assert "Batch:MaxResponseBytes" in problem(response, 413)["detail"]
         assert post(service, get("/large?n=90000"), transaction=transaction).status_code == 200
         assert len(bodies(post(service, get("/many?n=5000"), transaction=transaction))[0]) == 5000
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+def test_a_request_ends_with_the_time_of_its_batch(service: Service, database: Database, *, transaction: bool) -> None:
+    running = """select count(*) from pg_stat_activity
+        where query ~ 'slow' and state = 'active' and pid <> pg_backend_pid() and datname = current_database()"""
+    before = database.value("select count(*) from orders")
+    problem(post(service, request("/slow", {"seconds": 30}), transaction=transaction), 504)
+    wait_until(lambda: database.value(running) == 0, "the statement has ended", 10)
+    assert database.value("select count(*) from orders") == before
 
 
 @pytest.mark.parametrize("transaction", [True, False])
