@@ -11,7 +11,7 @@ from rowcall.service.jobs.job import arguments_of, names_of
 from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
-from rowcall.service.request_context.surroundings import headers_of_zone, tenant_of
+from rowcall.service.request_context.surroundings import headers_of_zone, tenant_of, within_tenant
 from rowcall.service.request_context.trace import trace_of
 
 _ADD = (
@@ -46,8 +46,8 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
         tenant = orjson.dumps(tenant_of(endpoint.options.tenant, context))
         headers = orjson.dumps(_headers_for_attempts(endpoint, execution_header, context))
         parts = (b'{"signature":', signed, b',"tenant":', tenant, b',"headers":', headers, b',"values":', values, b"}")
-        unique = None if chosen is None else _key(context, chosen)
-        limited = prefix + _key(context, serial) if serial else None
+        unique = None if chosen is None else within_tenant(_key(context, chosen), endpoint.options.tenant, context)
+        limited = within_tenant(prefix + _key(context, serial), endpoint.options.tenant, context) if serial else None
         trace = trace_of(context.protocol)
         traceparent = None if trace is None else trace.traceparent.encode()
         owner = owner_of(user).encode()

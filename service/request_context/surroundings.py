@@ -26,6 +26,14 @@ def tenant_of(tenant: Tenant | None, context: RequestContext) -> str | None:
     return _value(tenant.place, tenant.name, context) or None
 
 
+def within_tenant(text: bytes, tenant: Tenant | None, context: RequestContext) -> bytes:
+    """Return a text that equals that of another request only if both are of the same tenant; unchanged if the endpoint
+    is for all tenants. text: without line breaks, so that a tenant cannot be mistaken for a part of it.
+    """
+    value = tenant_of(tenant, context)
+    return text if value is None else value.encode(errors="surrogateescape") + b"\n" + text
+
+
 def headers_of_tenant(tenant: Tenant, value: str) -> list[tuple[str, str]]:
     """Return headers with which `tenant_of` returns the value. A claim needs none, as it is the user's."""
     if tenant.place is ValuePlace.HEADER:
