@@ -21,12 +21,14 @@ METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "QUERY"))
 OWN_HEADERS = frozenset(
     (
         *("authorization", "cookie", "connection", "content-length", "expect", "host", "te", "trailer"),
-        *("transfer-encoding", "upgrade", "forwarded", "origin"),
+        *("transfer-encoding", "upgrade", "forwarded", "origin", "referer"),
     )
 )
-"""Headers that requests of a batch cannot set, because those of the batch itself or of its connection apply."""
+"""Headers that requests of a batch cannot set, because those of the batch itself or of its connection apply. The same
+applies to those that begin with one of `OWN_PREFIXES`."""
+
 OWN_PREFIXES = ("x-forwarded-", "sec-")
-"""Prefixes of further ones. Only browsers can set `Sec-*`, by which they name the page that sends the batch."""
+"""Reported by a proxy or a browser."""
 
 KEY = "idempotency-key"
 

@@ -22,7 +22,7 @@ from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
-from rowcall.service.request_context.surroundings import tenant_of
+from rowcall.service.request_context.surroundings import within_tenant
 from rowcall.service.request_context.trace import trace_of
 
 REPLAYED = ("idempotency-replayed", "true")
@@ -87,6 +87,7 @@ class _Once:
         self, endpoint: Endpoint, call: Call, services: Services, count: Callable[[str], None], *, set_by_sql: bool
     ) -> None:
         self._count = count
+        self._tenant = endpoint.options.tenant
         idempotency = endpoint.options.idempotency
         # Senders may add to a webhook when they repeat it, so only its key is compared.
         self._of_webhook = endpoint.options.webhook is not None
@@ -146,13 +147,10 @@ class _Once:
         """Return two lists of values: owner (with the tenant of the request) and key; and these, digest of the request,
         and seconds for which the key is stored.
         """
+        owner = _SENDER if self._of_webhook else owner_of(context.user).encode()
+        names: Values = [within_tenant(owner, self._tenant, context), key.encode()]
         if self._of_webhook:
-            names: Values = [_SENDER, key.encode()]
             return names, [*names, b"\\x", self._seconds]
-        # The same user, and all anonymous callers, can send the same key to several tenants.
-        tenant = tenant_of(self._tenant, context)
-        owner = owner_of(context.user) if tenant is None else f"{owner_of(context.user)} {tenant}"
-        names = [owner.encode(), key.encode()]
         return names, [*names, digest_of(context), self._seconds]
 
     def _take(self, context: RequestContext, state: _State) -> bool:

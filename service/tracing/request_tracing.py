@@ -57,14 +57,17 @@ def _step(name: str, fixed_attributes: dict[str, str], services: Services, *, re
 
     from rowcall.service.tracing.spans import RequestTrace, SpanProtocol
 
+    trusting = replace(options, trusts=True)
     if services.job_runs:
         # The trace is that of the request which enqueued the job, whose sampling decision holds.
-        options = replace(options, trusts=True)
+        options = trusting
     kind = SpanKind.CONSUMER if services.job_runs else SpanKind.SERVER
     tracing = _tracing(options, services.host)
 
     def trace(context: RequestContext) -> None:
-        if is_sampled(context.scope.headers.get("traceparent"), options):
+        scope = context.scope
+        continues = getattr(scope, "continues_trace", False)
+        if is_sampled(scope.headers.get("traceparent"), trusting if continues else options):
             trace_sampled(context)
             return
         unsampled = UnsampledTrace(context)

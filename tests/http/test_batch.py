@@ -12,6 +12,7 @@ from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -106,6 +107,9 @@ create function many(_n int) returns table (n int) language sql stable as $$ sel
 comment on function many(int) is 'HTTP GET /many';
 create function sees() returns bigint language sql volatile as $$ select count(*) from orders $$;
 comment on function sees() is 'HTTP GET /sees';
+create function resolved(_n bigint default null) returns bigint language sql as $$ select _n $$;
+comment on function resolved(bigint) is 'HTTP GET /resolved
+_n = select count(*) from orders';
 """
 
 
@@ -223,6 +227,14 @@ def test_requests_see_what_earlier_ones_did_and_others_do_not(service: Service, 
     before = service.get("/sees").json()
     seen = bodies(post(service, request("/orders", {"customer": "x"}), get("/sees"), request("/stays"), get("/sees")))
     assert [seen[1], seen[3]] == [str(before + 1), str(before + 2)] or [seen[1], seen[3]] == [before + 1, before + 2]
+
+
+def test_parameters_that_other_connections_fill_do_not_miss_what_earlier_requests_did(service: Service) -> None:
+    refused = post(service, request("/orders", {"customer": "ann"}), get("/resolved"))
+    assert "a connection of its own" in problem(refused, 400)["detail"]
+    before = int(service.get("/resolved").text)
+    added = post(service, request("/orders", {"customer": "ann"}), get("/resolved"), transaction=False)
+    assert bodies(added)[1] == str(before + 1)
 
 
 def test_a_cache_is_neither_read_nor_filled_in_a_transaction(service: Service) -> None:
@@ -355,6 +367,16 @@ def test_limits_of_the_whole(service: Service, database: Database) -> None:
         assert "Batch:MaxResponseBytes" in problem(response, 413)["detail"]
         assert post(service, get("/large?n=90000"), transaction=transaction).status_code == 200
         assert len(bodies(post(service, get("/many?n=5000"), transaction=transaction))[0]) == 5000
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+def test_a_request_ends_with_the_time_of_its_batch(service: Service, database: Database, *, transaction: bool) -> None:
+    running = """select count(*) from pg_stat_activity
+        where query ~ 'slow' and state = 'active' and pid <> pg_backend_pid() and datname = current_database()"""
+    before = database.value("select count(*) from orders")
+    problem(post(service, request("/slow", {"seconds": 30}), transaction=transaction), 504)
+    wait_until(lambda: database.value(running) == 0, "the statement has ended", 10)
+    assert database.value("select count(*) from orders") == before
 
 
 @pytest.mark.parametrize("transaction", [True, False])
