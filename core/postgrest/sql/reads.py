@@ -44,6 +44,7 @@ _OPERATORS = {
     "nxl": "&>",
     "adj": "-|-",
 }
+_LOGIC = {"and": " AND ", "or": " OR "}
 _FULL_TEXT = {
     "fts": "to_tsquery",
     "plfts": "plainto_tsquery",
@@ -92,7 +93,7 @@ class Renderer:
         """Return the SQL of a condition or of a logic tree. level: the level whose embeds a condition may name; None:
         it may not."""
         if isinstance(node, Group):
-            joined = f" {node.operator.upper()} ".join(
+            joined = _LOGIC[node.operator].join(
                 self.condition(table, relation, member, level) for member in node.members
             )
             return f"NOT ({joined})" if node.negated else f"({joined})"
