@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 from rowcall.core.postgrest import errors
@@ -401,8 +402,9 @@ def is_logic_key(text: str) -> bool:
 def logic_key(text: str) -> tuple[tuple[str, ...], bool, str]:
     """Return path, negation and operator of the key of a logic tree, such as `not.or` or `vessel.not.and`.
 
-    Text between the operator and the end of the key is ignored, so that the operator can be any name, which `logic`
-    refuses."""
+    The last name that can be read is the operator, and text behind it is ignored. It can be any name: `logic` refuses
+    all but `and` and `or`.
+    """
     *path, operator = _parsed("logic path", text, _path)
     names = tuple(part for part in path if part != "not")
     return names, len(names) < len(path), operator
@@ -411,16 +413,10 @@ def logic_key(text: str) -> tuple[tuple[str, ...], bool, str]:
 def logic(operator: str, negated: bool, text: str) -> Group:
     """Parse the value of a logic parameter: a group in parentheses. operator: the last part of the key; anything but
     `and` and `or` is refused. negated: `not.` precedes it."""
-    try:
-        return _tree(Cursor(text), operator, negated)
-    except RefusedError:
-        raise syntax_error("logic tree", text, f"not.{operator}" if negated else operator) from None
-
-
-def _tree(cursor: Cursor, operator: str, negated: bool) -> Group:
-    if operator not in LOGIC:
-        raise RefusedError
-    return Group(operator, _members(cursor), negated)
+    if operator in LOGIC:
+        with suppress(RefusedError):
+            return Group(operator, _members(Cursor(text)), negated)
+    raise syntax_error("logic tree", text, f"not.{operator}" if negated else operator)
 
 
 def _members(cursor: Cursor) -> tuple[LogicNode, ...]:
