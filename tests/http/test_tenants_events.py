@@ -26,7 +26,7 @@ tenant from claim org
 sse_publish
 sse_after_commit';
 create function announce(_text text) returns text language plpgsql as
- $$ begin raise info '%', _text; return _text; end $$;
+    $$ begin raise info '%', _text; return _text; end $$;
 create function say_ahead(_text text, _announced text default null) returns void language sql as 'select';
 comment on function say_ahead(text, text) is 'HTTP POST /say-ahead
 tenant from claim org
