@@ -45,8 +45,8 @@ def call_sql(endpoint: Endpoint, present: int) -> str:
     """Return `select "a", ("b")."c" from "shop"."f"("_x" => $1::integer)`, `call …` for a procedure, or the SQL of the
     routine's `source`. If the endpoint has a `query`, that SQL is inside of it.
 
-    The n-th present parameter is `$n`. Absent parameters with a server-side default are omitted; absent fields of a
-    composite are NULL.
+    present: mask of the supplied parameters, with bit i for parameter i. The n-th of them is `$n`. Absent parameters
+    with a server-side default are omitted; absent fields of a composite are NULL.
 
     Raises `UncallableError` if an argument before an unnamed (hence positional) argument is absent.
     """
@@ -69,7 +69,7 @@ def call_sql(endpoint: Endpoint, present: int) -> str:
 
 
 def _arguments(endpoint: Endpoint, present: int) -> list[_Argument]:
-    """Return all arguments in the order of the signature, including absent ones."""
+    """Return all arguments in the order of the signature, including absent ones. present: as for `call_sql`."""
     routine = endpoint.routine
     arguments = [_Argument(out.argument, out.name, "null") for out in routine.out_parameters]
     for position, slots in groupby(_slots(endpoint, present), key=lambda slot: slot.parameter.position):

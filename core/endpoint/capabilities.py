@@ -327,7 +327,7 @@ class Impersonation(enum.Enum):
 
 
 class NoticeLevel(enum.Enum):
-    """Severity of notices; those of a level and above become events."""
+    """Severity of the notices that become events: exactly those of this level."""
 
     INFO = "INFO"
     NOTICE = "NOTICE"

@@ -64,8 +64,8 @@ def seconds_left(name: str, value: str, now: float) -> float | None:
 
 
 def time_left(name: str, value: str, seconds: float) -> str:
-    """Return the value of the header `name` for another service, which has `seconds` left. value: as the client has
-    sent it.
+    """Return the value of the header `name` for another service, which has `seconds` left. name: in lower
+    case. value: as the client has sent it.
 
     A whole number stays a whole number, as some services understand nothing else. A point in time is passed on
     unchanged.
@@ -100,10 +100,10 @@ def _moment(value: str, now: float) -> float | None:
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             moment = read(value)
-        except ValueError:
+            if moment.tzinfo is not None:
+                return (moment.astimezone(UTC) - datetime.fromtimestamp(now, UTC)).total_seconds()
+        except (ValueError, OverflowError):
             continue
-        if moment.tzinfo is not None:
-            return (moment.astimezone(UTC) - datetime.fromtimestamp(now, UTC)).total_seconds()
     return None
 
 

@@ -257,8 +257,9 @@ def parameters_of(template: str) -> Iterator[tuple[int, str]]:
 
 
 def _walk(root: _Node, segments: list[str]) -> Route | None:
-    """Return the route for segments, or None. From the left, literals have precedence over parameters, with
-    backtracking."""
+    """Return the route for segments (in lower case), or None. From the left, literals have precedence over parameters,
+    with backtracking.
+    """
     open_ends = [(root, 0)]
     while open_ends:
         node, depth = open_ends.pop()

@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from rowcall.core.endpoint.capabilities import NoticeLevel
+
 HOISTED = ("statement_timeout", "plan_filter.statement_cost_limit", "default_transaction_isolation")
 TRANSACTION_ENDS = ("commit", "commit-allow-override", "rollback", "rollback-allow-override")
 OPENAPI_MODES = ("follow-privileges", "ignore-privileges", "disabled")
 APP_SETTINGS = "app.settings."
 ANONYMOUS_CACHE = "anonymous-cache"
 """Key of a text in seconds, which PostgREST does not have."""
+PUBLISH_NOTICES = "publish-notices"
+"""Key of the value of a `NoticeLevel`, which PostgREST does not have."""
 FORBIDDEN_SCHEMAS = ("pg_catalog", "information_schema")
 
 
@@ -31,6 +35,8 @@ class PostgRestOptions:
     """Name of the policy that limits all requests."""
     anonymous_cache: float = 0.0
     """Lifetime of cached results of anonymous callers; 0: they are not cached."""
+    publish_notices: NoticeLevel | None = None
+    """Notices of this level become events; None: none do."""
     schemas: tuple[str, ...] = ("public",)
     extra_search_path: tuple[str, ...] = ("public",)
     anonymous_role: str | None = None
@@ -89,6 +95,7 @@ def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
             raise InvalidOptionError(f"db-schemas does not allow schema: '{schema}'")
     origins = read.names("server-cors-allowed-origins", ())
     anonymous_cache = float(read.text(ANONYMOUS_CACHE) or 0)
+    level = read.text(PUBLISH_NOTICES)
     if anonymous_cache and read.text("db-pre-request") is not None:
         raise InvalidOptionError(
             "a cached response would skip the function of db-pre-request: AnonymousCache needs none"
@@ -97,6 +104,7 @@ def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
         path=read.text("path") or "/",
         rate_limiter=read.text("rate-limiter-policy"),
         anonymous_cache=anonymous_cache,
+        publish_notices=None if level is None else NoticeLevel(level),
         schemas=schemas,
         extra_search_path=read.names("db-extra-search-path", ("public",), empty=True),
         anonymous_role=read.text("db-anon-role"),

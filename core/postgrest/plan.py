@@ -206,9 +206,7 @@ def _matches(item: Relationship, target: str, hint: str | None) -> bool:
             return False
         if hint is not None:
             foreign = item.columns[0][1] if len(item.columns) == 1 else None
-            return (
-                target == related and item.cardinality is Cardinality.ONE_TO_MANY and hint in (foreign, item.constraint)
-            )
+            return target == related and item.cardinality is Cardinality.ONE_TO_MANY and hint == foreign
         if item.cardinality is Cardinality.ONE_TO_MANY:
             return target == related
         return target == single_column

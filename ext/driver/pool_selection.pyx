@@ -43,7 +43,9 @@ cdef Connection _select(list connections, int depth, double slow, bint crowded, 
 
 
 def try_submit(list connections not None, int depth, double slow, bint crowded, Execution execution not None):
-    """Submit an execution to a connection of the pool. Return False if no connection can take it."""
+    """Submit an execution to a connection of the pool. Return False if no connection can take it. depth: maximum number
+    of executions in flight on a connection. slow: in seconds; as crowded, for `_select`.
+    """
     cdef Connection best = _select(connections, depth, slow, crowded, execution.statement)
     if best is None:
         return False

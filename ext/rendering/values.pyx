@@ -188,8 +188,8 @@ cdef const char *render_body(
 ) noexcept nogil:
     """Render an array literal `{…}`, without bounds, as a JSON array.
 
-    dimension: number of the dimension that begins here, from 1. Returns the position behind the literal, or NULL if the
-    literal is malformed.
+    depth: number of containers around the array, of which dimensions are none. dimension: number of the dimension that
+    begins here, from 1. Returns the position behind the literal, or NULL if the literal is malformed.
     """
     cdef char separator
     if text == end or text[0] != c'{' or dimension > MAX_DIMENSIONS:
@@ -338,8 +338,10 @@ cdef const char *read_slot(
 cdef inline const char *read_quoted(
     Buffer out, Scratch scratch, const char *text, const char *end, int depth, bint doubled, Slice *inside,
 ) noexcept nogil:
-    """Undo one level of quoting; return the position behind the closing quote, or NULL if there is none.
+    """Undo one level of quoting; return the position behind the closing quote, or NULL if there is none, or no memory
+    (`out.failed`).
 
+    text: begins with the quote. depth: number of containers around the value, each with scratch memory of its own.
     doubled: a quote inside may be written as two quotes, as in a composite. inside: receives the unquoted text.
     """
     cdef char *room = scratch.reserve(depth, end - text + VECTOR_SLACK)

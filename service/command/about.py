@@ -85,7 +85,7 @@ def show_versions(arguments: Arguments) -> int:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of the service and of the installed libraries that it depends on, by name."""
+    """Return the versions of the service and of the libraries that it mostly depends on, by name."""
     versions = {"rowcall": version()}
     for name in _PARTS:
         try:

@@ -44,6 +44,8 @@ class NoticeListener(Protocol):
 
 Hear = Callable[[RequestContext], NoticeListener]
 """Makes the notice listener of a request."""
+HearAs = Callable[[RequestContext, str], NoticeListener]
+"""Makes the notice listener of a request that runs as the database role of this name."""
 
 
 @dataclass(slots=True, eq=False)
@@ -92,6 +94,8 @@ class Call:
     """Settings and commands of each request. Such a call is started with `Database.begin_with_preamble` or
     `begin_by_deadline`.
     """
+    role: str | None = None
+    """The database role that `preamble` sets; None: it sets none. Its rights count when a statement is prepared."""
     session: SessionEffects = UNKNOWN
     """Session effects of the routine."""
     existed: bool = True

@@ -35,11 +35,11 @@ def _within(options: DatabaseOptions) -> DatabaseOptions:
     """Return options in which the pipelined connections are taken from the dedicated ones, so that both together are as
     many as the dedicated ones of `options`.
 
-    If the pipelined connections would be more than the share `MOST_PIPELINED`, there are none, because slow requests
+    There are none without sharing, and if they would be more than the share `MOST_PIPELINED`, because slow requests
     would lack the dedicated ones.
     """
     pools = options.pools
-    if pools.pipelined_connections > MOST_PIPELINED * pools.dedicated_connections:
+    if not pools.sharing or pools.pipelined_connections > MOST_PIPELINED * pools.dedicated_connections:
         return replace(options, pools=replace(pools, sharing=False))
     dedicated = pools.dedicated_connections - pools.pipelined_connections
     return replace(options, pools=replace(pools, dedicated_connections=dedicated))

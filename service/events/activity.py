@@ -16,7 +16,7 @@ _MOST_STREAMS = 300
 @dataclass(frozen=True, slots=True)
 class HubActivity:
     """Numbers of events of a host since the start. published: by its requests. received: from other hosts. notified: by
-    PostgreSQL, for each channel. stored: in the replay buffer at the moment. most: maximum of the replay buffer.
+    PostgreSQL, for each channel. stored: number in the replay buffer at the moment. most: number that it can hold.
     """
 
     published: int

@@ -1,17 +1,19 @@
-"""Notice listeners for endpoints that publish events (events-4 to events-6)."""
+"""Notice listeners for endpoints, and for database roles of PostgREST's interface, that publish events (events-4 to
+events-6, events-17).
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
-from rowcall.core.endpoint.capabilities import Events
+from rowcall.core.endpoint.capabilities import Audience, NoticeLevel, Tenant
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.events.event import Event, HintError, Publication
 from rowcall.core.events.options import EventOptions
 from rowcall.core.events.stream_path import level_of
-from rowcall.service.database.call import Hear
+from rowcall.service.database.call import Hear, HearAs, NoticeListener
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.request_context.surroundings import tenant_of
 
@@ -19,6 +21,8 @@ log = logging.getLogger("rowcall.events")
 
 Publish = Callable[[Event], None]
 
+MOST_ROLES = 512
+"""Database roles of PostgREST's interface whose publishers are cached."""
 _BY_THE_DRIVER = "25P01"
 """Warning about a setting outside of a transaction block, which statements of the driver itself provoke."""
 
@@ -30,40 +34,71 @@ def hear_notices(endpoint: Endpoint, options: EventOptions, publish: Publish) ->
     events = endpoint.options.events
     if events is None or not events.publish:
         return None
-    publisher = _Publisher(endpoint, events, options, publish)
+    access = endpoint.access
+    publication = Publication(events.scope, events.names, not access.anonymous, access.required)
+    level = level_of(events, options.level)
+    publisher = _Publisher(endpoint.name, level, publication, endpoint.options.tenant, options, publish)
     waits = options.after_commit if events.after_commit is None else events.after_commit
     return partial(_AfterCommit if waits else _AtOnce, publisher)
 
 
-class _Publisher:
-    """Makes the events of one endpoint, for all of its requests."""
+def hear_notices_of_roles(level: NoticeLevel, tenant: Tenant | None, options: EventOptions, publish: Publish) -> HearAs:
+    """Return the function that makes the notice listener of a request of PostgREST's interface.
 
-    def __init__(self, endpoint: Endpoint, events: Events, options: EventOptions, publish: Publish) -> None:
-        access = endpoint.access
-        self.name = endpoint.name
-        self.level = level_of(events, options.level).value
+    Its events are for signed-in users with a role of the same name as the database role of the request, unless a HINT
+    has another scope. tenant: of all requests; None: events are for the streams of all tenants.
+    """
+    listener = _AfterCommit if options.after_commit else _AtOnce
+
+    @lru_cache(maxsize=MOST_ROLES)
+    def publisher_of(role: str) -> _Publisher:
+        publication = Publication(Audience.MATCHING, (), closed=True, roles=(role,))
+        return _Publisher(f"PostgREST's interface as {role}", level, publication, tenant, options, publish)
+
+    def hear(context: RequestContext, role: str) -> NoticeListener:
+        return listener(publisher_of(role), context)
+
+    return hear
+
+
+class _Publisher:
+    """Makes the events of one endpoint or role, for all of its requests. name: for the log. tenant: of the requests;
+    None: they are for all tenants.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        level: NoticeLevel,
+        publication: Publication,
+        tenant: Tenant | None,
+        options: EventOptions,
+        publish: Publish,
+    ) -> None:
+        self.name = name
+        self.level = level.value
         self.publish = publish
-        self._publication = Publication(events.scope, events.names, not access.anonymous, access.required)
+        self._publication = publication
         self._header = options.execution_header
-        self._tenant = endpoint.options.tenant
+        self._tenant = tenant
 
     def execution_of(self, context: RequestContext) -> str:
         """Return the execution id in the headers of a request; empty: it has none."""
         return context.scope.headers.get(self._header) or ""
 
     def tenant_of(self, context: RequestContext) -> str | None:
-        """Return the tenant of a request; empty if the endpoint is for all tenants, None if the request has none."""
+        """Return the tenant of a request; empty if requests are for all tenants, None if the request has none."""
         return "" if self._tenant is None else tenant_of(self._tenant, context)
 
     def event(self, message: str, hint: str | None, execution: str) -> Event:
         """Return the event for a notice. hint: its HINT, which can say who may see the event; if it has a mistake, this
-        is logged, and the scope of the endpoint applies instead. execution: from `execution_of`.
+        is logged, and the default scope applies instead. execution: from `execution_of`.
         """
         try:
             return self._publication.event(message, hint, execution)
         except HintError as error:
             log.error(
-                "%s: the HINT of a notice does not say who may see it, so the endpoint's scope does: %s",
+                "%s: the HINT of a notice does not say who may see it, so the default scope does: %s",
                 *(self.name, error),
             )
             return self._publication.event(message, None, execution)

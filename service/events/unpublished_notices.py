@@ -12,7 +12,7 @@ from rowcall.service.database.pools.pool import NoticeHandler
 
 class UnpublishedNotices:
     """Notice handler that passes every notice on to `behind`, and reports endpoints which raise notices of the level of
-    events without publishing events.
+    events without publishing events, if another endpoint has events.
 
     severity: the level of events. behind: None: there is no other handler. report: attribute; called with the path of
     the endpoint and the severity.

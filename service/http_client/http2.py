@@ -268,7 +268,11 @@ class Http2Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         reason = "the connection was closed" if error is None else f"the connection broke: {error}"
-        self._fail(OutboundError(reason))
+        self._leaving = True
+        for stream in list(self._streams.values()):
+            unanswered = not stream.final.done() and not stream.interim
+            self._end(stream, OutboundError(reason, unanswered=unanswered))
+        self.close()
 
     def pause_writing(self) -> None:
         self._blocked = True

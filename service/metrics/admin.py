@@ -105,12 +105,13 @@ class AdminListener:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread, close the socket, and delete the path of a Unix socket."""
+        """End the thread, delete the path of a Unix socket, and close the socket."""
         self._server.shutdown()
-        self._server.server_close()
         if self._address.unix:
+            # While the socket is open: behind that, the path may be that of a successor.
             with suppress(OSError):
                 os.unlink(self._address.host)
+        self._server.server_close()
 
 
 class _Server(ThreadingHTTPServer):
@@ -228,8 +229,8 @@ class _Handler(BaseHTTPRequestHandler):
         return mount(MountRequest(method, parts.path, query, headers, address, self._read_body, self._is_connected))
 
     def _read_body(self) -> bytes:
-        """Return the body of a request to a mount. Raises `Problem`: 411 without Content-Length, 400 for an invalid
-        one, 413 for a body that is too large.
+        """Return the body of a request to a mount; empty without Content-Length. Raises `Problem`: 411 for
+        Transfer-Encoding, 400 for an invalid Content-Length, 413 for a body that is too large.
         """
         if "transfer-encoding" in self.headers:
             raise Problem(411, "the admin listener requires Content-Length with a body")

@@ -24,7 +24,7 @@ from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.config.sections.data_protection import DataProtection
 from rowcall.core.config.sections.errors import CommandRetryOptions, ErrorHandlingOptions
 from rowcall.core.config.sections.log import Log
-from rowcall.core.config.sections.sql_files import SqlFileLog
+from rowcall.core.config.sections.sqlfiles import SqlFileLog
 from rowcall.core.formats.table_formats import TableFormatOptions
 from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.jobs.options import JobOptions
@@ -228,6 +228,7 @@ def worker_options(settings: Settings, connections: Connections) -> WorkerOption
         statistics=statistics_options(settings, target, connections),
         encrypts=settings.enabled(DataProtection),
         application=application_name(settings),
+        tenant=service.tenant,
         requires_authorization=service.requires_authorization,
         hides_paths=service.hide_paths,
         headers=_request_headers(service),

@@ -24,6 +24,7 @@ from rowcall.core.documents.reference_page import ReferencePage
 from rowcall.core.documents.tool_schemas import ToolSchemaOptions
 from rowcall.core.downloads.options import DownloadOptions
 from rowcall.core.endpoint.before_routine import BeforeCommand, ValueSource
+from rowcall.core.endpoint.capabilities import Tenant
 from rowcall.core.endpoint.validation import Rule
 from rowcall.core.errors.error_policy import ErrorPolicies
 from rowcall.core.errors.retry import RetryStrategies
@@ -171,6 +172,8 @@ class WorkerOptions:
     uploads: UploadOptions
     hides_paths: bool
     """Anonymous callers get 401 also for paths that do not exist."""
+    tenant: Tenant | None
+    """Tenant of the requests of all endpoints; None: they have none, unless their annotations say so."""
     requires_authorization: bool
     """Endpoints without an annotation about authorization require it."""
     headers: RequestHeaders

@@ -17,12 +17,13 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
 from rowcall.core.postgrest.errors import ApiError
 from rowcall.ext.driver.execution import Execution, Loss
+from rowcall.service.database.call import HearAs, NoticeListener
 from rowcall.service.database.execution.plain_runs import PlainRuns
 from rowcall.service.postgrest.anonymous_cache import AnonymousCache
 from rowcall.service.postgrest.authentication import Authentication, TokenError, user_of
 from rowcall.service.postgrest.planning.planner import Planner
 from rowcall.service.postgrest.planning.work import Response, Work
-from rowcall.service.postgrest.request import WRITE_METHODS, ApiRequest, read_request, segments_of
+from rowcall.service.postgrest.request import WRITE_METHODS, ApiRequest, read_request, segments_of, sent_path
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result, read_result
 from rowcall.service.postgrest.settings import RequestSettings
@@ -60,11 +61,13 @@ class PostgRestInterface:
         cache: AnonymousCache | None = None,
         authentication: Authentication | None = None,
         identity: IdentityClaims | None = None,
+        hear: HearAs | None = None,
     ) -> None:
         """ahead: steps before those of the interface. body_limit: in bytes. limit: the step that requests a permit of
         the rate limiter; None: no limit. cache: of reads by anonymous callers; None: they are not cached.
         authentication: None for that of the options. identity: claim types of the users of requests; None if nothing
-        needs their users.
+        needs their users. hear: makes the notice listeners of requests, whose `runs` pipeline nothing then; None:
+        notices are only logged.
         """
         self._options = options = catalogue.options
         self._authentication = authentication or Authentication(options)
@@ -73,6 +76,7 @@ class PostgRestInterface:
         self.limit = limit
         self.body_limit = body_limit
         self.cache = cache
+        self.hear = hear
         self.responder = Responder(options)
         self.times = options.server_timing
         """Whether responses say how long the parts of a request took."""
@@ -82,6 +86,10 @@ class PostgRestInterface:
             runs, StatementCache(runs.pace), settings, options, self.responder.database_error
         )
         self._planner = Planner(catalogue.schema, options, self.responder)
+
+    def steps_of(self, scope: Any) -> tuple[Step, ...] | None:
+        """Return the steps of a request of the HTTP server; None if its path is not below the mount."""
+        return self.steps(scope.method, sent_path(scope))
 
     def steps(self, method: str, path: str, *, limited: bool = True) -> tuple[Step, ...] | None:
         """Return the steps of one request; None if its raw path is not below the mount. limited: the rate limiter
@@ -261,16 +269,20 @@ class _Steps:
         """Start the work. Return its execution, or an awaitable if it needs an explicit transaction, which also
         answers. alone: as for `Transactions.begin`.
         """
-        execution = self._interface.transactions.begin(request, work, alone=alone)
+        hear = self._interface.hear
+        listener = None if hear is None else hear(context, request.user.role)
+        execution = self._interface.transactions.begin(request, work, listener, alone=alone)
         if execution is None:
-            return self._run_transaction(context, request, work)
+            return self._run_transaction(context, request, work, listener)
         context.execution = execution
         return execution
 
-    async def _run_transaction(self, context: RequestContext, request: ApiRequest, work: Work) -> None:
-        """Run work in an explicit transaction, and answer."""
+    async def _run_transaction(
+        self, context: RequestContext, request: ApiRequest, work: Work, listener: NoticeListener | None
+    ) -> None:
+        """Run work in an explicit transaction, and answer. listener: gets its notices."""
         try:
-            result = await self._interface.transactions.run(request, work)
+            result = await self._interface.transactions.run(request, work, listener)
             waiting: Any = self._send(context, work, result)
             if waiting is not None:
                 await waiting

@@ -5,11 +5,12 @@ Source: PostgREST's documentation, Schemas.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.options import PostgRestOptions
@@ -78,6 +79,21 @@ class ApiRequest(NamedTuple):
         """Return the raw query string."""
         text: str = self.scope.query_string
         return text.encode("latin-1", "replace")
+
+
+_IS_PLAIN = re.compile(r"[A-Za-z0-9/_.~-]*").fullmatch
+_UNRESERVED = "/:@!$&'()*+,;=~"
+
+
+def sent_path(scope: Any) -> str:
+    """Return the path percent-encoded, as clients send it. HTTP servers pass it decoded; scopes of subrequests and of
+    tests also have it as it was written.
+    """
+    raw: str | None = getattr(scope, "raw_path", None)
+    if raw is not None:
+        return raw
+    path: str = scope.path
+    return path if _IS_PLAIN(path) else quote(path, safe=_UNRESERVED)
 
 
 def segments_of(path: str, mount: str) -> list[str] | None:

@@ -187,8 +187,8 @@ def body_of(result: Result, negotiated: Negotiated) -> bytes:
 
 
 def problem_error(problem: Problem) -> ApiError:
-    """Return the error for a problem of the service itself, such as an exhausted pool, with the headers of the problem
-    except `Connection`.
+    """Return the error for a problem of the service itself, such as an unreachable database, with the headers of the
+    problem except `Connection`. A connection that was not free in time is `PGRST003`, without headers.
     """
     headers = {name: value for name, value in problem.headers if name.lower() != "connection"}
     if isinstance(problem, ConnectionTimeoutError):

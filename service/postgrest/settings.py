@@ -15,6 +15,7 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.text.naming import quote_identifier
 from rowcall.service.database.preamble import Values
 from rowcall.service.postgrest.authentication import Authenticated
+from rowcall.service.postgrest.request import sent_path
 
 RoleSettings = Mapping[str, Sequence[tuple[str, str]]]
 """Settings of `ALTER ROLE … SET` by role."""
@@ -85,7 +86,7 @@ class RequestSettings:
             b"request.method",
             scope.method.encode(),
             b"request.path",
-            scope.path.encode(),
+            sent_path(scope).encode(),
             *self._application,
         ]
         if timezone is not None:

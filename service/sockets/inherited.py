@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rowcall.service.startup_error import StartupError
@@ -63,7 +63,7 @@ def place_of(inherited: socket.socket) -> Place:
     return (os.fsdecode(name), 0) if inherited.family == socket.AF_UNIX else (name[0], name[1])
 
 
-def from_systemd(environment: MutableMapping[str, str]) -> InheritedSockets:
+def from_systemd(environment: Mapping[str, str]) -> InheritedSockets:
     """Return the sockets that `LISTEN_FDS` announces to this process (sd_listen_fds(3)); none if `LISTEN_PID` names
     another process or is missing. environment: that of the process.
 

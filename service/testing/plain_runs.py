@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rowcall.ext.driver.execution import Execution, Statement
+from rowcall.service.database.call import NoticeListener
 from rowcall.service.database.execution.plain_runs import COMMIT, ROLLBACK, PlainRuns, PlainTransaction
 from rowcall.service.database.pools.dedicated import DedicatedPool
 from rowcall.service.database.preamble import Ahead, Values
@@ -33,7 +34,7 @@ class TestPlainRuns(PlainRuns):
         super().__init__(pool, None, watchdog, seconds=0.0, slow=0.0, most_bytes=0)
         self._session = session
 
-    def transaction(self, disconnected: Disconnected) -> PlainTransaction:
+    def transaction(self, disconnected: Disconnected, _listener: NoticeListener | None = None) -> PlainTransaction:
         return _NestedTransaction(self._pool, self._watchdog, disconnected, self._session())
 
 

@@ -13,7 +13,7 @@ from rowcall.service.database.preamble import Preamble
 from rowcall.service.log.request_log import logged
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
-from rowcall.service.request_context.trace import PassingProtocol, trace_of
+from rowcall.service.request_context.trace import TracedProtocol, trace_of
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.tracing.decision import UnsampledTrace, is_sampled
 
@@ -74,7 +74,7 @@ def _step(name: str, fixed_attributes: dict[str, str], services: Services, *, re
         protocol = context.protocol
         if (log_protocol := logged(protocol)) is not None:
             log_protocol.trace = unsampled.trace_id
-        context.protocol = PassingProtocol(protocol, unsampled)
+        context.protocol = TracedProtocol(protocol, unsampled)
 
     def trace_sampled(context: RequestContext) -> None:
         scope = context.scope

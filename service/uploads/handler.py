@@ -109,7 +109,7 @@ def stored_file_checks(
     common: HandlerCommon, settings: HandlerSettings, options: Folder | LargeObjects | ObjectStore, allowed: str
 ) -> Checks:
     """Return the checks of handlers that store a file unchanged. options: used where the settings say nothing. allowed:
-    the configured types of images.
+    accepted image types, such as `jpg, png`, for a `check_image` that is true and names none itself.
     """
     text = settings.flag("check_text", options.check_text)
     setting = settings.text("check_image", str(options.check_image)).strip().lower()

@@ -141,6 +141,7 @@ class Application:
             self._databases,
             dict(service_routes(self._for_all, self.keys, self._databases, self.single_use)),
             self.events,
+            publish,
             self._runner.start,
             self._fail,
             runs_jobs=self._work.runs_jobs,
@@ -327,7 +328,7 @@ class Application:
         try:
             match = self._table.find(scope.method, scope.path)
             if match is None and self._table.postgrest is not None:
-                steps = self._table.postgrest.steps(scope.method, scope.path)
+                steps = self._table.postgrest.steps_of(scope)
                 if steps is not None:
                     self._runner.start(context, steps)
                     return

@@ -15,8 +15,10 @@ from rowcall.core.http.router import Route
 from rowcall.core.http.routing import Routing
 from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.service.cache.response_cache import status_reporter
+from rowcall.service.database.call import HearAs
 from rowcall.service.database.databases import Databases
 from rowcall.service.events.broadcaster import Broadcaster
+from rowcall.service.events.publishing import Publish, hear_notices_of_roles
 from rowcall.service.handler.streams import event_stream_routes
 from rowcall.service.limits.rate_limiting import limit_named
 from rowcall.service.metrics.meters import count_path, counted
@@ -47,8 +49,9 @@ class TableBuilder:
     """Builds route tables.
 
     services: for the steps of endpoints, without what depends on a snapshot. for_all: for paths that are no endpoints.
-    fixed: the routes that are the same for every snapshot. events: the event streams of the worker. start, fail: begin
-    to run the steps of a request, and respond to a failed one. runs_jobs: this worker runs jobs.
+    fixed: the routes that are the same for every snapshot. events: the event streams of the worker. publish: receives
+    the events of PostgREST's interface. start, fail: begin to run the steps of a request, and respond to a failed one.
+    runs_jobs: this worker runs jobs.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class TableBuilder:
         databases: Databases,
         fixed: Mapping[Route, tuple[Step, ...]],
         events: Broadcaster,
+        publish: Publish,
         start: Start,
         fail: Callable[[RequestContext, Exception], None],
         *,
@@ -69,6 +73,7 @@ class TableBuilder:
         self._databases = databases
         self._fixed = fixed
         self._events = events
+        self._publish = publish
         self._start = start
         self._fail = fail
         self._runs_jobs = runs_jobs
@@ -167,18 +172,37 @@ class TableBuilder:
 
         # Its functions may leave settings in their sessions, which endpoints must not see.
         options = snapshot.postgrest.options
-        name, target = POSTGREST, self._options.target
+        name, target, how = POSTGREST, self._options.target, self._options.database
         if not options.prepared_statements:
             name, target = UNPREPARED, replace(target, prepares=False)
-        database = self._databases.with_own_pools(name, target, self._options.database)
+        hear = self._listeners(options)
+        if hear is not None:
+            # A notice of a pipelined statement could be attributed to another request (driver-17).
+            how = replace(how, pools=replace(how.pools, sharing=False))
+        database = self._databases.with_own_pools(name, target, how)
         ahead = _steps_ahead(options.path, self._for_all)
         limit = limit_named(self._for_all, options.rate_limiter)
         body_limit = self._options.http.limits.body_size
         cache = _anonymous_cache(snapshot.number, options, self._for_all)
-        identity = None if self._options.audit_trail is None else self._options.auth.identity
+        # Records of the audit trail, and tenants in claims, are those of users.
+        needs_users = self._options.audit_trail is not None or hear is not None
         return PostgRestInterface(
-            snapshot.postgrest, database.plain_runs(), body_limit, ahead, limit, cache, identity=identity
+            snapshot.postgrest,
+            database.plain_runs(),
+            body_limit,
+            ahead,
+            limit,
+            cache,
+            identity=self._options.auth.identity if needs_users else None,
+            hear=hear,
         )
+
+    def _listeners(self, options: PostgRestOptions) -> HearAs | None:
+        """Return the function that makes the notice listeners of PostgREST's interface; None: it publishes nothing."""
+        level = options.publish_notices
+        if level is None:
+            return None
+        return hear_notices_of_roles(level, self._options.tenant, self._options.events, self._publish)
 
 
 def _steps_ahead(path: str, services: Services) -> Ahead:

@@ -114,6 +114,8 @@ class Worker:
         self._parts = SnapshotParts()
         self._unreadable: Exception | None = None
         """Why the schema snapshot that is being received cannot be used."""
+        self._accepts = True
+        """Whether connections are accepted once a schema snapshot is active; False: only other processes accept."""
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
         """Seconds that running requests have to finish when the worker stops."""
@@ -163,7 +165,9 @@ class Worker:
             self._stopping.set()
 
     async def _listen(self) -> None:
-        """Handle the messages of the supervisor until it says to stop or has ended."""
+        """Handle the messages of the supervisor until it has ended, also while the worker stops. `Stop`, and the end of
+        the supervisor, set `_stopping`.
+        """
         while True:
             try:
                 message = await self._channel.receive()
@@ -285,10 +289,10 @@ class Worker:
 
     def _activate_snapshot(self, number: int) -> None:
         """Activate the prepared snapshot, which has this number, and report that. With the first one, the worker begins
-        to accept connections.
+        to accept connections, unless its process has left them to another one.
         """
         self._application.activate_snapshot(number)
-        for server in self._servers:
+        for server in self._servers if self._accepts else ():
             server.start()
         self._channel.send(SnapshotActivated(number))
 
@@ -302,6 +306,7 @@ class Worker:
         if message.succeeded:
             self._application.retire_cache()
         if message.stop_accepting:
+            self._accepts = False
             for server in self._servers:
                 server.stop_accepting()
             stop_accepting(self._listeners)
@@ -341,9 +346,9 @@ def _report_failure(starting: asyncio.Task[None]) -> None:
 def _server_for(
     handle: Handle, listener: Listener, options: HttpOptions, *, problem_types: bool
 ) -> HttpServer | LoopServer:
-    """Return the server of a listener: the one in the event loop for HTTP/1.1 without TLS, unless granian is to serve
-    everything (`HttpServer:Engine`); else granian. handle: handles the requests. problem_types: problems name their
-    type.
+    """Return the server of a listener: granian for TLS, for HTTP/2 alone, or with `HttpServer:Engine` Granian; else the
+    one in the event loop, which with Engine Auto hands HTTP/2 connections over to granian. handle: handles the
+    requests. problem_types: problems name their type.
     """
     if options.server.engine == "Granian" or listener.secure or listener.protocols == "2":
         return HttpServer(handle, listener, options)

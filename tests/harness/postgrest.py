@@ -45,9 +45,9 @@ class Case:
         response = client.request(method, path, content=self.body, headers={**headers, **self.headers})
         assert response.status_code == self.status, response.text
         if self.json is not None:
-            assert response.json() == self.json
+            assert response.json() == self.json, response.text
         if self.text is not None:
-            assert response.text == self.text
+            assert response.text == self.text, response.text
         for name, value in self.has.items():
             assert response.headers.get(name) == value, (name, dict(response.headers))
         return response

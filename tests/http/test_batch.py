@@ -304,6 +304,23 @@ def test_requests_of_a_batch_have_the_client_address_of_a_trusted_proxy(
             assert [item["body"] for item in response.json()] == [address]
 
 
+def test_a_page_of_another_site_cannot_say_that_it_is_of_this_one(service: Service) -> None:
+    """Browsers send Origin, and over plain HTTP no Fetch Metadata, which a request of the batch could add."""
+    body = '[{"method": "POST", "path": "/for-boss", "headers": {"%s": "%s"}}]'
+    with service.new_client() as client:
+        client.post("/enter", json={"name": "boss"})
+        for header, value in (("X-Plain", "1"), ("sec-fetch-site", "same-origin"), ("origin", service.url)):
+            for mode in ("true", "false"):
+                response = client.post(
+                    f"/batch?transaction={mode}",
+                    content=(body % (header, value)).encode(),
+                    headers={"origin": "http://evil.example"},
+                )
+                results = response.json()
+                status = results[0]["status"] if isinstance(results, list) else response.status_code
+                assert status in (400, 403), (header, mode, results)
+
+
 @pytest.mark.parametrize(
     ("body", "part"),
     [
@@ -317,6 +334,8 @@ def test_requests_of_a_batch_have_the_client_address_of_a_trusted_proxy(
         ('[{"method": "TRACE", "path": "/x"}]', "method has to be one of"),
         ('[{"path": "/x", "headers": {"Cookie": "a"}}]', "the header Cookie cannot be set"),
         ('[{"path": "/x", "headers": {"X-Forwarded-For": "a"}}]', "cannot be set"),
+        ('[{"path": "/x", "headers": {"Origin": "a"}}]', "the header Origin cannot be set"),
+        ('[{"path": "/x", "headers": {"Sec-Fetch-Site": "same-origin"}}]', "the header Sec-Fetch-Site cannot be set"),
         ('[{"path": "/x", "headers": {"X": "a\\r\\nb"}}]', "is no header that can be sent"),
         ('[{"path": "/x", "headers": {"X": 1}}]', "an object of texts"),
         ('[{"path": "/$1.body.id"}]', "request 1: $1 is not the result of an earlier request"),

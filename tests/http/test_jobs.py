@@ -239,6 +239,11 @@ def test_events_end_when_the_client_leaves_or_the_job_ends(
     headers = {"accept": "text/event-stream"}
     with other.client.stream("GET", location, headers=headers) as response:
         assert next(response.iter_lines()) == "event: job"
+    with other.new_client(timeout=5) as client:
+        for method in ("HEAD", "GET"):  # over one connection
+            response = client.request(method, location, headers=headers if method == "HEAD" else {})
+            assert response.status_code == 200
+            assert (response.headers["content-type"] == "text/event-stream") == (method == "HEAD")
     with other.client.stream("GET", location, headers=headers) as response:
         lines = response.iter_lines()
         assert next(lines) == "event: job"

@@ -143,6 +143,9 @@ NOW = int(time.time())
         (signed(aud="them"), "PGRST303", "JWT not in audience"),
         (signed(exp="soon"), "PGRST303", "The JWT 'exp' claim must be a number"),
         (signed(aud=5), "PGRST303", "The JWT 'aud' claim must be a string or an array of strings"),
+        (signed(exp=NOW - 600, nbf=NOW + 6000, iat="x", aud=5), "PGRST303", "JWT expired"),
+        (signed(nbf=NOW + 6000, iat="x", aud=5), "PGRST303", "JWT not yet valid"),
+        (signed(iat="x", aud=5), "PGRST303", "The JWT 'iat' claim must be a number"),
     ],
 )
 def test_refused_tokens(service: Service, header: dict[str, str], code: str, message: str) -> None:
@@ -173,6 +176,18 @@ def test_accepted_tokens(service: Service, roles: tuple[str, ...]) -> None:
     ).check(service.client)
 
 
+def test_a_token_is_checked_before_anything_else(service: Service) -> None:
+    for request in ("GET /a/b", "FOO /shown", "OPTIONS /shown", "POST /rpc/nothing"):
+        Case(request, 401, error("PGRST301"), headers=refused("Bearer a.b")).check(service.client)
+
+
+def test_tokens_of_cookies_and_query_strings_are_not_read(service: Service, roles: tuple[str, ...]) -> None:
+    text = token(role=roles[1])["authorization"].removeprefix("Bearer ")
+    for path, headers in ((f"/rpc/whoami?access_token=eq.{text}", {}), ("/rpc/whoami", {"cookie": f"jwt={text}"})):
+        body = service.get(path, headers=headers).json()
+        assert body.get("role", body.get("code")) in (roles[0], "42703")
+
+
 def test_roles_that_cannot_be_used(service: Service, roles: tuple[str, ...]) -> None:
     Case(
         "GET /shown",
@@ -187,6 +202,9 @@ def test_roles_that_cannot_be_used(service: Service, roles: tuple[str, ...]) -> 
 def test_the_function_before_each_request(service: Service) -> None:
     Case("GET /shown", 403, error("PT403", "blocked"), headers={"x-blocked": "1"}).check(service.client)
     Case("GET /shown", json=[], headers={"x-cache": "1"}, has={"cache-control": "no-store"}).check(service.client)
+    for request in ("GET /rpc/whoami", "GET /", "DELETE /shown", "POST /shown"):
+        body = "{}" if request.startswith("POST") else None
+        Case(request, 403, error("PT403"), body=body, headers={"x-blocked": "1"}).check(service.client)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +226,16 @@ def test_the_function_before_each_request(service: Service) -> None:
             error("PGRST106", "Invalid schema: internal", hint="Only the following schemas are exposed: api, second"),
             headers={"accept-profile": "internal"},
         ),
+        *(
+            Case(f"{method} /other", 401, error("42501"), body='{"id":1}', headers={"content-profile": "second"})
+            for method in ("PATCH", "DELETE")
+        ),
+        Case("PUT /other?id=eq.1", 405, error("PGRST105"), body='{"id":1}', headers={"content-profile": "second"}),
+        Case("PUT /other?id=eq.1", 404, error("PGRST205"), body='{"id":1}', headers={"accept-profile": "second"}),
+        Case("POST /rpc/whoami", headers={"content-profile": "api"}, body="{}", has={"content-profile": "api"}),
+        Case("HEAD /other", headers={"accept-profile": "second"}, has={"content-profile": "second"}),
+        Case("POST /shown", 406, error("PGRST106"), body="{}", headers={"content-profile": "internal"}),
+        Case("GET /nope", 404, headers={"x-request-id": "7"}, has={"x-request-id": "7", "content-profile": None}),
         Case(
             "OPTIONS /other", headers={"accept-profile": "second"}, has={"allow": "OPTIONS,GET,HEAD,POST,PATCH,DELETE"}
         ),
@@ -234,10 +262,12 @@ def test_the_function_before_each_request(service: Service) -> None:
             has={
                 "access-control-allow-origin": "*",
                 "access-control-expose-headers": "Content-Encoding, Content-Location, Content-Range, Content-Type, "
-                ""
                 "Date, Location, Server, Transfer-Encoding, Range-Unit",
+                "vary": "Accept, Prefer, Range",
             },
         ),
+        Case("GET /shown", has={"access-control-allow-origin": None}),
+        Case("OPTIONS /shown", headers={"origin": "http://a"}, has={"access-control-allow-origin": "*"}),
     ],
     ids=str,
 )
@@ -308,3 +338,60 @@ def test_without_an_anonymous_role_a_token_is_needed(serve_once: Serve, own_data
     assert (
         "access-control-allow-origin" not in service.get("/note", headers={**headers, "origin": "http://bad"}).headers
     )
+    asked = {"access-control-request-method": "GET", "access-control-request-headers": "Foo"}
+    preflight = service.request("OPTIONS", "/note", headers={"origin": "http://good", **asked}).headers
+    assert (
+        preflight["access-control-allow-origin"],
+        preflight["access-control-allow-credentials"],
+        preflight["access-control-allow-headers"],
+        preflight["access-control-max-age"],
+    ) == ("http://good", "true", "Authorization, Foo, Accept, Accept-Language, Content-Language", "86400")
+    other = service.request("OPTIONS", "/note", headers={**headers, "origin": "http://bad", **asked}).headers
+    assert (other["access-control-allow-origin"], other["allow"]) == ("*", "OPTIONS,GET,HEAD,POST,PATCH,DELETE")
+    assert "access-control-allow-methods" not in other
+
+
+def test_headers_of_the_request_have_no_cookies(service: Service, roles: tuple[str, ...]) -> None:
+    member = token(role=roles[1])
+    headers = service.get("/rpc/headers", headers={**member, "cookie": "a=b", "X-One": "1"}).json()
+    assert (headers["authorization"], headers["x-one"]) == (member["authorization"], "1")
+    assert "cookie" not in headers
+
+
+def test_isolation_is_that_of_the_role(serve_once: Serve, own_database: Database) -> None:
+    own_database.execute(
+        "create schema api; create function api.isolation() returns text stable language sql as"
+        " $$ select current_setting('transaction_isolation') $$;"
+    )
+    anonymous, member = create_roles(own_database, "anon", "member")
+    own_database.execute(
+        f"grant usage on schema api to {anonymous}, {member}; grant {member} to current_user;"
+        f"alter role {member} set default_transaction_isolation = 'repeatable read'"
+    )
+    service = serve_once(own_database, settings={**PLAIN, "PostgRest:AnonymousRole": anonymous})
+    assert service.get("/rpc/isolation").json() == "read committed"
+    assert service.get("/rpc/isolation", headers=token(role=member)).json() == "repeatable read"
+
+
+def test_new_columns_are_read_at_once_and_written_after_a_reload(serve_once: Serve, own_database: Database) -> None:
+    own_database.execute("create schema api; create table api.note (id int)")
+    (anonymous,) = create_roles(own_database, "anon")
+    own_database.execute(f"grant usage on schema api to {anonymous}; grant all on api.note to {anonymous}")
+    service = serve_once(own_database, settings={**PLAIN, "PostgRest:AnonymousRole": anonymous})
+    own_database.execute("alter table api.note add text text default 'x'")
+    Case("GET /note?select=text&text=eq.x", json=[]).check(service.client)
+    message = "Could not find the 'text' column of 'note' in the schema cache"
+    Case("POST /note", 400, error("PGRST204", message), body='{"text":"y"}').check(service.client)
+    own_database.execute("notify pgrst")
+    wait_until(lambda: service.post("/note", json={"text": "y"}).status_code == 201, "the new column")
+
+
+def test_a_lost_listener_reads_the_schema_again(serve_once: Serve, own_database: Database) -> None:
+    own_database.execute("create schema api")
+    (anonymous,) = create_roles(own_database, "anon")
+    own_database.execute(f"grant usage on schema api to {anonymous}")
+    service = serve_once(own_database, settings={**PLAIN, "PostgRest:AnonymousRole": anonymous})
+    own_database.execute(f"create table api.late (id int); grant select on api.late to {anonymous}")
+    Case("GET /late", 404, error("PGRST205")).check(service.client)
+    own_database.terminate("query ilike 'listen%'")
+    wait_until(lambda: service.get("/late").status_code == 200, "the new table", 60)

@@ -20,6 +20,8 @@ create table api.countries (id int primary key, name text, code text);
 create table api.cities (id int primary key, name text, country_id int references api.countries, tags text[], info jsonb);
 insert into api.countries values (1, 'Norway', 'NO'), (2, 'Latvia', 'LV'), (3, 'Chad', null);
 insert into api.cities values (1, 'Oslo', 1, '{north}', '{"size": 7}'), (2, 'Riga', 2, '{east,old}', '{"size": 6}');
+create table api.stays (id int primary key, span int4range); insert into api.stays values (1, '[5,9)');
+create function api.total(numbers int[]) returns int stable language sql as 'select sum(n)::int from unnest(numbers) n';
 create function api.add(a int, b int) returns int stable language sql as 'select a + b';
 create function api.all_countries() returns setof api.countries stable language sql as 'select * from api.countries';
 """  # noqa: E501 (each line is one object)
@@ -73,6 +75,32 @@ await run('delete', api.from('countries').delete().gt('id', 3))
 await run('rpc', api.rpc('add', { a: 1, b: 2 }))
 await run('rpcGet', api.rpc('add', { a: 1, b: 2 }, { get: true }))
 await run('rpcRows', api.rpc('all_countries').select('name').order('name').limit(1))
+await run('neq', api.from('countries').select('id').neq('id', 1).lt('id', 3).lte('id', 3).gte('id', 1).gt('id', 0))
+await run('like', api.from('countries').select('id').like('name', 'N%'))
+await run('likeAll', api.from('countries').select('id').likeAllOf('name', ['N%', '%y']))
+await run('ilikeAny', api.from('countries').select('id').ilikeAnyOf('name', ['n%']))
+await run('containedBy', api.from('cities').select('id').containedBy('tags', ['east', 'old', 'x']))
+await run('rangeGt', api.from('stays').select('id').rangeGt('span', '[1,3)'))
+await run('rangeGte', api.from('stays').select('id').rangeGte('span', '[5,6)'))
+await run('rangeLt', api.from('stays').select('id').rangeLt('span', '[10,12)'))
+await run('rangeLte', api.from('stays').select('id').rangeLte('span', '[1,9)'))
+await run('rangeAdjacent', api.from('stays').select('id').rangeAdjacent('span', '[9,12)'))
+await run('rangeContains', api.from('stays').select('id').contains('span', '[6,7)'))
+await run('rangeOverlaps', api.from('stays').select('id').overlaps('span', '[8,20)'))
+for (const type of [undefined, 'plain', 'phrase', 'websearch'])
+  await run('textSearch ' + type, api.from('countries').select('id').textSearch('name', 'chad', { type, config: 'english' }))
+await run('filter', api.from('countries').select('id').filter('name', 'in', '("Chad","Mali")'))
+await run('orderNulls', api.from('countries').select('id').order('code', { ascending: false, nullsFirst: true }).order('id'))
+await run('embedOrder', api.from('countries').select('cities(name)').eq('id', 1)
+  .order('name', { referencedTable: 'cities' }).limit(1, { referencedTable: 'cities' }))
+await run('embedOr', api.from('countries').select('cities(id)').eq('id', 1).or('id.eq.1,name.eq.x', { referencedTable: 'cities' }))
+await run('rollback', api.from('countries').insert({ id: 8 }).rollback())
+await run('afterRollback', api.from('countries').select('id').eq('id', 8))
+await run('maybeWrite', api.from('countries').update({ code: 'x' }).eq('id', 9).select().maybeSingle())
+await run('rpcHead', api.rpc('all_countries', {}, { head: true, count: 'exact' }))
+await run('rpcArray', api.rpc('total', { numbers: [1, 2, 3] }, { get: true }))
+await run('schema', api.schema('api').from('countries').select('id').eq('id', 1))
+await run('badSchema', api.schema('nope').from('countries').select('id'))
 await run('explain', api.from('countries').select().explain())
 await run('unknown', api.from('nothing').select())
 await api.from('cities').delete().eq('id', 7)
@@ -111,6 +139,29 @@ EXPECTED = {
     "rpc": [200, 3, None, None],
     "rpcGet": [200, 3, None, None],
     "rpcRows": [200, [{"name": "Chad"}], None, None],
+    "neq": [200, [{"id": 2}], None, None],
+    "like": [200, [{"id": 1}], None, None],
+    "likeAll": [200, [{"id": 1}], None, None],
+    "ilikeAny": [200, [{"id": 1}], None, None],
+    "containedBy": [200, [{"id": 2}], None, None],
+    **{
+        name: [200, [{"id": 1}], None, None]
+        for name in (
+            *("rangeGt", "rangeGte", "rangeLt", "rangeLte", "rangeAdjacent", "rangeContains", "rangeOverlaps"),
+            "schema",
+        )
+    },
+    "embedOr": [200, [{"cities": [{"id": 1}]}], None, None],
+    **{f"textSearch {kind}": [200, [{"id": 3}], None, None] for kind in ("undefined", "plain", "phrase", "websearch")},
+    "filter": [200, [{"id": 3}], None, None],
+    "orderNulls": [200, [{"id": 3}, {"id": 1}, {"id": 2}], None, None],
+    "embedOrder": [200, [{"cities": [{"name": "Oslo"}]}], None, None],
+    "rollback": [201, None, None, None],
+    "afterRollback": [200, [], None, None],
+    "maybeWrite": [200, None, None, None],
+    "rpcHead": [200, None, 3, None],
+    "rpcArray": [200, 6, None, None],
+    "badSchema": [406, None, None, "PGRST106"],
     "unknown": [404, None, None, "PGRST205"],
 }
 
@@ -129,6 +180,7 @@ def test_documented_calls(serve: Serve, database: Database, anonymous: str, tmp_
         **PLAIN,
         "PostgRest:AnonymousRole": anonymous,
         "PostgRest:PlanEnabled": "true",
+        "PostgRest:TransactionEnd": "commit-allow-override",
         "PostgRest:Path": "/rest/v1",
     }
     service = serve(database, settings=settings)

@@ -39,6 +39,7 @@ create function api.setting(name text) returns text stable language sql as 'sele
 create function api.caller() returns text stable language sql as 'select current_user::text';
 create function api.isolation() returns text language sql set default_transaction_isolation = 'serializable' as
   $$ select current_setting('transaction_isolation') $$;
+create function api.parents() returns setof api.parent stable language sql as 'select * from api.parent';
 create function api.root() returns json stable language sql as $$ select '{"hello": true}'::json $$;
 create function api.failing() returns int language plpgsql as
   $$ begin raise 'no' using detail = 'details', hint = 'hint'; end $$;
@@ -147,6 +148,7 @@ def services(database: Database, tmp_path_factory: pytest.TempPathFactory) -> It
         openapi-server-proxy-uri = "https://example.com/api"
         server-cors-allowed-origins = "http://good"
         server-trace-header = "X-Trace"
+        db-tx-end = "rollback"
         server-unix-socket = "{folders[2]}/socket"
         server-unix-socket-mode = "600"
         admin-server-unix-socket = "{folders[2]}/admin"
@@ -303,6 +305,49 @@ ROWS = (
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.key)
 def test_the_value_of_a_key_changes_the_behaviour(services: Services, row: Row) -> None:
     assert {name: row.observe(services[name]) for name in row.expected} == row.expected
+
+
+@pytest.mark.parametrize(
+    ("name", "preference", "rows", "applied"),
+    [
+        ("first", "commit", 1, None),
+        ("first", "rollback", 1, None),
+        ("second", "commit", 1, "tx=commit"),
+        ("second", "rollback", 0, "tx=rollback"),
+        ("third", "commit", 0, None),
+        ("third", "rollback", 0, None),
+    ],
+)
+def test_ends_of_transactions(services: Services, name: str, preference: str, rows: int, applied: str | None) -> None:
+    service = services[name]
+    response = service.client.post("/parent", json={"id": 500}, headers={"prefer": f"tx={preference}"})
+    assert (response.status_code, response.headers.get("preference-applied")) == (201, applied)
+    assert len(service.get("/parent?id=eq.500").json()) == rows
+    service.database.execute("delete from api.parent where id = 500")
+
+
+def test_the_limit_of_rows(services: Services) -> None:
+    """It applies to each level of reads and to results of functions, but not to writes."""
+    service = services["second"]
+    assert len(service.get("/rpc/parents").json()) == 2
+    service.database.execute("insert into api.child select n, 1 from generate_series(11, 14) n")
+    assert [len(row["child"]) for row in service.get("/parent?select=child(id)&id=eq.1").json()] == [2]
+    service.database.execute("delete from api.child where id > 10")
+    headers = {"prefer": "return=representation"}
+    assert len(service.client.post("/parent", json=[{"id": n} for n in (601, 602, 603)], headers=headers).json()) == 3
+    totals = {}
+    for query in ("id=lt.3", "id=gte.1"):
+        response = service.get(f"/parent?{query}", prefer="count=estimated")
+        totals[query] = int(response.headers["content-range"].partition("/")[2])
+    assert totals["id=lt.3"] == 2
+    assert totals["id=gte.1"] >= 3
+
+
+def test_a_token_without_a_secret(services: Services) -> None:
+    response = services["first"].get("/parent", authorization=token())
+    assert (response.status_code, response.json()["code"]) == (500, "PGRST300")
+    assert response.json()["message"] == "Server lacks JWT secret"
+    assert "www-authenticate" not in response.headers
 
 
 def test_the_channel_of_reloads(services: Services, database: Database) -> None:

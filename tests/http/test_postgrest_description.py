@@ -121,3 +121,52 @@ def test_properties_of_columns(document: Any) -> None:
     assert document["definitions"]["berth"]["properties"]["harbour_id"]["description"] == (
         "Note:\nThis is a Primary Key.<pk/>\nThis is a Foreign Key to `harbour.id`.<fk table='harbour' column='id'/>"
     )
+
+
+def test_parts_of_the_document(document: Any, service: Service) -> None:
+    assert document["swagger"] == "2.0"
+    assert (document["host"], document["basePath"], document["schemes"]) == (f"127.0.0.1:{service.port}", "/", ["http"])
+    assert document["info"].keys() == {"title", "description", "version"}
+    assert document["externalDocs"].keys() == {"description", "url"}
+    singular = "application/vnd.pgrst.object+json"
+    types = ["application/json", f"{singular};nulls=stripped", singular, "text/csv"]
+    assert sorted(document["produces"]) == sorted(document["consumes"]) == sorted(types)
+    shared = "preferParams preferReturn preferCount preferPost select on_conflict order range rangeUnit offset limit"
+    assert {*shared.split(), "body.berth", "rowFilter.berth.no"} <= document["parameters"].keys()
+
+
+def test_operations_of_a_relation(document: Any) -> None:
+    item = document["paths"]["/harbour"]
+    statuses = {method: {*operation["responses"]} for method, operation in item.items()}
+    assert statuses == {"get": {"200", "206"}, "post": {"201"}, "patch": {"204"}, "delete": {"204"}}
+    assert [operation["tags"] for operation in item.values()] == [["harbour"]] * 4
+    assert (item["get"]["summary"], item["get"]["description"]) == ("Harbours", "with text")
+
+
+def test_operations_of_a_function(document: Any) -> None:
+    item = document["paths"]["/rpc/plain"]
+    assert [operation["tags"] for operation in item.values()] == [["(rpc) plain"]] * 2
+    assert item["post"]["parameters"][0]["name"] == "args"
+    assert [parameter["name"] for parameter in item["get"]["parameters"]] == ["a", "b", "c", "d"]
+
+
+def test_types_of_columns(document: Any) -> None:
+    properties = document["definitions"]["harbour"]["properties"]
+    assert (properties["id"]["format"], properties["id"]["type"]) == ("int32", "integer")
+    assert "type" not in properties["docb"]
+    assert (properties["matrix"]["type"], properties["matrix"]["items"]["type"]) == ("array", "integer")
+    assert properties["span"]["type"] == properties["place"]["type"] == "string"
+
+
+def test_methods_of_a_foreign_table(service: Service) -> None:
+    assert service.request("OPTIONS", "/far").headers["allow"] == "OPTIONS,GET,HEAD,POST,PATCH,DELETE"
+    assert service.request("OPTIONS", "/shown").headers["allow"] == "OPTIONS,GET,HEAD,POST,PUT,PATCH,DELETE"
+
+
+def test_the_title_without_a_comment(serve_once: Serve, own_database: Database) -> None:
+    own_database.execute("create schema api")
+    (anonymous,) = create_roles(own_database, "anon")
+    own_database.execute(f"grant usage on schema api to {anonymous}")
+    document = serve_once(own_database, settings={**PLAIN, "PostgRest:AnonymousRole": anonymous}).get("/").json()
+    assert document["info"]["title"] == "PostgREST API"
+    assert "securityDefinitions" not in document

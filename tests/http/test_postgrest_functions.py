@@ -92,6 +92,49 @@ create function api.h_step(text, api.harbour) returns text language sql immutabl
 create function api.h_end(text) returns "application/x-harbours" language sql immutable as $$ select $1::"application/x-harbours" $$;
 create aggregate api.harbours(api.harbour) (sfunc = api.h_step, stype = text, finalfunc = api.h_end);
 create function other.hidden() returns int language sql as 'select 1';
+create procedure api.procedure() language sql as ''; create function api.two(int, text) returns int language sql as 'select 1';
+create function api.first_unnamed(json, named int default 1) returns int language sql as 'select 1';
+create function api.number_of(int) returns int language sql as 'select $1';
+create function api.guarded() returns int stable language sql as 'select 1'; revoke execute on function api.guarded() from public;
+create domain api.grade as int; create type api.mood as enum ('calm', 'rough'); create domain api.trip as api.voyage;
+create function api.grade_of() returns api.grade immutable language sql as 'select 3::api.grade';
+create function api.mood_of() returns api.mood immutable language sql as $$ select 'calm'::api.mood $$;
+create function api.trip_of() returns api.trip stable language sql as 'select v::api.trip from api.voyage v where id = 1';
+create function api.no_voyage() returns api.voyage stable language sql as 'select * from api.voyage where false';
+create function api.records() returns setof record immutable language sql as $$ values (1, 'x'::text), (2, 'y') $$;
+create function api.many_outs(out a int, out b text) returns setof record immutable language sql as $$ values (1, 'x'::text), (2, 'y') $$;
+create function api.both_ways(inout a int, b int default 1) immutable language sql as 'select a + b';
+create function api.doc(named json) returns int immutable language sql as 'select json_array_length(named)';
+create function api.echo_json(json) returns json immutable language sql as 'select $1';
+create function api.optional(variadic parts int[] default '{}') returns int immutable language sql as 'select cardinality(parts)';
+create function api.bits(b bit(3), c char(2)) returns text immutable language sql as $$ select b::text || '/' || c $$;
+create function api.length_of(voyage api.voyage) returns int immutable language sql as 'select $1.id';
+create function api.doubled(api.voyage) returns numeric immutable language sql as 'select $1.fare * 2';
+create function api.all_harbours() returns setof api.harbour stable language sql as 'select * from api.harbour order by id';
+create function api.pages() returns setof "text/html" immutable language sql as $$ select '<p>'::"text/html" $$;
+create function api.no_page() returns "text/html" immutable language sql as $$ select null::"text/html" where false $$;
+create function api.refusing() returns "*/*" language plpgsql as $$ begin raise sqlstate 'PT415' using message = 'not this'; end $$;
+create function api.typed_any() returns "*/*" language plpgsql as $$ begin
+  perform set_config('response.headers', '[{"Content-Type":"image/x"}]', true); return 'any'::bytea; end $$;
+create domain "text/xml" as text; create domain "text/plain" as text; create domain "application/octet-stream" as bytea;
+create function api.as_xml() returns "text/xml" immutable language sql as $$ select '<a/>'::"text/xml" $$;
+create function api.as_text() returns "text/plain" immutable language sql as $$ select 'a'::"text/plain" $$;
+create function api.as_octets() returns "application/octet-stream" immutable language sql as $$ select 'a'::"application/octet-stream" $$;
+create table api.blob (id int primary key, content text); insert into api.blob values (1, 'x'), (2, 'y');
+create function api.blob_step(text, api.blob) returns text immutable language sql as $$ select coalesce($1, '') || $2.content $$;
+create function api.blob_end(text) returns "*/*" immutable language sql as $$ select $1::bytea::"*/*" $$;
+create aggregate api.blobs(api.blob) (sfunc = api.blob_step, stype = text, finalfunc = api.blob_end);
+create table api.odd (id int primary key); insert into api.odd values (1);
+create domain "application/json" as text; create domain "text/csv" as text;
+create function api.odd_step(text, api.odd) returns text immutable language sql as $$ select coalesce($1, 'own:') || $2.id $$;
+create function api.odd_json(text) returns "application/json" immutable language sql as $$ select $1::"application/json" $$;
+create function api.odd_csv(text) returns "text/csv" immutable language sql as $$ select $1::"text/csv" $$;
+create aggregate api.odds_json(api.odd) (sfunc = api.odd_step, stype = text, finalfunc = api.odd_json);
+create aggregate api.odds_csv(api.odd) (sfunc = api.odd_step, stype = text, finalfunc = api.odd_csv);
+create function api."a setting"(name text) returns text language sql stable as 'select current_setting($1, true)';
+create function api.add_up(by int) returns int language sql as 'update api.counter set n = n + by returning n';
+create function api.denied() returns int language plpgsql as $$ begin
+  perform set_config('response.status', '299', true); raise 'no'; end $$;
 """  # noqa: E501 (each line is one object)
 
 
@@ -102,7 +145,8 @@ def service(serve: Serve, every_database: Database) -> Service:
     (anonymous,) = create_roles(database, "anon")
     database.execute(
         f"grant usage on schema api to {anonymous}; grant all on all tables in schema api to {anonymous};"
-        f"grant execute on all functions in schema api to {anonymous}"
+        f"grant execute on all functions in schema api to {anonymous};"
+        f"revoke execute on function api.guarded() from {anonymous}"
     )
     return serve(
         database, settings={**PLAIN, "PostgRest:AnonymousRole": anonymous, "PostgRest:AppSettings:key": "value"}
@@ -343,6 +387,209 @@ CASES = [
 ]
 
 
+COUNTED = {"prefer": "count=exact"}
+UNAVAILABLE = "None of these media types are available: "
+CSV = {"content-type": "text/csv"}
+CASES += [
+    # which functions are served
+    *(
+        Case(f"POST /rpc/{name}", 404, error("PGRST202"), body=body)
+        for name, body in (("procedure", "{}"), ("tsv", "{}"), ("two", "{}"), ("number_of", "1"), ("Tide", "{}"))
+    ),
+    Case("POST /rpc/first_unnamed", 404, error("PGRST202"), body='{"named":1}'),
+    Case("GET /rpc/guarded", 401, error("42501"), has={"www-authenticate": "Bearer"}),
+    # the choice among overloads, and its errors
+    Case("POST /rpc/over", 404, error("PGRST202"), body='{"a":1,"b":2,"c":3}'),
+    Case("POST /rpc/over", text="2", body='{"b":2,"a":1}'),
+    Case("POST /rpc/sweep", 404, error("PGRST202", hint=None), body="x", headers=TEXT),
+    Case(
+        "POST /rpc/over",
+        404,
+        error(
+            "PGRST202",
+            "Could not find the function api.over(a, x) in the schema cache",
+            details="Searched for the function api.over with parameters a, x or with a single unnamed json/jsonb parameter,"  # noqa: E501
+            " but no matches were found in the schema cache.",
+        ),
+        body='{"x":1,"a":2}',
+    ),
+    Case(
+        "GET /rpc/nowhere",
+        404,
+        error(
+            "PGRST202",
+            "Could not find the function api.nowhere without parameters in the schema cache",
+            details="Searched for the function api.nowhere without parameters, but no matches were found in the schema cache.",  # noqa: E501
+            hint=None,
+        ),
+    ),
+    *(
+        Case(
+            "POST /rpc/tide",
+            404,
+            error(
+                "PGRST202",
+                details=f"Searched for the function api.tide with a single unnamed {kind} parameter, "
+                "but no matches were found in the schema cache.",
+            ),
+            body="x",
+            headers={"content-type": name},
+        )
+        for name, kind in (("text/xml", "xml"), ("application/octet-stream", "bytea"))
+    ),
+    # arguments
+    Case("POST /rpc/text_of", json="a", body="a=a", headers=FORM),
+    Case("POST /rpc/text_of", json="b", body="a\nb\nc\n", headers=CSV),
+    Case(
+        "POST /rpc/text_of",
+        400,
+        error("PGRST102", "Content-Type not acceptable: image/png"),
+        body="x",
+        headers={"content-type": "image/png"},
+    ),
+    Case("POST /rpc/text_of", 400, error("PGRST102", "Empty or invalid json"), body="{"),
+    Case("POST /rpc/text_of", 400, error("PGRST102"), body='[{"a":"a"},{"b":"b"}]'),
+    Case("POST /rpc/text_of?columns=a", json="a", body='[{"a":"a"},{"b":"b"}]'),
+    Case("POST /rpc/doc", text="1", body='{"named":[1]}'),
+    Case("POST /rpc/doc", 404, error("PGRST202"), body="[]"),
+    Case("POST /rpc/echo_json", text='{"a": 1,"a":2}', body='{"a": 1,"a":2}'),
+    Case("POST /rpc/echo_json?columns=x", text='{"a":1}', body='{"a":1}'),
+    Case("POST /rpc/bits", json="10101/abc", body='{"b":"10101","c":"abc"}'),
+    Case("GET /rpc/bits?b=10101&c=abc", json="10101/abc"),
+    Case("GET /rpc/optional", text="0"),
+    Case("GET /rpc/optional?parts=1&parts=2", text="2"),
+    Case("POST /rpc/optional", text="0", body="{}"),
+    Case("GET /rpc/text_of?a=x&a=y", json="y"),
+    Case("GET /rpc/text_of?a=not.in.(x)", 404, error("PGRST202")),
+    Case("POST /rpc/length_of", text="7", body='{"voyage":{"id":7}}'),
+    Case("GET /rpc/arrivals?harbour=1&fare=not.is.null&id=in.(2)&select=id", json=[{"id": 2}]),
+    # results
+    Case("GET /rpc/grade_of", text="3"),
+    Case("GET /rpc/mood_of", text='"calm"'),
+    Case("GET /rpc/trip_of", json={"id": 1, "to_id": 1, "fare": 300}),
+    Case("GET /rpc/no_voyage", json={"id": None, "to_id": None, "fare": None}),
+    Case("GET /rpc/records", json=[{"column1": 1, "column2": "x"}, {"column1": 2, "column2": "y"}]),
+    Case("GET /rpc/many_outs", json=[{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]),
+    Case("GET /rpc/many_outs?select=b&a=gt.1", json=[{"b": "y"}]),
+    Case("GET /rpc/both_ways?a=1", json={"a": 2}),
+    Case("GET /rpc/arrivals?harbour=1&select=id,doubled&order=doubled.desc&limit=1", json=[{"id": 2, "doubled": 1000}]),
+    Case(
+        "GET /rpc/arrivals?harbour=1&select=id,...harbour(title)&order=id&offset=1",
+        json=[{"id": 2, "title": "Oslo"}],
+        has={"content-range": "1-1/*"},
+    ),
+    *(Case(f"GET /rpc/tide?at_harbour=1&{query}", 400, error("42703")) for query in ("select=x", "order=x", "x=eq.1")),
+    # ranges and totals
+    Case("GET /rpc/arrivals?harbour=1", headers={"prefer": "count=planned"}, has={"content-range": "0-1/*"}),
+    Case(
+        "GET /rpc/arrivals?harbour=1&limit=1",
+        206,
+        headers={"prefer": "count=estimated"},
+        has={"content-range": "0-0/2"},
+    ),
+    Case(
+        "GET /rpc/arrivals?harbour=1&offset=3",
+        416,
+        error("PGRST103", details="An offset of 3 was requested, but there are only 2 rows."),
+        headers=COUNTED,
+        has={"content-range": "*/2"},
+    ),
+    Case("GET /rpc/one_voyage?id=1", headers=COUNTED, has={"content-range": "0-0/1"}),
+    Case("POST /rpc/arrivals?select=id", json=[{"id": 1}, {"id": 2}], body='{"harbour":1}', headers={"range": "1-1"}),
+    Case(
+        "HEAD /rpc/arrivals?harbour=1",
+        text="",
+        headers={"range": "1-1"},
+        has={"content-range": "0-1/*", "content-length": None},
+    ),
+    Case("HEAD /rpc/count_up", 405, text="", has={"proxy-status": "PostgREST; error=25006"}),
+    *(
+        Case(f"{method} /rpc/tide", 405, error("PGRST101", f"Cannot use the {method} method on RPC"))
+        for method in ("DELETE", "PATCH")
+    ),
+    # media types: handlers of functions
+    Case("GET /rpc/pages", 406, error("PGRST107", UNAVAILABLE + "text/html"), headers={"accept": "text/html"}),
+    Case("GET /rpc/no_page", text="", headers={"accept": "text/html"}, has={"content-type": "text/html"}),
+    Case("GET /rpc/refusing", 415, error("PT415", "not this"), headers={"accept": "image/png"}),
+    Case("GET /rpc/typed_any", text="any", headers={"accept": "image/png"}, has={"content-type": "image/x"}),
+    Case(
+        "GET /rpc/as_xml", text="<a/>", headers={"accept": "text/xml"}, has={"content-type": "text/xml; charset=utf-8"}
+    ),
+    Case(
+        "GET /rpc/as_text",
+        text="a",
+        headers={"accept": "text/plain"},
+        has={"content-type": "text/plain; charset=utf-8"},
+    ),
+    Case(
+        "GET /rpc/as_octets",
+        text="a",
+        headers={"accept": "application/octet-stream"},
+        has={"content-type": "application/octet-stream"},
+    ),
+    # media types: handlers of relations and of every relation
+    Case("GET /rpc/all_harbours", text="Oslo;Riga;", headers={"accept": "application/x-harbours"}),
+    Case("GET /rpc/all_harbours?select=id", 406, error("PGRST107"), headers={"accept": "application/x-harbours"}),
+    Case("GET /rpc/arrivals?harbour=2", text="(3,2,140)\n", headers={"accept": "text/tab-separated-values"}),
+    Case("GET /voyage?select=id&id=lt.3", text="(1)\n(2)\n", headers={"accept": "text/tab-separated-values"}),
+    *(
+        Case(
+            "GET /blob?order=id", text="xy", headers={"accept": name}, has={"content-type": "application/octet-stream"}
+        )
+        for name in ("image/png", "application/json", "*/*", "text/csv")
+    ),
+    Case("GET /blob?id=eq.1", json={"id": 1, "content": "x"}, headers=OBJECT),
+    Case("GET /blob?select=id&id=eq.1", json=[{"id": 1}]),
+    Case(
+        "GET /odd",
+        text="own:1",
+        has={"content-type": "application/json; charset=utf-8"},
+        headers={"accept": "application/json"},
+    ),
+    Case("GET /odd", text="own:1", has={"content-type": "text/csv; charset=utf-8"}, headers={"accept": "text/csv"}),
+    Case("GET /odd", text='[{"id":1}]', headers={"accept": "application/vnd.pgrst.array+json"}),
+    # aggregates are off
+    *(
+        Case(f"GET /voyage?select={select}", 400, error("PGRST123", "Use of aggregate functions is not allowed"))
+        for select in ("fare.sum()", "count()", "id,harbour(id.count())", "...harbour(id.count())")
+    ),
+    Case("GET /voyage?select=count", json=[{"count": 3}]),
+    # settings and errors
+    Case("POST /rpc/denied", 400, error("P0001", "no"), body="{}"),
+    Case(
+        "POST /rpc/bad_headers",
+        500,
+        error(
+            "PGRST111",
+            "response.headers guc must be a JSON array composed of objects with a single key and a string value",
+        ),
+        body="{}",
+    ),
+    Case("POST /rpc/bad_status", 500, error("PGRST112", "response.status guc must be a valid status code"), body="{}"),
+    Case(
+        "POST /rpc/tide",
+        400,
+        error(
+            "PGRST128",
+            "Function must return SETOF or TABLE when max-affected preference is used with handling=strict",
+        ),
+        body='{"at_harbour":1}',
+        headers={"prefer": "handling=strict, max-affected=1"},
+    ),
+    Case(
+        "POST /rpc/arrivals",
+        body='{"harbour":1}',
+        headers={"prefer": "handling=strict, max-affected=2"},
+        has={"preference-applied": "handling=strict, max-affected=2"},
+    ),
+    Case(
+        "GET /rpc/tide?at_harbour=1",
+        headers={"prefer": "return=minimal, missing=default"},
+        has={"preference-applied": None},
+    ),
+]
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case} {case.body} {dict(case.headers)}")
 def test_calls(service: Service, case: Case) -> None:
     case.check(service.client)
@@ -385,3 +632,14 @@ def test_a_whole_body_as_xml(service: Service, every_database: Database) -> None
     except psycopg.errors.FeatureNotSupported:
         pytest.skip("this server is built without libxml")
     Case("POST /rpc/echo_xml", json="<a/>", body="<a/>", headers={"content-type": "text/xml"}).check(service.client)
+
+
+def test_an_empty_array_with_columns_is_no_call(service: Service, every_database: Database) -> None:
+    before = every_database.value("select n from api.counter")
+    Case("POST /rpc/add_up?columns=by", body="[]").check(service.client)
+    assert every_database.value("select n from api.counter") == before
+
+
+def test_the_path_of_a_request_is_raw(service: Service) -> None:
+    for path in ("/rpc/setting", "/rpc/a%20setting"):
+        Case(f"GET {path}?name=request.path", json=path).check(service.client)

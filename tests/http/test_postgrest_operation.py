@@ -121,7 +121,19 @@ def test_admin_server(ports: tuple[int, int]) -> None:
     admin = f"http://127.0.0.1:{ports[1]}"
     assert [httpx.get(f"{admin}{path}").status_code for path in ("/live", "/ready", "/nope")] == [200, 200, 404]
     assert 'pgrst_schema_cache_loads_total{status="SUCCESS"} 1' in httpx.get(f"{admin}/metrics").text
-    assert httpx.get(f"{admin}/schema_cache").json()["dbTables"][0][0] == ["api", "item"]
+    assert httpx.get(f"{admin}/metrics").headers["content-type"] == "text/plain; charset=utf-8"
+    cache = httpx.get(f"{admin}/schema_cache").json()
+    assert cache["dbTables"][0][0] == ["api", "item"]
+    assert cache.keys() == {"dbMediaHandlers", "dbRelationships", "dbRepresentations", "dbRoutines", "dbTables"}
+    assert [httpx.get(f"{admin}{path}").text for path in ("/live", "/ready")] == [""] * 2
+    assert httpx.get(f"{admin}/config").status_code == 404
+
+
+def test_the_description_may_be_disabled(serve_once: Serve, database: Database, anonymous: str) -> None:
+    settings = {**PLAIN, "PostgRest:AnonymousRole": anonymous, "PostgRest:OpenApiMode": "disabled"}
+    response = serve_once(database, settings=settings).get("/")
+    assert (response.status_code, response.json()["code"]) == (404, "PGRST126")
+    assert response.json()["message"] == "Root endpoint metadata is disabled"
 
 
 def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, anonymous: str) -> None:

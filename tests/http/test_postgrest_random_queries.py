@@ -30,6 +30,7 @@ EMBEDS = (
     *("harbour", "vessel", "voyage", "sailor", "crew", "licence", "boss_id", "home_id", "harbour!voyage_from", "home"),
     *("harbour!to_id", "sailor!boss_id", "voyage!inner", "crew!left", "vessel!inner!home_id", "nope", "large", "trips"),
 )
+LOGIC = ("or", "and", "not.or", "or", "and", "not.or", "id!.or", "label->x.and", '") x ("!.or', "not!.or")
 ORDERS = ("id", "id.desc", "label.asc.nullsfirst", "harbour(title)", "specs->>beam", "id.x", "voyage(id)", "", "tags.0")
 ACCEPTED = ("text/csv", "application/vnd.pgrst.object+json", "application/vnd.pgrst.plan+json", "text/html", "*/*;q=x")
 
@@ -60,7 +61,7 @@ class Queries:
         if kind < 0.5:
             return f"{prefix}{random.choice(NAMES)}={random.choice(OPERATORS)}.{random.choice(VALUES)}"
         if kind < 0.7:
-            return f"{prefix}{random.choice(('or', 'and', 'not.or'))}={self._logic(0)}"
+            return f"{prefix}{random.choice(LOGIC)}={self._logic(0)}"
         if kind < 0.85:
             return f"{prefix}order={random.choice(ORDERS)}"
         return f"{prefix}{random.choice(('limit', 'offset'))}={random.choice(('1', '0', '-1', 'x', '9' * 30))}"

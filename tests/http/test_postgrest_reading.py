@@ -28,7 +28,7 @@ create table api.crew (voyage_id int references api.voyage, sailor_id int refere
 create table api."Port Log" ("Just A Name" int, "a.b" text, "order" int);
 create table api.parted (id int, at date) partition by range (at);
 create table api.parted_2020 partition of api.parted for values from ('2020-01-01') to ('2021-01-01');
-create table api.tally (id int, count int);
+create table api.tally (id int, count int); create table api."50%20off" (id int);
 create view api.large as select id, label, home_id from api.vessel where tonnage > 100;
 create view api.larger as select id as number, label from api.large;
 create view api.mixed as select v.id + 0 as id, home_id from api.vessel v;
@@ -53,6 +53,25 @@ create table api.dock (id int primary key, keeper_id int);
 create table api.keeper (id int primary key, dock_id int references api.dock);
 alter table api.dock add foreign key (keeper_id) references api.keeper;
 create function api.dock_of() returns int language sql as 'select 1';
+create schema elsewhere;
+create type api.spot as (lat numeric, lon numeric);
+create domain api.lexemes as tsvector;
+create table api.script (id int primary key, body text, vector tsvector, lexemes api.lexemes, place api.spot, lit boolean);
+create table api.many (id int primary key);
+create table api.flag_use (id int primary key, flag_id int references api.flag);
+create view api.flags as select id, shade from api.flag;
+create function api.age(api.harbour) returns int stable language sql as 'select $1.id + 100';
+create function extra.shout(api.harbour) returns text stable language sql as 'select upper($1.title)';
+create function elsewhere.whisper(api.harbour) returns text stable language sql as 'select lower($1.title)';
+create function api.color_of(shade extra.color) returns extra.color immutable language sql as 'select shade';
+create function api.all_flags() returns setof api.flag stable language sql as 'select * from api.flag order by id';
+create view api.kind as select
+  1::smallint as i2, 9007199254740993::bigint as i8, 1.50::numeric as n, 1.5::real as f4, 0.1::double precision as f8,
+  'NaN'::float8 as nan, 'Infinity'::float8 as inf, true as b, null::int as nothing, '{"b":1, "a":2}'::json as j,
+  '{"b":1, "a":2}'::jsonb as jb, array[[1,2],[3,4]] as matrix, row(1.5, null)::api.spot as spot,
+  '2015-12-08 04:22:57.472738'::timestamp as ts, '2015-12-08 04:22:57+00'::timestamptz as tz, '2015-12-08'::date as d,
+  '04:22:57'::time as t, '1 day 02:00'::interval as iv, '\\x00ff'::bytea as raw, 3.99::money as m, '[10,20)'::int4range as r,
+  'calm'::api.mood as mood, '6ecd8c99-4036-403d-bf84-cf8400f67836'::uuid as u, b'101' as bits, 'cat'::tsvector as v;
 insert into api.harbour values (1, 'Oslo', 'NO'), (2, 'Riga', 'LV'), (3, 'Kiel', 'DE');
 insert into api.vessel (label, tonnage, specs, built, home_id, tags, words, period) values
   ('Skua', 500, '{"beam": 7, "sails": [{"area": 3}], "a.b": 1}', '1990-05-01', 1, '{fast,"old,one"}', 'cat', '[1,5)'),
@@ -67,8 +86,12 @@ insert into api.tally values (1, 7);
 insert into api."Port Log" values (1, 'x', 3), (2, 'y', 4);
 insert into api.parted values (1, '2020-05-05');
 insert into api.flag values (1, 255, 'calm'), (2, 65280, 'rough');
+insert into api.flag_use values (1, 1), (2, 2);
+insert into api.script values (1, 'running ships', 'fat:1 cat:2', 'fat:1 cat:2', '(59.9,)', true), (2, 'a harbour', 'dog:1', 'dog:1', '(1,2)', false),
+  (3, null, null, null, null, null);
+insert into api.many select generate_series(1, 1000); analyze api.many;
 refresh materialized view api.titles;
-"""
+"""  # noqa: E501 (each line is one object)
 
 
 @pytest.fixture(scope="module")
@@ -234,6 +257,7 @@ def service(serve: Serve, every_database: Database) -> Service:
         Case("HEAD /vessel?id=eq.1", has={"content-range": "0-0/*", "content-type": "application/json; charset=utf-8"}),
         Case("GET /nope", 404, error("PGRST205", "Could not find the table 'api.nope' in the schema cache")),
         Case("GET /vesel", 404, error("PGRST205", hint="Perhaps you meant the table 'api.vessel'")),
+        Case("GET /50%2520off", json=[], has={"content-location": "/50%2520off"}),
         Case("GET /VESSEL", 404, error("PGRST205", hint="Perhaps you meant the table 'api.vessel'")),
         Case("GET /vasel", 404, error("PGRST205", hint=None)),
         Case("GET /vessel/", 404, error("PGRST125", "Invalid path specified in request URL")),
@@ -259,6 +283,141 @@ def service(serve: Serve, every_database: Database) -> Service:
 )
 def test_rows(service: Service, case: Case) -> None:
     case.check(service.client)
+
+
+COUNTED = {"prefer": "count=exact"}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("GET /vessel?select=id&id=gt.1&id=lte.2", json=[{"id": 2}]),
+        Case("GET /vessel?select=id&built=not.in.()&order=id", json=[{"id": 1}, {"id": 2}, {"id": 3}]),
+        Case("GET /vessel?select=id&label=eq.null", json=[]),
+        Case("GET /vessel?select=id&tonnage=eq.null", 400, error("22P02")),
+        Case("GET /vessel?select=id&nope=eq.1", 400, error("42703", "column vessel.nope does not exist")),
+        Case("GET /vessel?select=nope", 400, error("42703", "column vessel.nope does not exist")),
+        Case("GET /script?select=id&lit=is.true", json=[{"id": 1}]),
+        Case("GET /script?select=id&lit=is.FALSE", json=[{"id": 2}]),
+        Case("GET /script?select=id&lit=is.unknown", json=[{"id": 3}]),
+        Case("GET /script?select=id&lit=not.is.true&order=id", json=[{"id": 2}, {"id": 3}]),
+        # full text: configuration at both sides, and columns that are vectors already
+        Case("GET /script?select=id&body=fts(english).ship", json=[{"id": 1}]),
+        Case("GET /script?select=id&body=fts(simple).ship", json=[]),
+        Case("GET /script?select=id&body=phfts(english).running%20ships", json=[{"id": 1}]),
+        Case("GET /script?select=id&body=phfts(english).ships%20running", json=[]),
+        Case("GET /script?select=id&body=wfts(english).-ships", json=[{"id": 2}]),
+        Case("GET /script?select=id&body=not.plfts(english).harbour", json=[{"id": 1}]),
+        Case("GET /script?select=id&vector=fts.cat%26fat", json=[{"id": 1}]),
+        Case("GET /script?select=id&lexemes=fts.cat", json=[{"id": 1}]),
+        # contained, and operators with any and all
+        Case("GET /vessel?select=id&period=cs.[2,3]", json=[{"id": 1}]),
+        Case("GET /vessel?select=id&period=cd.[0,9]", json=[{"id": 1}]),
+        Case('GET /vessel?select=id&specs=cd.{"beam":12,"x":1}', json=[{"id": 2}]),
+        Case("GET /vessel?select=id&id=gt(any).{1,2}&order=id", json=[{"id": 2}, {"id": 3}]),
+        Case("GET /vessel?select=id&id=lt(all).{2,3}", json=[{"id": 1}]),
+        Case("GET /vessel?select=id&id=gte(all).{1,2}&id=lte(any).{1,2}", json=[{"id": 2}]),
+        Case("GET /vessel?select=id&label=ilike(any).{s*,*WHITE}&order=id", json=[{"id": 1}, {"id": 3}]),
+        Case("GET /vessel?select=id&label=match(all).{%5ES,a$}", json=[{"id": 1}]),
+        Case("GET /vessel?select=id&label=imatch(any).{%5Es,%5Et}&order=id", json=[{"id": 1}, {"id": 2}]),
+        Case('GET /vessel?select=id&label=eq(any).{"Gull, white",x}', json=[{"id": 3}]),
+        Case("GET /vessel?select=id&id=neq(any).{1}", 400, error("PGRST100")),
+        # logic trees
+        Case(
+            "GET /vessel?select=id&or=(tonnage.gte.5000,and(label.like.S*,built.lt.1991-01-01))&home_id=not.is.null",
+            json=[{"id": 1}],
+        ),
+        Case("GET /vessel?select=id&not.or=(id.eq.1,label.not.eq.Tern)", json=[{"id": 2}]),
+        Case("GET /vessel?select=id&or=(specs->>beam.eq.12,tags->>0.eq.fast)&order=id", json=[{"id": 1}, {"id": 2}]),
+        Case("GET /vessel?select=id&or=(id.eq.1,id.eq.2)&or=(id.eq.2,id.eq.3)", json=[{"id": 2}]),
+        Case("GET /vessel?select=id&or=( id.eq.1 , label.eq.Tern)&order=id", json=[{"id": 1}, {"id": 2}]),
+        Case("GET /vessel?select=id&or=(not.id.eq.1)", 400, error("PGRST100")),
+        *(
+            Case(f"GET /vessel?select=id&{key}=(id.eq.8,id.eq.9)", 400, error("PGRST100"))
+            for key in ('"1) is null or (1"!.or', "not!.or", "id->x.and", "(.or", "voyage!.or")
+        ),
+        Case("GET /vessel?select=id&or=(id.in.(1,2),id.is.null)&order=id", json=[{"id": 1}, {"id": 2}]),
+        # paths of JSON, composite values and arrays
+        Case("GET /script?select=place->lat,place->>lat&id=eq.1", text='[{"lat":59.9,"lat":"59.9"}]'),
+        Case("GET /script?select=id&place->>lat=eq.59.9", json=[{"id": 1}]),
+        Case("GET /script?select=id&order=place->lat.desc.nullslast&limit=1", json=[{"id": 1}]),
+        Case("GET /vessel?select=specs->sails->-1->area&id=eq.1", json=[{"area": 3}]),
+        Case("GET /vessel?select=tags->1&id=eq.1", json=[{"tags": "old,one"}]),
+        Case("GET /vessel?select=specs->>beam->x", 404, error("42883")),
+        Case('GET /vessel?select=id&specs->sails=eq.[{"area":3}]', json=[{"id": 1}]),
+        # select
+        Case("GET /harbour?select=&id=eq.1", text='[{"id":1,"title":"Oslo","country":"NO"}]'),
+        Case("GET /harbour?select=title,*&id=eq.1", text='[{"title":"Oslo","id":1,"title":"Oslo","country":"NO"}]'),
+        Case("GET /harbour?select= id , title &id=eq.1", text='[{"id":1,"title":"Oslo"}]'),
+        Case('GET /harbour?select="a b":id&id=eq.1', json=[{"a b": 1}]),
+        Case("GET /vessel?select=tags::_varchar&id=eq.2", json=[{"tags": ["slow"]}]),
+        Case("GET /harbour?select=t:title&order=t", 400, error("42703")),
+        # aggregates
+        Case(
+            "GET /voyage?select=fare.avg(),fare.min(),most:fare.max(),sailed.count()",
+            text='[{"avg":313.3333333333333333,"min":140,"most":500,"count":2}]',
+        ),
+        Case("GET /vessel?select=heavy:specs->>beam::int.sum()::text", json=[{"heavy": "19"}]),
+        Case(
+            "GET /harbour?select=*,id.count()&id=eq.1",
+            text='[{"id":1,"title":"Oslo","country":"NO","count":1}]',
+        ),
+        Case("GET /voyage?select=vessel_id,fare.sum()&order=id", 400, error("42803")),
+        # computed fields
+        Case("GET /vessel?select=id&order=age.desc.nullslast&limit=1", json=[{"id": 1}]),
+        Case("GET /vessel?select=age.max()", json=[{"max": 10}]),
+        Case("GET /harbour?select=age,shout&id=eq.1", json=[{"age": 101, "shout": "OSLO"}]),
+        Case("GET /harbour?select=id&shout=eq.RIGA", json=[{"id": 2}]),
+        Case("GET /harbour?select=whisper", 400, error("42703")),
+        # ranges
+        Case("GET /vessel?offset=x&select=id&id=eq.1", json=[{"id": 1}]),
+        Case("GET /vessel?select=id&order=id", headers={"range": "2-"}, json=[{"id": 3}], has={"content-range": "2-2/*"}),  # noqa: E501
+        Case("GET /vessel?select=id&order=id", headers={"range": "1-1", "range-unit": "items"}, json=[{"id": 2}], has={"range-unit": None}),  # noqa: E501
+        Case("GET /vessel?select=id&limit=0", headers={"range": "0-1"}, json=[]),
+        Case(
+            "GET /vessel?select=id",
+            416,
+            error(
+                "PGRST103",
+                "Requested range not satisfiable",
+                details="The lower boundary must be lower than or equal to the upper boundary in the Range header.",
+            ),
+            headers={"range": "2-1"},
+            has={"content-range": None},
+        ),
+        Case(
+            "GET /vessel?select=id&offset=5",
+            416,
+            error("PGRST103", details="Limit should be greater than or equal to zero."),
+            headers={"range": "0-1"},
+            has={"content-range": None},
+        ),
+        Case("HEAD /vessel", headers={"range": "0-0"}, has={"content-range": "0-2/*"}),
+        # totals
+        Case("GET /vessel", headers=COUNTED, has={"content-range": "0-2/3"}),
+        Case("GET /many?limit=1", 206, headers={"prefer": "count=planned"}, has={"content-range": "0-0/1000"}),
+        Case("GET /many?limit=1", 206, headers={"prefer": "count=estimated"}, has={"content-range": "0-0/1000"}),
+        Case("GET /many?limit=1", headers={"prefer": "count=none"}, has={"content-range": "0-0/*"}),
+        Case("GET /many?id=lt.3", headers={"prefer": "count=estimated"}, has={"preference-applied": "count=estimated"}),
+    ],
+    ids=lambda case: f"{case} {dict(case.headers)}",
+)  # fmt: skip
+def test_more_rows(service: Service, case: Case) -> None:
+    case.check(service.client)
+
+
+KIND = (
+    '[{"i2":1,"i8":9007199254740993,"n":1.50,"f4":1.5,"f8":0.1,"nan":"NaN","inf":"Infinity","b":true,"nothing":null,'
+    '"j":{"b":1, "a":2},"jb":{"a": 2, "b": 1},"matrix":[[1,2],[3,4]],"spot":{"lat":1.5,"lon":null},'
+    '"ts":"2015-12-08T04:22:57.472738","tz":"2015-12-08T04:22:57+00:00","d":"2015-12-08","t":"04:22:57",'
+    '"iv":"1 day 02:00:00","raw":"\\\\x00ff","m":"$3.99","r":"[10,20)","mood":"calm",'
+    '"u":"6ecd8c99-4036-403d-bf84-cf8400f67836","bits":"101","v":"\'cat\'"}]'
+)
+
+
+def test_values_are_those_of_the_database(service: Service) -> None:
+    Case("GET /kind", text=KIND, headers={"prefer": "timezone=UTC"}).check(service.client)
+    Case("GET /vessel?select=id.avg()&id=neq.2", text='[{"avg":2.0000000000000000}]').check(service.client)
 
 
 @pytest.mark.parametrize(
@@ -615,9 +774,111 @@ OBJECT = {"accept": "application/vnd.pgrst.object+json"}
         ),
         Case("GET /voyage?id=eq.1", 400, headers={"prefer": "timezone=jupiter"}, json=error("22023")),
         Case("POST /harbour", 401, error("42501"), body="{}", has={"www-authenticate": "Bearer"}),
-        Case("GET /", has={"content-type": "application/openapi+json; charset=utf-8"}),
+        Case("GET /", has={"content-type": "application/openapi+json; charset=utf-8", "content-range": None}),
+        Case("GET /", headers={"accept": JSON}, has={"content-type": "application/openapi+json; charset=utf-8"}),
+        Case("GET /", 406, error("PGRST107"), headers={"accept": "text/csv"}),
+        Case(
+            "HEAD /", text="", has={"content-type": "application/openapi+json; charset=utf-8", "content-length": None}
+        ),
+        Case("POST /", 405, error("PGRST117", "Unsupported HTTP method: POST"), body="{}"),
+        Case("GET /rpc", 404, error("PGRST205", "Could not find the table 'api.rpc' in the schema cache")),
+        Case(
+            "GET /harbour",
+            406,
+            error("PGRST107", "None of these media types are available: text/plain, image/png"),
+            headers={"accept": "image/png;q=0.2, text/plain"},
+        ),
+        Case(
+            "GET /script?select=id,place,body&id=in.(1,3)&order=id",
+            headers={"accept": "application/vnd.pgrst.array+json;nulls=stripped"},
+            text='[{"id":1,"place":{"lat":59.9},"body":"running ships"},{"id":3}]',
+        ),
+        Case(
+            "GET /vessel?select=id,label,specs,tonnage&id=gt.1&order=id",
+            headers={"accept": "text/csv"},
+            text='id,label,specs,tonnage\n2,Tern,"{""beam"": 12}",50\n3,"Gull, white",,',
+        ),
+        # domain representations: output, also of embeds, spreads, views and functions; casts follow; operands
+        Case("GET /flag_use?select=flag(shade)&id=eq.1", json=[{"flag": {"shade": "#0000ff"}}]),
+        Case("GET /flag_use?select=...flag(shade)&id=eq.2", json=[{"shade": "#00ff00"}]),
+        Case("GET /flag?select=...flag_use(id),shade&id=eq.2", json=[{"id": [2], "shade": "#00ff00"}]),
+        Case("GET /flags?shade=eq.%2300ff00", json=[{"id": 2, "shade": "#00ff00"}]),
+        Case("GET /rpc/all_flags?select=shade&limit=1", json=[{"shade": "#0000ff"}]),
+        Case("GET /flag?select=shade::text&id=eq.1", json=[{"shade": '"#0000ff"'}]),
+        Case("GET /flag?select=id&shade=not.in.(%2300ff00)", json=[{"id": 1}]),
+        Case("GET /flag?select=id&shade=like.%23*", 404, error("42883")),
+        Case("GET /rpc/color_of?shade=255", text="255"),
+        # plans
+        Case(
+            "GET /harbour",
+            headers={"accept": "application/vnd.pgrst.plan"},
+            has={
+                "content-type": f'application/vnd.pgrst.plan+text; for="{JSON}"; charset=utf-8',
+                "content-range": None,
+            },
+        ),
+        Case(
+            "GET /rpc/dock_of",
+            headers={"accept": 'application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|settings|buffers|wal'},
+            has={
+                "content-type": 'application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|settings|buffers|wal'
+                "; charset=utf-8"
+            },
+        ),
+        Case("GET /harbour?limit=1", headers={"accept": "application/vnd.pgrst.plan+xml"}, status=406),
+        # one schema: its name is shown if the request names it
+        Case("GET /harbour", has={"content-profile": None, "content-location": "/harbour"}),
+        Case("GET /harbour", headers={"accept-profile": "api"}, has={"content-profile": "api"}),
+        Case("GET /harbour", headers={"content-profile": "nope"}),
+        Case("HEAD /harbour", headers={"accept-profile": "api"}, has={"content-profile": "api"}),
+        # HEAD and OPTIONS
+        Case("HEAD /harbour", text="", has={"content-length": None, "content-range": "0-2/*"}),
+        Case("HEAD /harbour?limit=1", 206, headers=COUNTED, has={"content-range": "0-0/3"}),
+        Case(
+            "HEAD /nope",
+            404,
+            text="",
+            has={"content-type": "application/json; charset=utf-8", "proxy-status": "PostgREST; error=PGRST205"},
+        ),
+        Case("HEAD /harbour?id=eq.x", 400, text="", has={"proxy-status": "PostgREST; error=22P02"}),
+        Case("OPTIONS /harbour", has={"content-length": "0", "content-range": None, "content-location": None}),
+        Case("OPTIONS /parted", has={"allow": "OPTIONS,GET,HEAD,POST,PATCH,DELETE"}),
+        Case("OPTIONS /both", has={"allow": "OPTIONS,GET,HEAD"}),
+        Case("OPTIONS /rpc/color_of", 404, error("PGRST202")),
+        # headers of errors
+        Case(
+            "GET /nope",
+            404,
+            headers=COUNTED,
+            has={"preference-applied": None, "content-range": None, "content-location": None},
+        ),
     ],
     ids=lambda case: f"{case} {dict(case.headers)}",
 )
 def test_representations(service: Service, case: Case) -> None:
+    case.check(service.client)
+
+
+STRICT = {"prefer": "handling=strict, nope"}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("GET /a/b", 401, error("PGRST301"), headers={"authorization": "Bearer a.b"}),
+        Case("GET /a/b", 404, error("PGRST125"), headers={"accept-profile": "nope"}),
+        Case("FOO /harbour", 406, error("PGRST106"), headers={"accept-profile": "nope"}),
+        Case("FOO /harbour?order=(", 405, error("PGRST117")),
+        Case("GET /nope?order=(", 400, error("PGRST100"), headers={"range": "2-1"}),
+        Case("GET /nope", 416, error("PGRST103"), headers={"range": "2-1"}),
+        Case("POST /nope", 400, error("PGRST102"), body="{"),
+        Case("GET /nope?select=x(id)", 404, error("PGRST205")),
+        Case("GET /harbour?select=x(id)", 400, error("PGRST200"), headers={"accept": "text/plain"}),
+        Case("GET /harbour?id=eq.x", 406, error("PGRST107"), headers={"accept": "text/plain", **STRICT}),
+        Case("GET /harbour?id=eq.x", 400, error("PGRST122"), headers=STRICT),
+        Case("POST /harbour", 400, error("PGRST122"), body="{}", headers={"accept": "text/plain", **STRICT}),
+    ],
+    ids=str,
+)
+def test_the_first_check_that_fails_answers(service: Service, case: Case) -> None:
     case.check(service.client)

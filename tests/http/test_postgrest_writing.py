@@ -38,7 +38,34 @@ create function api.shade_of(json) returns api.shade immutable language sql as
   $$select length($1 #>> '{}')::api.shade$$;
 create cast (json as api.shade) with function api.shade_of(json) as implicit;
 create table api.paint (id int primary key, tone api.shade);
-"""
+create type api.spot as (x int, y text);
+create table api.exact (id int primary key constraint exact_positive check (id > 0), c char(3), place api.spot, tags text[]);
+create domain api.small as int default 7;
+create table api.domained (id int primary key, a api.small, b api.small default 9);
+create view api.pier_view as select id, label, depth from api.pier; alter view api.pier_view alter column depth set default 55;
+create view api.constants as select 1 as id;
+create table api.always (id int generated always as identity primary key, note text);
+create table api.once (id int primary key default 1, note text);
+create table api.keys (a int, b int, primary key (a, b));
+create table api."Mixed" ("Id" int primary key, "Some Value" text);
+create table api.parted (id int primary key, v text) partition by range (id);
+create table api.parted_1 partition of api.parted for values from (0) to (100);
+create table api.parent (id int primary key, name text);
+create table api.child (id int primary key references api.parent on delete cascade, note text);
+create function api.doubled(api.pier) returns int stable language sql as 'select $1.depth * 2';
+create table api.owned (id int primary key, owner text); alter table api.owned enable row level security;
+create policy own on api.owned using (owner = 'me') with check (owner = 'me');
+create table api.sieve (id int primary key);
+create function api.drop_even() returns trigger language plpgsql as $$ begin
+  if new.id % 2 = 0 then return null; end if; return new; end $$;
+create trigger drop_even before insert on api.sieve for each row execute function api.drop_even();
+create table api.moved (id int primary key);
+create function api.moved_to() returns trigger language plpgsql as $$ begin
+  perform set_config('response.headers', '[{"Location":"/elsewhere"},{"Vary":"X"}]', true); return new; end $$;
+create trigger moved_to before insert on api.moved for each row execute function api.moved_to();
+create view api.joined as select u.id as uniq_id, t.code from api.uniq u left join api.toll t on t.code = u.note;
+create trigger sink instead of insert on api.joined for each row execute function api.sink();
+"""  # noqa: E501 (each line is one object)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +88,7 @@ def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service
         **PLAIN,
         "PostgRest:AnonymousRole": roles[1],
         "PostgRest:TransactionEnd": "commit-allow-override",
+        "PostgRest:PlanEnabled": "true",
     }
     return serve(database, settings=settings)
 
@@ -69,10 +97,15 @@ def service(serve: Serve, database: Database, roles: tuple[str, ...]) -> Service
 def _fresh_rows(database: Database, service: Service) -> None:
     database.execute(
         "truncate api.pier, api.berth, api.toll, api.logline, api.pair, api.uniq, api.typed, api.noisy, api.deferred,"
-        ' api.paint, api."Ünï" restart identity;'
+        ' api.paint, api."Ünï", api.exact, api.domained, api.always, api.keys, api."Mixed", api.parted, api.parent,'
+        " api.child, api.owned, api.sieve, api.moved, api.once restart identity;"
         "insert into api.pier (label, depth) values ('A', 4), ('B', 6);"
         "insert into api.berth values (1, 1, true), (1, 2, false); insert into api.toll values ('S', 1), ('M', 2);"
         "insert into api.uniq values (1, 'one', 'x'); insert into api.pair values (1, 1, 'x');"
+        "insert into api.keys values (1, 1); insert into api.parted values (1, 'x');"
+        "insert into api.\"Mixed\" values (1, 'x'); insert into api.parent values (1, 'p');"
+        "insert into api.child values (1, 'c');"
+        "insert into api.owned values (1, 'me'), (2, 'you');"
     )
 
 
@@ -453,6 +486,302 @@ CASES = [
 ]
 
 
+COUNT = {"prefer": "count=exact"}
+LOCATION = {"prefer": "return=headers-only"}
+CASES += [
+    # statuses and headers by preference
+    Case("POST /toll", 200, text="", body='{"code":"S","price":5}', headers={"prefer": "resolution=merge-duplicates"}),
+    Case("POST /toll", 201, text="", body='{"code":"L"}', headers={"prefer": "resolution=merge-duplicates"}),
+    Case(
+        "POST /toll",
+        200,
+        text="",
+        body='{"code":"S"}',
+        headers={"prefer": "resolution=merge-duplicates, return=headers-only"},
+        has={"location": "/toll?code=eq.S"},
+    ),
+    Case(
+        "POST /toll",
+        201,
+        text="",
+        body='{"code":"S"}',
+        headers={"prefer": "resolution=ignore-duplicates, return=headers-only, count=exact"},
+        has={
+            "content-range": "*/0",
+            "location": None,
+            "preference-applied": "resolution=ignore-duplicates, return=headers-only, count=exact",
+        },
+    ),
+    Case("POST /toll", 201, text="", body='{"code":"S"}', headers={"prefer": "resolution=ignore-duplicates"}),
+    Case("PATCH /toll?code=eq.S", 204, text="", body='{"price":2}', headers=LOCATION, has={"location": None}),
+    Case("PUT /toll?code=eq.S", 204, text="", body='{"code":"S"}', headers=LOCATION, has={"location": None}),
+    Case("DELETE /toll?code=eq.S", 204, text="", headers=LOCATION, has={"location": None, "content-length": None}),
+    Case("POST /toll", 201, body='{"code":"L"}', headers=COUNT, has={"content-range": "*/1"}),
+    Case("POST /toll", 201, body='{"code":"L"}', headers={"prefer": "count=estimated"}, has={"content-range": "*/1"}),
+    Case(
+        "POST /toll",
+        201,
+        body='{"code":"L"}',
+        headers={"prefer": "count=planned"},
+        has={"content-range": "*/*", "preference-applied": "count=planned"},
+    ),
+    Case("PATCH /toll", 204, body='{"price":1}', headers={"prefer": "count=estimated"}, has={"content-range": "0-1/2"}),
+    Case("PATCH /toll", 204, body='{"price":1}', headers={"prefer": "count=planned"}, has={"content-range": "0-1/*"}),
+    Case("DELETE /toll", 204, headers=COUNT, has={"content-range": "*/2"}),
+    Case("DELETE /toll", 204, headers={"prefer": "count=estimated"}, has={"content-range": "*/2"}),
+    Case("PUT /toll?code=eq.S", 204, body='{"code":"S"}', headers=COUNT, has={"content-range": None}),
+    Case("POST /toll", 201, body='{"code":"L"}', headers={"range": "5-3"}, has={"vary": "Accept, Prefer, Range"}),
+    # media types of bodies
+    Case(
+        "POST /toll",
+        400,
+        error("PGRST102", "Content-Type not acceptable: application/vnd.pgrst.object+json"),
+        body='{"code":"L"}',
+        headers={"content-type": "application/vnd.pgrst.object+json"},
+    ),
+    *(
+        Case(
+            "POST /toll",
+            400,
+            error("PGRST102", f"Content-Type not acceptable: {name}"),
+            body="x",
+            headers={"content-type": name},
+        )
+        for name in ("text/xml", "application/octet-stream", "image/png")
+    ),
+    # values of JSON
+    Case("POST /logline", 201, body="[{}]", headers=FULL, has={"content-range": "*/1"}),
+    *(Case("POST /logline", 201, body=body, headers=FULL, has={"content-range": "*/0"}) for body in ('"x"', "null")),
+    Case(
+        "POST /exact",
+        201,
+        headers=ROWS,
+        body='{"id":"3","c":"ab","place":{"x":1,"y":"z"},"tags":"{a,\\"b,c\\"}"}',
+        json=[{"id": 3, "c": "ab ", "place": {"x": 1, "y": "z"}, "tags": ["a", "b,c"]}],
+    ),
+    Case("POST /exact", 400, error("22001"), body='{"id":3,"c":"abcd"}'),
+    Case("POST /exact", 400, error("23514"), body='{"id":-1}'),
+    Case(
+        "POST /typed?select=doc", 201, headers=DEFAULT, body='{"id":1,"doc":{"x":1,"x":2}}', text='[{"doc":{"x": 2}}]'
+    ),
+    Case("PATCH /paint?id=eq.1", 200, headers=ROWS, body='{"tone":"four"}', text="[]"),
+    Case("PUT /paint?id=eq.1", 201, headers=ROWS, body='{"id":1,"tone":"four"}', json=[{"id": 1, "tone": 4}]),
+    Case("GET /paint?tone=eq.4", json=[]),
+    Case("GET /paint?tone=eq.four", 400, error("22P02")),
+    # CSV and forms
+    Case(
+        "POST /toll?columns=price",
+        201,
+        body='code,price\n"a ""b"", c",1,9\n,"NULL"\n',
+        headers={"content-type": "text/csv", **ROWS},
+        json=[{"code": 'a "b", c', "price": 1}, {"code": "", "price": None}],
+    ),
+    Case(
+        "POST /toll",
+        201,
+        body="code=a&code=b%26c",
+        headers={"content-type": "application/x-www-form-urlencoded", **ROWS},
+        json=[{"code": "b&c", "price": None}],
+    ),
+    # columns and defaults
+    Case("POST /toll?columns=code", 400, body="[1,2]"),
+    Case("POST /toll?columns=code,code", 201, body='{"code":"L"}', headers=ROWS, json=[{"code": "L", "price": None}]),
+    Case("POST /domained", 201, body='{"id":1}', headers=ROWS, json=[{"id": 1, "a": 7, "b": 9}]),
+    Case("POST /domained?columns=id,a,b", 201, body='{"id":1}', headers=DEFAULT, json=[{"id": 1, "a": 7, "b": 9}]),
+    Case("POST /domained?columns=id,a,b", 201, body='{"id":1}', headers=ROWS, json=[{"id": 1, "a": None, "b": None}]),
+    Case(
+        "POST /pier_view?select=depth&columns=label,depth",
+        201,
+        body='{"label":"x"}',
+        headers=DEFAULT,
+        json=[{"depth": 55}],
+    ),
+    Case("POST /pier?columns=label,slots", 400, error("428C9"), body='{"label":"x"}', headers=DEFAULT),
+    Case("POST /always", 400, error("428C9"), body='{"id":1}'),
+    Case("POST /always", 201, body='{"note":"x"}', headers=ROWS, json=[{"id": 1, "note": "x"}]),
+    Case("POST /always", 201, body='{"note":"x"}', headers=LOCATION, has={"location": "/always?id=eq.1"}),
+    Case(
+        "PATCH /toll?code=eq.S&columns=price",
+        200,
+        body='{"code":"no","price":9}',
+        headers=ROWS,
+        json=[{"code": "S", "price": 9}],
+    ),
+    # Location
+    Case(
+        "POST /toll",
+        201,
+        body='{"code":"a b/ü&"}',
+        headers=LOCATION,
+        has={"location": "/toll?code=eq.a%20b%2F%C3%BC%26"},
+    ),
+    Case(
+        "POST /joined",
+        201,
+        body='{"uniq_id":5}',
+        headers=LOCATION,
+        has={"location": "/joined?uniq_id=eq.5&code=is.null"},
+    ),
+    Case("POST /moved", 201, body='{"id":5}', headers=LOCATION, has={"location": "/elsewhere", "vary": "X"}),
+    Case("POST /toll", 201, body='{"code":"L"}', headers=ROWS, has={"location": None}),
+    # failures
+    Case("POST /constants", 500, error("55000"), body='{"id":2}'),
+    Case("POST /owned", 401, error("42501"), body='{"id":3,"owner":"you"}'),
+    # upserts
+    Case(
+        "POST /uniq",
+        200,
+        headers=MERGE,
+        body='{"id":1,"name":"two"}',
+        json=[{"id": 1, "name": "two", "note": "x"}],
+    ),
+    Case(
+        "POST /uniq?columns=id",
+        200,
+        headers=MERGE,
+        body='{"id":1,"name":"two"}',
+        json=[{"id": 1, "name": "one", "note": "x"}],
+    ),
+    Case(
+        "POST /pier?columns=id,label&select=id,label,depth",
+        201,
+        headers={"prefer": "resolution=merge-duplicates, missing=default, return=representation"},
+        body='[{"label":"C"},{"id":1,"label":"D"}]',
+        json=[{"id": 3, "label": "C", "depth": 8}, {"id": 1, "label": "D", "depth": 4}],
+        has={"preference-applied": "resolution=merge-duplicates, missing=default, return=representation"},
+    ),
+    Case("POST /toll?on_conflict=price", 201, body='{"code":"L"}', headers=ROWS),
+    Case("POST /toll?on_conflict=nope", 400, error("42703"), body='{"code":"L"}', headers=MERGE),
+    Case("POST /keys", 200, headers=MERGE, body='{"a":1,"b":1}', json=[{"a": 1, "b": 1}]),
+    Case("POST /Mixed", 200, headers=MERGE, body='{"Id":1,"Some Value":"y"}', json=[{"Id": 1, "Some Value": "y"}]),
+    Case(
+        "POST /parted",
+        201,
+        headers=MERGE,
+        body='[{"id":1,"v":"y"},{"id":2,"v":"z"}]',
+        json=[{"id": 1, "v": "y"}, {"id": 2, "v": "z"}],
+    ),
+    Case(
+        "POST /pier_view",
+        200,
+        headers=MERGE,
+        body='{"id":1,"label":"new"}',
+        json=[{"id": 1, "label": "new", "depth": 4}],
+    ),
+    # updates
+    Case(
+        "PATCH /pier?select=id,doubled&doubled=eq.8",
+        200,
+        body='{"depth":5}',
+        headers=ROWS,
+        json=[{"id": 1, "doubled": 10}],
+    ),
+    Case("PATCH /typed?docb->>a=eq.1", 204, body='{"mood":"x"}'),
+    Case(
+        "PATCH /pier?id=in.(1,2)&not.or=(depth.eq.4,label.is.null)&select=id",
+        200,
+        body='{"note":"x"}',
+        headers=ROWS,
+        json=[{"id": 2}],
+    ),
+    Case("PATCH /owned", 200, body='{"id":9}', headers=ROWS, json=[{"id": 9, "owner": "me"}]),
+    Case("DELETE /owned", 200, headers=ROWS, json=[{"id": 1, "owner": "me"}]),
+    Case("PATCH /toll", 400, error("PGRST204"), body='{"nope":1}'),
+    # PUT
+    Case("PUT /toll?code=not.eq.S", 405, error("PGRST105"), body='{"code":"S"}'),
+    Case("PUT /toll?code=eq(any).{S}", 405, error("PGRST105"), body='{"code":"S"}'),
+    Case("PUT /toll?code=eq.S&and=(code.eq.S)", 405, error("PGRST105"), body='{"code":"S"}'),
+    Case('PUT /toll?"code"=eq.S', 405, error("PGRST105"), body='{"code":"S"}'),
+    Case("PUT /toll?code=eq.S&offset=0", 400, error("PGRST114"), body='{"code":"S"}'),
+    Case("PUT /toll?code=eq.S&limit=1", 400, error("PGRST114"), body="{"),
+    Case("PUT /toll?price=eq.1", 400, error("PGRST102"), body="{"),
+    Case("PUT /nope?price=eq.1", 404, error("PGRST205"), body="{}"),
+    Case("PUT /toll?price=eq.1", 405, error("PGRST105"), body='{"nope":1}'),
+    Case("PUT /toll?code=eq.S", 400, error("PGRST204"), body='{"code":"S","nope":1}'),
+    Case("PUT /toll?code=eq.S", 204, body='{"code":"S"}', headers={"range": "9-0"}),
+    Case(
+        "PUT /toll?code=eq.S&columns=code&on_conflict=price",
+        200,
+        body='{"code":"S","price":8}',
+        headers={"prefer": "missing=default, resolution=ignore-duplicates, return=representation"},
+        json=[{"code": "S", "price": 8}],
+        has={"preference-applied": "return=representation"},
+    ),
+    Case("PUT /toll?code=eq.S", 200, body='{"code":"S"}', headers=ROWS, json=[{"code": "S", "price": 1}]),
+    Case(
+        "PUT /pier?id=eq.1&select=id,berth(no)&berth.order=no.desc",
+        200,
+        body='{"id":1,"label":"x"}',
+        headers=ROWS,
+        json=[{"id": 1, "berth": [{"no": 2}, {"no": 1}]}],
+    ),
+    # DELETE
+    Case("DELETE /parent?select=id,child(note)", 200, headers=ROWS, json=[{"id": 1, "child": {"note": "c"}}]),
+    Case("DELETE /toll?order=code&select=code", 200, headers=ROWS, json=[{"code": "M"}, {"code": "S"}]),
+    Case("DELETE /toll?limit=1", 204, headers=COUNT, has={"content-range": "*/2"}),
+    # preferences
+    Case(
+        "POST /toll",
+        400,
+        error("PGRST122", details="Invalid preferences: params=single-object, a"),
+        body='{"code":"L"}',
+        headers={"prefer": "handling=strict, params=single-object, a"},
+    ),
+    Case(
+        "POST /toll",
+        201,
+        body='{"code":"L"}',
+        headers={"prefer": "handling=strict, max-affected=0, timezone=UTC, tx=commit, return=minimal"},
+        has={"preference-applied": "return=minimal, tx=commit, handling=strict, timezone=UTC"},
+    ),
+    Case("PUT /toll?code=eq.S", 204, body='{"code":"S"}', headers={"prefer": "handling=strict, max-affected=0"}),
+    Case(
+        "PATCH /toll", 400, error("PGRST124"), body='{"price":1}', headers={"prefer": "handling=strict, max-affected=0"}
+    ),
+    Case(
+        "POST /logline?select=at",
+        201,
+        body='{"at":"2020-01-01 12:00"}',
+        headers={"prefer": "return=representation, timezone=-4"},
+        json=[{"at": "2020-01-01T12:00:00-04:00"}],
+    ),
+    Case(
+        "POST /logline?select=at",
+        201,
+        body='{"at":"2020-01-01 12:00"}',
+        headers={"prefer": "return=representation, timezone=+05:30"},
+        json=[{"at": "2020-01-01T12:00:00-05:30"}],
+    ),
+    Case(
+        "POST /toll",
+        400,
+        error("22023", 'invalid value for parameter "TimeZone": "x"'),
+        body='{"code":"L"}',
+        headers={"prefer": "timezone=x"},
+    ),
+    # singular, triggers, plans
+    Case("DELETE /toll", 406, error("PGRST116"), headers=OBJECT),
+    Case("PATCH /toll?code=eq.S", 204, body='{"price":2}', headers=OBJECT),
+    Case("DELETE /toll?code=eq.S", 200, headers={**OBJECT, **ROWS}, json={"code": "S", "price": 1}),
+    Case("POST /sieve", 201, body='[{"id":1},{"id":2}]', headers=FULL, json=[{"id": 1}], has={"content-range": "*/1"}),
+    Case("POST /sieve", 406, error("PGRST116", details="The result contains 0 rows"), body='{"id":2}', headers=OBJECT),
+    Case("OPTIONS /readings", has={"allow": "OPTIONS,GET,HEAD,POST,PATCH"}),
+    Case("OPTIONS /joined", has={"allow": "OPTIONS,GET,HEAD,POST"}),
+    Case("OPTIONS /constants", has={"allow": "OPTIONS,GET,HEAD"}),
+    Case(
+        "POST /toll",
+        200,
+        body='{"code":"L"}',
+        headers={"accept": "application/vnd.pgrst.plan+json"},
+        has={
+            "content-type": 'application/vnd.pgrst.plan+json; for="application/json"; charset=utf-8',
+            "content-range": None,
+        },
+    ),
+    Case("DELETE /toll", 406, error("PGRST107"), headers={"accept": "text/none"}),
+]
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case} {case.body} {dict(case.headers)}")
 def test_writes(service: Service, case: Case) -> None:
     case.check(service.client)
@@ -464,6 +793,34 @@ def test_a_write_that_is_refused_by_its_check_is_rolled_back(service: Service, d
     Case("PUT /toll?code=eq.S", 400, body='{"code":"Q"}').check(service.client)
     Case("DELETE /toll", 204, headers={"prefer": "tx=rollback"}).check(service.client)
     assert database.value("select count(*) from api.toll") == 2
+
+
+def test_a_plan_writes_only_if_it_is_analyzed(service: Service, database: Database) -> None:
+    for options, rows in (("verbose", 2), ("analyze", 3)):
+        accept = {"accept": f"application/vnd.pgrst.plan; options={options}"}
+        Case("POST /toll", body='{"code":"L"}', headers=accept).check(service.client)
+        assert database.value("select count(*) from api.toll") == rows
+
+
+def test_a_body_without_a_media_type_is_json(service: Service) -> None:
+    response = service.client.request("POST", "/toll", content=b'{"code":"L"}')
+    assert "content-type" not in response.request.headers
+    assert response.status_code == 201
+
+
+def test_a_merge_without_columns_keeps_existing_rows(service: Service) -> None:
+    merge = {"prefer": "resolution=merge-duplicates, count=exact"}
+    Case("POST /once", 201, body="{}", headers=merge, has={"content-range": "*/1"}).check(service.client)
+    Case("PATCH /once", 204, body='{"note":"x"}').check(service.client)
+    Case("POST /once", 200, body="{}", headers=merge, has={"content-range": "*/0"}).check(service.client)
+    Case("GET /once", json=[{"id": 1, "note": "x"}]).check(service.client)
+
+
+def test_the_location_needs_the_privilege_to_read(service: Service, roles: tuple[str, ...]) -> None:
+    as_inserter = {**token(role=roles[2]), **LOCATION}
+    Case("POST /toll?select=code", 403, error("42501"), body='{"code":"x"}', headers=as_inserter).check(service.client)
+    Case("POST /pier?select=id", 201, body='{"label":"x"}', headers=as_inserter).check(service.client)
+    Case("POST /pier", 403, error("42501"), body='{"label":"x"}', headers=as_inserter).check(service.client)
 
 
 def test_privileges_of_the_role(service: Service, roles: tuple[str, ...]) -> None:

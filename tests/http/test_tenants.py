@@ -37,6 +37,11 @@ create function add_item(_id int) returns text language plpgsql as $$
 declare made text; begin insert into item (id) values (_id) returning owner into made; return made; end $$;
 comment on function add_item(int) is 'HTTP POST /items
 tenant from header X-Tenant as search_path tenant_{0}, public';
+create function add_once(_id int) returns text language plpgsql as $$
+declare made text; begin insert into item (id) values (_id) returning owner into made; return made; end $$;
+comment on function add_once(int) is 'HTTP POST /add-once
+idempotent
+tenant from header X-Tenant as search_path tenant_{0}, public';
 create function cached_items() returns table (owner text, n bigint) language plpgsql stable as $$
 begin return query select i.owner, count(*) from item i where id < 100 group by 1; end $$;
 comment on function cached_items() is 'HTTP GET /cached-items
@@ -163,6 +168,13 @@ def test_a_tenant_that_does_not_exist_sees_nothing(service: Service, path: str) 
         problem(response, 400)
     assert "the database has changed" not in service.log
     assert of(service, path, "red").status_code == 200
+
+
+def test_an_idempotency_key_belongs_to_one_tenant(service: Service) -> None:
+    for tenant, replayed in (("red", False), ("blue", False), ("red", True), ("blue", True)):
+        headers = {"x-tenant": tenant, "idempotency-key": "first"}
+        response = service.post("/add-once", json={"id": 2000}, headers=headers)
+        assert (response.text, "idempotency-replayed" in response.headers) == (tenant, replayed)
 
 
 def test_settings_of_tenants(service: Service) -> None:

@@ -254,6 +254,12 @@ def test_an_unsampled_trace_is_passed_on_and_not_exported(service: Service, coll
     assert before not in {span.trace_id.hex() for span in collector.spans}
 
 
+def test_head_of_an_unsampled_trace_has_the_header_section_of_get(service: Service) -> None:
+    got, head = (service.request(method, "/items/7", headers=NOT_SAMPLED) for method in ("GET", "HEAD"))
+    assert (head.status_code, head.content) == (got.status_code, b"") == (200, b"")
+    assert head.headers["content-length"] == got.headers["content-length"]
+
+
 @pytest.mark.parametrize("given", [None, "nonsense", f"00-{'0' * 32}-{CALLER}-01", "ff-1-2-3"])
 def test_a_request_without_a_usable_trace_begins_one(service: Service, given: str | None) -> None:
     """Bit 2 says that its id is random (W3C Trace Context, level 2)."""

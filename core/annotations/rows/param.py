@@ -138,7 +138,9 @@ def _name_and_type(words: list[str], *, colon: bool) -> tuple[str | None, str | 
 
 
 def _value(text: str) -> str | None:
-    """Return the text in single quotes, or the first word. The word null and an empty text are NULL."""
+    """Return the default that a line ends with: the text in single quotes, which may be empty, or the first word. None
+    (NULL) for the word null, and if nothing follows.
+    """
     quoted = _QUOTED.match(text)
     if quoted is not None:
         return quoted[1].replace("''", "'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rowcall.core.endpoint.capabilities import NoticeLevel
 from rowcall.core.postgrest.configuration.keys import INTERFACE_KEYS, ConfigurationKey
 from rowcall.core.sections.declaration import choice, flag, integer, interval, section, text, text_map
 
@@ -30,6 +31,13 @@ class PostgRest:
         "AnonymousCache",
         None,
         "Lifetime of cached results of reads by the anonymous role, for all of its requests. null: none is cached.",
+    )
+    publish_notices: NoticeLevel | None = choice(
+        "PublishNotices",
+        NoticeLevel,
+        None,
+        "Severity (exactly) of the notices of its requests that become events, for signed-in users with the role of "
+        "the request, or those whom their HINT names. null: none.",
     )
     types_file = text(
         "DatabaseTypesFile",

@@ -31,6 +31,7 @@ QUANTIFIED = frozenset(("eq", "gte", "gt", "lte", "lt", "like", "ilike", "match"
 SIMPLE = frozenset(("neq", "cs", "cd", "ov", "sl", "sr", "nxr", "nxl", "adj"))
 FULL_TEXT = frozenset(("fts", "plfts", "phfts", "wfts"))
 AGGREGATES = ("sum", "avg", "count", "min", "max")
+LOGIC = ("and", "or")
 MAX_DEPTH = 100
 """Maximum depth of nested embeds or logic groups."""
 
@@ -398,19 +399,28 @@ def is_logic_key(text: str) -> bool:
 
 
 def logic_key(text: str) -> tuple[tuple[str, ...], bool, str]:
-    """Return path, negation and operator of the key of a logic tree, such as `not.or` or `vessel.not.and`."""
+    """Return path, negation and operator of the key of a logic tree, such as `not.or` or `vessel.not.and`.
+
+    Text between the operator and the end of the key is ignored, so that the operator can be any name, which `logic`
+    refuses."""
     *path, operator = _parsed("logic path", text, _path)
     names = tuple(part for part in path if part != "not")
     return names, len(names) < len(path), operator
 
 
 def logic(operator: str, negated: bool, text: str) -> Group:
-    """Parse the value of a logic parameter: a group in parentheses. operator: `and` or `or`. negated: `not.`
-    precedes it."""
+    """Parse the value of a logic parameter: a group in parentheses. operator: the last part of the key; anything but
+    `and` and `or` is refused. negated: `not.` precedes it."""
     try:
-        return Group(operator, _members(Cursor(text)), negated)
+        return _tree(Cursor(text), operator, negated)
     except RefusedError:
         raise syntax_error("logic tree", text, f"not.{operator}" if negated else operator) from None
+
+
+def _tree(cursor: Cursor, operator: str, negated: bool) -> Group:
+    if operator not in LOGIC:
+        raise RefusedError
+    return Group(operator, _members(cursor), negated)
 
 
 def _members(cursor: Cursor) -> tuple[LogicNode, ...]:

@@ -44,6 +44,7 @@ _OPERATORS = {
     "nxl": "&>",
     "adj": "-|-",
 }
+_LOGIC = {"and": " AND ", "or": " OR "}
 _FULL_TEXT = {
     "fts": "to_tsquery",
     "plfts": "plainto_tsquery",
@@ -92,7 +93,7 @@ class Renderer:
         """Return the SQL of a condition or of a logic tree. level: the level whose embeds a condition may name; None:
         it may not."""
         if isinstance(node, Group):
-            joined = f" {node.operator.upper()} ".join(
+            joined = _LOGIC[node.operator].join(
                 self.condition(table, relation, member, level) for member in node.members
             )
             return f"NOT ({joined})" if node.negated else f"({joined})"
@@ -168,6 +169,9 @@ class Renderer:
             if junction is not None:
                 origin += f", {quote_qualified(junction.schema, junction.name)} AS {self._junction(node)}"
             conditions.extend(self._join_conditions(node, node.relationship, table, parent))
+        if node.relationship is not None and node.relationship.function is not None and node.single:
+            # A function without SETOF returns a row of nulls if it finds none.
+            conditions.append(f"NOT ({table} IS NULL)")
         conditions.extend(self.condition(table, relation, member, node) for member in node.filters)
         items, grouping = self._items(node, table, relation)
         return " ".join(

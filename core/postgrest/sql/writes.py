@@ -74,7 +74,7 @@ def insert_statement(
         f"INSERT INTO {quote_qualified(relation.schema, relation.name)}{listed} "
         f"{_rows(schema, columns, payload, parameters, defaults)}{where}{_on_conflict(conflict, columns)}"
     )
-    inserted = "nullif(current_setting('pgrst.inserted', true), '')" if merges else "NULL"
+    inserted = "nullif(current_setting('pgrst.inserted', true), '')" if merges else "count(*)"
     return _statement(schema, relation, written, returning, parameters, inserted)
 
 
@@ -135,8 +135,9 @@ def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameter
         count = f"json_array_length({document})" if payload.is_array else f"1 + 0 * length({document}::text)"
         return f"SELECT FROM generate_series(1, {count}) {BODY}"
     is_array = payload.is_array
-    if defaults and (expressions := [column for column in columns if column.default is not None]):
-        document, is_array = _with_defaults(document, expressions, parameters, is_array), True
+    if defaults:
+        with_default = [column for column in columns if column.default is not None]
+        document, is_array = _with_defaults(document, with_default, parameters, is_array), True
     kind = "jsonb" if document.startswith("(") else "json"
     reader = f"{kind}_to_recordset" if is_array else f"{kind}_to_record"
     represented = {column.name: schema.representations.get(("json", column.domain or "")) for column in columns}
@@ -154,8 +155,8 @@ def _rows(schema: Schema, columns: Sequence[Column], payload: Payload, parameter
 
 
 def _with_defaults(document: str, columns: Iterable[Column], parameters: Parameters, is_array: bool) -> str:
-    """Return the JSON document as an array in which absent members have the defaults of their columns. is_array: it
-    is an array already."""
+    """Return the JSON document as an array in which absent members have the defaults of these columns. Repeated members
+    of a value collapse, as it becomes `jsonb`. is_array: it is an array already."""
     pairs = ", ".join(f"{parameters.add(column.name)}::text, {column.default}" for column in columns)
     plain = document.removesuffix("::json")
     elements = f"{plain}::jsonb" if is_array else f"jsonb_build_array({plain}::jsonb)"

@@ -138,9 +138,7 @@ class TestApplication(Application):
         return TestInterface(catalogue, self.database, self._options.http.limits.body_size)
 
     def _services(self, types: Any, others: Any) -> Services:
-        """Return the services for step factories. types: composite types of the main database. others: as
-        `Services.others`.
-        """
+        """Return the services for step factories. types: as `SchemaSnapshot.types`. others: as `Services.others`."""
         return Services(
             self._options,
             self.database,

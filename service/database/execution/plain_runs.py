@@ -14,11 +14,13 @@ from functools import partial
 
 from rowcall.ext.driver.connection import Connection, ConnectionState
 from rowcall.ext.driver.execution import Execution, ExecutionState, Loss, Statement
+from rowcall.service.database.call import NoticeListener
 from rowcall.service.database.pools.dedicated import RESET_SECONDS, DedicatedPool
 from rowcall.service.database.pools.pipelined import PipelinedPool, RerouteError
 from rowcall.service.database.pools.pool_assignment import PoolAssignment
 from rowcall.service.database.preamble import Ahead, Values
 from rowcall.service.database.statements import statement_for
+from rowcall.service.database.transactions.transaction import Throughout
 from rowcall.service.database.watchdog import Disconnected, Watchdog
 
 PROCESSORS = os.cpu_count() or 1
@@ -144,11 +146,11 @@ class PlainRuns:
         if connection is not None and connection.state != ConnectionState.CLOSED:
             self._pool.release(connection)
 
-    def transaction(self, disconnected: Disconnected) -> PlainTransaction:
+    def transaction(self, disconnected: Disconnected, listener: NoticeListener | None = None) -> PlainTransaction:
         """Return a transaction over several segments, whose end depends on a result. disconnected: returns when the
-        client has disconnected; a running statement is cancelled then.
+        client has disconnected; a running statement is cancelled then. listener: gets its notices and its end.
         """
-        return PlainTransaction(self._pool, self._watchdog, disconnected, self._seconds)
+        return PlainTransaction(self._pool, self._watchdog, disconnected, self._seconds, listener)
 
 
 class PlainTransaction:
@@ -162,11 +164,19 @@ class PlainTransaction:
     0: none. Entering raises `Problem` if no connection is free in time.
     """
 
-    def __init__(self, pool: DedicatedPool, watchdog: Watchdog, disconnected: Disconnected, seconds: float) -> None:
+    def __init__(
+        self,
+        pool: DedicatedPool,
+        watchdog: Watchdog,
+        disconnected: Disconnected,
+        seconds: float,
+        listener: NoticeListener | None = None,
+    ) -> None:
         self._pool = pool
         self._watchdog = watchdog
         self._disconnected = disconnected
         self._seconds = seconds
+        self._notice_listener = None if listener is None else Throughout(listener)
         self._connection: Connection | None = None
         self._open = False
 
@@ -181,6 +191,7 @@ class PlainTransaction:
         if connection is None:
             return
         if self._open:
+            self._report_end(committed=False)
             self._roll_back(connection)
         else:
             self._pool.let_go(connection, resets=[])
@@ -233,13 +244,20 @@ class PlainTransaction:
             if connection is not None and execution.finished:
                 self._open = False
                 connection.owned = False
+                self._report_end(committed=statement is COMMIT and execution.succeeded)
         return execution
+
+    def _report_end(self, *, committed: bool) -> None:
+        """Report the end of the transaction to the notice listener, if there is one."""
+        if self._notice_listener is not None:
+            self._notice_listener.close(committed=committed)
 
     async def _finished(self, execution: Execution) -> None:
         """Submit the execution and wait for its end. If the connection is lost, the execution ends as failed."""
         connection = self._connection
         waiter = asyncio.get_running_loop().create_future()
         execution.waiter = waiter
+        execution.notice_listener = self._notice_listener
         execution.connection = connection
         execution.timeout = self._seconds * (1 + len(execution.ahead or ()))
         if connection is None or not connection.submit(execution):

@@ -8,7 +8,13 @@ from rowcall.core.cache.options import CacheOptions
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.postgrest import PostgRest
 from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS
-from rowcall.core.postgrest.options import ANONYMOUS_CACHE, InvalidOptionError, PostgRestOptions, options_of
+from rowcall.core.postgrest.options import (
+    ANONYMOUS_CACHE,
+    PUBLISH_NOTICES,
+    InvalidOptionError,
+    PostgRestOptions,
+    options_of,
+)
 from rowcall.service.startup_error import StartupError
 
 
@@ -33,6 +39,8 @@ def interface_texts(settings: Settings) -> dict[str, str]:
         if not settings.enabled(CacheOptions):
             raise StartupError("PostgRest:AnonymousCache needs CacheOptions:Enabled")
         texts[ANONYMOUS_CACHE] = str(seconds)
+    if options.publish_notices is not None:
+        texts[PUBLISH_NOTICES] = options.publish_notices.value
     for key in INTERFACE_KEYS:
         texts[key.postgrest] = _text(settings.at(f"PostgRest:{key.name}"))
     texts["jwt-secret"] = _content_of(texts["jwt-secret"], "jwt-secret")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,11 +61,11 @@ def row_call(endpoint: Endpoint, services: Services, command: RowCommand) -> Cal
     return own_call(endpoint, services, "row_command", statement)
 
 
-def own_call(endpoint: Endpoint, services: Services, what: str, statement: Any) -> Call:
+def own_call(endpoint: Endpoint, services: Services, what: str, statement: Callable[[], Any]) -> Call:
     """Return a call whose errors are not subject to the error policy, which is for the routine (uploads-23).
 
     A cell that the command cannot take, or that violates a constraint, is a fault of the file: 400 or 409, unless
-    `UnusableValues` is Established. what: name of the call in messages. statement: builds its statement.
+    `UnusableValues` is Established. what: name of the call in messages. statement: returns a new statement.
     """
     faults = {} if endpoint.options.lenient else FAULTS_OF_VALUES
     return Call(

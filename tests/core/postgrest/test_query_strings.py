@@ -58,6 +58,14 @@ def _filter(query: str) -> tuple[tuple[str, ...], Condition]:
         ("a->0=eq.1", Field("a", (JsonStep("0", True, False),)), Operation("eq", "1")),
         ("a->0xy=eq.1", Field("a", (JsonStep("0xy", False, False),)), Operation("eq", "1")),
         ("a->-1->>x=eq.1", Field("a", (JsonStep("-1", True, False), JsonStep("x", False, True))), Operation("eq", "1")),
+        ('"select"=eq.x', Field("select"), Operation("eq", "x")),
+        ('" a "=eq.1', Field(" a "), Operation("eq", "1")),
+        ("%20a%20=eq.1", Field("a"), Operation("eq", "1")),
+        ('"a\\"b\\\\c"=eq.1', Field('a"b\\c'), Operation("eq", "1")),
+        ("a=like.%22b*%22", Field("a"), Operation("like", '"b*"')),
+        ("id=in.(%22Doe%2C%20J%22%2Cx)", Field("id"), Operation("in", ("Doe, J", "x"))),
+        ("id=in.(%20a%20,b )", Field("id"), Operation("in", ("a ", "b "))),
+        ('id=in.(a"b,c\\d)', Field("id"), Operation("in", ('a"b', "c\\d"))),
     ],
 )
 def test_filters(query: str, field: Field, operation: Operation) -> None:
@@ -91,6 +99,7 @@ def test_keys_of_logic_trees(query: str, path: tuple[str, ...], negated: bool, o
         ("( a.eq.1 , b.eq.2)", (("a", "1 "), ("b", "2"))),
         ("(android.eq.1,order_no.eq.2)", (("android", "1"), ("order_no", "2"))),
         ("(id.eq.1))", (("id", "1"),)),
+        ('(a.eq."b",c.eq.d"e)', (("a", "b"), ("c", 'd"e'))),
     ],
 )
 def test_values_of_logic_trees(text: str, members: tuple[tuple[str, str], ...]) -> None:
@@ -113,6 +122,8 @@ def test_values_of_logic_trees(text: str, members: tuple[tuple[str, str], ...]) 
         ("x:r!h!inner(a)", (SelectEmbed("r", (SelectColumn(Field("a")),), "x", "h", True),)),
         ("r!inner!h(a)", (SelectEmbed("r", (SelectColumn(Field("a")),), None, "h", True),)),
         ("r!left(a)", (SelectEmbed("r", (SelectColumn(Field("a")),)),)),
+        ('r!"lefthand"(a)', (SelectEmbed("r", (SelectColumn(Field("a")),), None, "lefthand"),)),
+        ("a,r(count)'", (SelectColumn(Field("a")), SelectEmbed("r", (SelectColumn(Field("count")),)))),
         ("...r(a)", (SelectEmbed("r", (SelectColumn(Field("a")),), spread=True),)),
     ],
 )
@@ -194,6 +205,12 @@ def test_key_of_a_json_path(path: str, name: str) -> None:
         ("order=id.asc.nullslasttt", None, None),
         ("order=id.ascending", None, None),
         ("columns=", '"failed to parse columns parameter ()" (line 1, column 1)', None),
+        ("or=(not.a.eq.1)", None, None),
+        ("id=EQ.1", None, None),
+        *((f"id={word}(any).1", None, None) for word in ("neq", "in", "is", "isdistinct", "cs", "cd", "ov")),
+        ("x!.or=(a.eq.1)", '"failed to parse logic tree ((a.eq.1))" (line 1, column 2)', None),
+        ('") or ("->a.or=(a.eq.1)', '"failed to parse logic tree ((a.eq.1))" (line 1, column 1)', None),
+        ("x-.or=(a.eq.1)", '"failed to parse logic path (x-.or)" (line 1, column 3)', None),
     ],
 )
 def test_syntax_errors(query: str, message: str | None, details: str | None) -> None:
@@ -210,6 +227,11 @@ def test_repeated_parameters() -> None:
     assert [term.field.name for term in query.order[0][1]] == ["a"]
     assert query.ranges == (((), Range(0, 2)),)
     assert len(query.filters) == 2
+    query = parse_query(b"columns=a&columns=b&on_conflict=a&on_conflict=b&r.order=a&r.order=b&offset=1&offset=2")
+    assert (query.columns, query.on_conflict) == (("a",), ("a",))
+    assert [(path, [term.field.name for term in terms]) for path, terms in query.order] == [(("r",), ["a"])]
+    assert query.ranges == (((), Range(2, None)),)
+    assert len(parse_query(b"or=(a.eq.1)&or=(b.eq.1)&and=(c.eq.1)").logic) == 3
 
 
 def test_ranges() -> None:

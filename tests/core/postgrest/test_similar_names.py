@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowcall.core.postgrest.plan import SIMILAR, similar
+from rowcall.core.postgrest.errors import ApiError
+from rowcall.core.postgrest.plan import SIMILAR, find_relation, similar
+from rowcall.core.postgrest.schema import Relation, Schema
 
 
 @pytest.mark.parametrize(
@@ -23,6 +25,14 @@ from rowcall.core.postgrest.plan import SIMILAR, similar
 )
 def test_the_most_similar_name(name: str, names: list[str], proposed: str | None) -> None:
     assert similar(name, names) == proposed
+
+
+@pytest.mark.parametrize(("count", "proposed"), [(499, True), (500, False)])
+def test_large_schemas_have_no_proposals(count: int, proposed: bool) -> None:
+    names = [f"table{number}" for number in range(count)]
+    with pytest.raises(ApiError) as caught:
+        find_relation(Schema({("api", name): Relation("api", name, ()) for name in names}, {}), ("api", "tabl1"))
+    assert (caught.value.hint is not None) is proposed
 
 
 @given(st.text("abAB", max_size=12), st.text("abAB", max_size=12))

@@ -222,6 +222,33 @@ def test_a_server_that_goes_away_is_asked_anew(second: Http2Upstream, certificat
     assert len(second.connections) == 2
 
 
+@pytest.mark.parametrize(("method", "repeated"), [("GET", True), ("POST", False)])
+def test_a_connection_that_closes_before_the_response_is_replaced_for_idempotent_requests(
+    second: Http2Upstream, certificate: tuple[Path, Path], method: str, repeated: bool
+) -> None:
+    closes = iter([True])
+
+    def react(peer: _Peer, stream: int, headers: dict[str, str], body: bytes) -> None:
+        if next(closes, False):
+            peer.transport.abort()
+        else:
+            peer.answer(stream, b"good")
+
+    second.reactions["/warm"] = lambda peer, stream, headers, body: peer.answer(stream, b"warm")
+    second.reactions["/closed"] = react
+    options = ClientOptions(ca_file=str(certificate[0]))
+
+    async def work(client: Client) -> bytes:
+        await ask(client, f"{second.url}/warm")
+        return await ask(client, f"{second.url}/closed", method)
+
+    if repeated:
+        assert run(work, options) == b"good"
+    else:
+        with pytest.raises(OutboundError):
+            run(work, options)
+
+
 HOSTILE_HEADERS = [
     [(":status", "7")],
     [(":status", "000")],

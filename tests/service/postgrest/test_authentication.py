@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 import jwt
@@ -30,6 +31,11 @@ def signed(claims: Any, secret: Any = SECRET, algorithm: str = "HS256", **header
 def test_a_token_gives_role_and_claims() -> None:
     result = authenticated(signed({"role": "author", "id": 7}))
     assert (result.role, dict(result.claims)) == ("author", {"role": "author", "id": 7})
+
+
+def jws(payload: bytes) -> str:
+    """Return a signed token of any content."""
+    return jwt.PyJWS().encode(payload, SECRET, "HS256")
 
 
 @pytest.mark.parametrize("token", [None, signed({"id": 7})])
@@ -83,6 +89,11 @@ def test_scheme_of_authorization(header: str | None, token: str | None) -> None:
         (signed({"exp": "soon"}), "PGRST303", "The JWT 'exp' claim must be a number", None),
         (signed({"nbf": "soon"}), "PGRST303", "The JWT 'nbf' claim must be a number", None),
         (signed({"exp": 0.5}), "PGRST303", "JWT expired", None),
+        (signed({"iat": "soon"}), "PGRST303", "The JWT 'iat' claim must be a number", None),
+        (signed({"exp": True}), "PGRST303", "The JWT 'exp' claim must be a number", None),
+        (jws(b"[1]"), "PGRST303", "Parsing claims failed", None),
+        (jws(b"text"), "PGRST303", "Parsing claims failed", None),
+        ("a.b.c", "PGRST301", "JWT cryptographic operation failed", None),
     ],
 )  # fmt: skip
 def test_failures(token: str, code: str, message: str, details: str | None) -> None:
@@ -143,6 +154,37 @@ def test_keys_by_id() -> None:
     assert authenticated(signed({"role": "b"}, second, "ES256", kid="two"), options).role == "b"
     with pytest.raises(TokenError, match="No suitable key"):
         authenticated(signed({"role": "b"}, second, "ES256", kid="one"), options)
+
+
+@pytest.mark.parametrize(
+    ("name", "generate"),
+    [
+        ("HS512", lambda: b"x" * 64),
+        ("RS384", lambda: rsa.generate_private_key(65537, 2048)),
+        ("ES384", lambda: ec.generate_private_key(ec.SECP384R1())),
+    ],
+)
+def test_a_single_key_with_its_algorithm(name: str, generate: Callable[[], Any]) -> None:
+    key = generate()
+    if isinstance(key, bytes):
+        value = {"kty": "oct", "k": base64.urlsafe_b64encode(key).decode().rstrip("=")}
+    else:
+        value = jwk(key.public_key())
+    options = PostgRestOptions(jwt_secret=json.dumps({**value, "alg": name}), anonymous_role="anon")
+    assert authenticated(signed({"role": "a"}, key, name), options).role == "a"
+    with pytest.raises(TokenError, match="No suitable key"):
+        authenticated(signed({"role": "a"}), options)
+
+
+def test_a_token_without_an_id_is_checked_with_every_key() -> None:
+    keys = [
+        {"kty": "oct", "k": base64.urlsafe_b64encode(bytes([number]) * 32).decode(), "kid": str(number)}
+        for number in (1, 2)
+    ]
+    options = PostgRestOptions(jwt_secret=json.dumps({"keys": keys}), anonymous_role="anon")
+    assert authenticated(signed({"role": "a"}, b"\2" * 32), options).role == "a"
+    with pytest.raises(TokenError, match="No suitable key"):
+        authenticated(signed({"role": "a"}, b"\2" * 32, kid="3"), options)
 
 
 def test_base64_secret_in_either_alphabet() -> None:
