@@ -56,8 +56,8 @@ create function zone_of_header() returns text language sql as $$ select current_
 comment on function zone_of_header() is 'HTTP POST /zone-of-header
 timezone_from header X-Zone
 job';
-create function tell(_text text) returns void language plpgsql as $$ begin raise info '%', _text; end $$;
-comment on function tell(text) is 'HTTP POST /tell
+create function announce(_text text) returns void language plpgsql as $$ begin raise info '%', _text; end $$;
+comment on function announce(text) is 'HTTP POST /announce
 sse news
 job';
 create table trials (name text primary key, n int not null default 0);
@@ -319,9 +319,9 @@ def test_a_job_has_the_time_zone_of_its_request(service: Service) -> None:
 
 
 def test_a_job_publishes_the_events_of_its_endpoint_for_the_execution_of_its_request(service: Service) -> None:
-    with EventStream(service, "/tell/news?a") as of_one, EventStream(service, "/tell/news") as of_all:
+    with EventStream(service, "/announce/news?a") as of_one, EventStream(service, "/announce/news") as of_all:
         for text, execution in (("1", "a"), ("2", "b"), ("end", "a")):
-            response = service.post("/tell", json={"text": text}, headers={"X-NpgsqlRest-ID": execution})
+            response = service.post("/announce", json={"text": text}, headers={"X-NpgsqlRest-ID": execution})
             assert ended(service, response.headers["location"])["state"] == "done"
         of_one.wait(lambda: "end" in of_one.messages, "the last event")
         of_all.wait(lambda: "end" in of_all.messages, "the last event")

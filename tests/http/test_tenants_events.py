@@ -25,12 +25,13 @@ comment on function say_late(text) is 'HTTP POST /say-late
 tenant from claim org
 sse_publish
 sse_after_commit';
-create function tell(_text text) returns text language plpgsql as $$ begin raise info '%', _text; return _text; end $$;
-create function say_ahead(_text text, _told text default null) returns void language sql as 'select';
+create function report_text(_text text) returns text language plpgsql as
+$$ begin raise info '%', _text; return _text; end $$;
+create function say_ahead(_text text, _reported text default null) returns void language sql as 'select';
 comment on function say_ahead(text, text) is 'HTTP POST /say-ahead
 tenant from claim org
 sse_publish
-_told = select tell({_text})';
+_reported = select report_text({_text})';
 create function of_user() returns void language sql as 'select';
 comment on function of_user() is 'HTTP GET /of-user
 tenant from claim org
