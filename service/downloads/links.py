@@ -1,7 +1,8 @@
 """Links to a download: addresses with which any client can get one file for a time, in the name of the caller who got
 the link.
 
-`?link` returns a link; `?link=…` is one. It contains path, query string, claims and expiry, sealed with the key ring.
+`?link` returns a link; `?link=…` is one. It contains path, query string, claims, expiry and tenant, sealed with the key
+ring.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rowcall.service.protection.errors import SealError
 from rowcall.service.protection.protector import Protector
 from rowcall.service.request_context.changed_query import ChangedQuery, take_parameter
 from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.surroundings import tenant_of
 
 PARAMETER = "link"
 LONGEST = 8192
@@ -32,7 +34,8 @@ def open_link(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that opens the link in the query string, removes it there, and sets the caller that it names,
     behind authentication; None: the endpoint has no links.
 
-    The step raises `Problem` 403 for a link that is not valid or has expired. Requests without a link are unchanged.
+    The step raises `Problem` 403 for a link that is not valid, has expired, or is of another tenant. Requests without a
+    link are unchanged.
     """
     if _lifetime(endpoint) is None:
         return None
@@ -48,13 +51,15 @@ def open_link(endpoint: Endpoint, services: Services) -> Step | None:
         if not sealed:
             return  # a link is asked for
         try:
-            of, path, query, claims, expires = orjson.loads(protector.open(sealed[:LONGEST]))
+            of, path, query, claims, expires, *others = orjson.loads(protector.open(sealed[:LONGEST]))
         except (SealError, ValueError):
             raise Problem(403, INVALID) from None
         if (of, path, query) != (name, scope.path, rest) or expires < time.time():
             raise Problem(403, INVALID)
         context.scope = ChangedQuery(scope, rest)
         context.user = None if claims is None else User(tuple(map(tuple, claims)), identity, "link")
+        if tenant_of(endpoint.options.tenant, context) != (others[0] if others else None):
+            raise Problem(403, INVALID)
 
     return open_sealed
 
@@ -79,7 +84,8 @@ def issue_link(endpoint: Endpoint, services: Services) -> Step | None:
         user = context.user
         claims = None if user is None else [list(claim) for claim in user.claims]
         expires = int(time.time() + seconds)
-        sealed = protector.seal(orjson.dumps([name, scope.path, rest, claims, expires]))
+        tenant = tenant_of(endpoint.options.tenant, context)
+        sealed = protector.seal(orjson.dumps([name, scope.path, rest, claims, expires, tenant]))
         before = f"{rest}&" if rest else ""
         url = f"{quote(scope.path, safe=_UNQUOTED)}?{before}{PARAMETER}={sealed}"
         moment = datetime.fromtimestamp(expires, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -64,6 +64,16 @@ comment on function linked(int, text) is 'HTTP GET /linked/{_id}
 authorize
 user_context
 download inline link 10 minutes';
+create function of_tenant() returns bytea language sql stable as
+$$ select convert_to(current_setting('request.tenant'), 'UTF8') $$;
+comment on function of_tenant() is 'HTTP GET /of-tenant
+tenant from header X-Tenant
+download link 10 minutes';
+create function of_claim() returns bytea language sql stable as
+$$ select convert_to(current_setting('request.tenant'), 'UTF8') $$;
+comment on function of_claim() is 'HTTP GET /of-claim
+tenant from claim user_id
+download link 10 minutes';
 create function short_link(_id int) returns bytea language sql stable as 'select bytes from stored_file where id = _id';
 comment on function short_link(int) is 'HTTP GET /short-link/{_id}
 download link 1ms';
@@ -305,6 +315,19 @@ def test_a_link_gives_one_file_to_any_client(service: Service) -> None:
             assert problem(anonymous.get(other), 403)["detail"] == "the link is not valid, or has expired"
         assert anonymous.get("/linked/1").status_code == 401
     assert service.get("/linked/1?link=", headers=headers).json()["url"].startswith("/linked/1?link=")
+
+
+def test_a_link_is_for_one_tenant(service: Service) -> None:
+    link = service.get("/of-tenant?link", headers={"X-Tenant": "red"}).json()["url"]
+    assert service.get(link, headers={"X-Tenant": "red"}).text == "red"
+    for headers in ({"X-Tenant": "blue"}, {}):
+        assert problem(service.get(link, headers=headers), 403)["detail"] == "the link is not valid, or has expired"
+
+
+def test_a_link_has_the_tenant_of_the_claims_of_its_caller(service: Service) -> None:
+    token = service.post("/enter", json={"id": "41"}).json()["accessToken"]
+    link = service.get("/of-claim?link", headers={"authorization": f"Bearer {token}"}).json()["url"]
+    assert service.get(link).text == "41"
 
 
 def test_a_link_that_has_expired(service: Service) -> None:
