@@ -1,7 +1,7 @@
 """The table of capabilities in CONTRIBUTING.md, read from the declarations of the code.
 
-A declaration belongs to the capability that its module or its folder is named after. `NAMES` has the modules that have
-another name than their capability; nothing else is written by hand.
+A declaration belongs to the capability that its module or its folder is named after. Modules, metrics and pages with
+another name than their capability are in `NAMES`, `OF_METRICS` and `PAGES`; nothing else is written by hand.
 """
 
 from __future__ import annotations
@@ -38,7 +38,6 @@ NAMES = {
     "accounts.password_rules": "auth",
     "auth.antiforgery": "auth",
     "auth.passkeys": "auth",
-    "caching": "cache",
     "connections": "database",
     "data_protection": "protection",
     "documents": "codegen",
@@ -50,12 +49,57 @@ NAMES = {
     "http.compression": "response_compression",
     "identity": "auth",
     "operations.static_files": "static",
-    "proxying": "outgoing",
-    "querying": "queryable",
-    "rate_limiter": "limits",
-    "sql_files": "sqlfiles",
 }
 """Module of declarations, or folder of `service` → capability."""
+
+PAGES = {
+    "browsers": ("auth", "cors", "security_headers"),
+    "caching": ("cache",),
+    "calling-out": ("outgoing",),
+    "contract": ("codegen",),
+    "dart": ("codegen",),
+    "endpoints": ("exposure",),
+    "health-and-statistics": ("operations",),
+    "host-store": ("cache",),
+    "logging": ("log",),
+    "many-hosts": ("database", "deadlines"),
+    "metrics-and-traces": ("metrics", "tracing"),
+    "optimistic-locking": ("tables",),
+    "passwords": ("auth",),
+    "performance": ("database",),
+    "profiling": ("metrics",),
+    "proxies": ("outgoing",),
+    "python": ("codegen",),
+    "queries": ("queryable",),
+    "requests": ("param", "parameters", "request"),
+    "responses": ("response",),
+    "schedules": ("jobs",),
+    "second-factor": ("auth",),
+    "sessions": ("auth",),
+    "signing-in-with-others": ("auth",),
+    "sql-files": ("sqlfiles",),
+    "tenants": ("tenancy",),
+    "typescript": ("codegen",),
+    "users-and-claims": ("auth",),
+    "what-comes-back": ("response",),
+}
+"""Page of the manual → capabilities, where it is not named after its capability, or belongs to several."""
+
+GENERAL_PAGES = frozenset(
+    {
+        "annotations",
+        "audit",
+        "coming-from-npgsqlrest",
+        "configuration",
+        "index",
+        "production",
+        "running",
+        "scale",
+        "security",
+        "tutorial",
+    }
+)
+"""Pages of the manual that are about no single capability."""
 
 OF_METRICS = {
     "pgrst": "postgrest",
@@ -117,11 +161,10 @@ def capabilities() -> tuple[Capability, ...]:
         row(_of_metric(metric, rows)).metrics.append(metric)
     for name, extra in extras():
         row(name).extras.append(extra)
-    names = {*GROUPS, *config_modules(), *rows}
-    for name in sorted(names):
-        page = f"docs/{name.rpartition('.')[2].replace('_', '-')}.md"
-        if (ROOT / page).exists() and page not in row(name).pages:
-            row(name).pages.append(page)
+    named = {name.rpartition(".")[2].replace("_", "-"): (name,) for name in {*GROUPS, *config_modules(), *rows}}
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        for name in (named | PAGES).get(path.stem, ()):
+            row(name).pages.append(f"docs/{path.name}")
     return tuple(rows[name] for name in sorted(rows))
 
 
@@ -190,15 +233,15 @@ def _of_metric(metric: str, rows: Collection[str]) -> str:
 
 
 def extras() -> Iterator[tuple[str, str]]:
-    """Iterate over folders of `service` and the extras of the package whose modules they import."""
+    """Iterate over folders of `service` and `core`, and the extras of the package whose modules they import."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found: set[tuple[str, str]] = set()
-    for path in SERVICE.rglob("*.py"):
+    for path in (*SERVICE.rglob("*.py"), *(ROOT / "core").rglob("*.py")):
         imported = set(re.findall(r"^\s*(?:from|import) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
         for extra, requirements in project["optional-dependencies"].items():
             names = {re.split(r"[<>=\[]", item)[0].replace("-", "_") for item in requirements}
             if any(name.startswith(module) for name in names for module in imported if len(module) > 3):
-                found.add((path.relative_to(SERVICE).parts[0].removesuffix(".py"), extra))
+                found.add((path.relative_to(ROOT).parts[1].removesuffix(".py"), extra))
     yield from sorted(found)
 
 

@@ -25,12 +25,12 @@ from rowcall.core.config.sections.connections import ConnectionSettings, Connect
 from rowcall.core.config.sections.data_protection import DataProtection
 from rowcall.core.config.sections.errors import CommandRetryOptions, ErrorHandlingOptions
 from rowcall.core.config.sections.http_server import HttpServer
+from rowcall.core.config.sections.limits import RateLimiter
 from rowcall.core.config.sections.log import Log
 from rowcall.core.config.sections.migrations import Migrations
 from rowcall.core.config.sections.postgrest import PostgRest
-from rowcall.core.config.sections.rate_limiter import RateLimiter
 from rowcall.core.config.sections.security_headers import SecurityHeaders
-from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.config.sections.ssl import Ssl
 from rowcall.core.config.sections.tables import CrudSource
 from rowcall.core.config.sections.thread_pool import ThreadPool

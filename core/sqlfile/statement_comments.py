@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from rowcall.core.annotations.declaration import Line
 from rowcall.core.annotations.rows.param import ANNOTATIONS, declared_type
 from rowcall.core.annotations.rows.response import SINGLE
-from rowcall.core.annotations.rows.sql_files import DEFINE_PARAM, RESULT, RETURNS, SKIP
+from rowcall.core.annotations.rows.sqlfiles import DEFINE_PARAM, RESULT, RETURNS, SKIP
 from rowcall.core.sqlfile.splitting import Comment, comment_lines
 
 _SINGLE = frozenset(SINGLE.aliases)

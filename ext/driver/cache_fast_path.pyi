@@ -25,7 +25,7 @@ class CacheLookup:
         cache: Any,
         lease: Callable[[Any, bytes, int, float], Any],
         ending: Callable[[RequestContext, Exception | None], None],
-        steps_to_skip: int,
+        compute: tuple[Callable[[RequestContext], Any], ...],
         on_hit: Callable[[RequestContext], Any] | None,
         report: Callable[[RequestContext, str], None] | None,
         otherwise: Callable[[RequestContext], Any],

@@ -93,22 +93,23 @@ cdef class CacheLookup:
     cached responses (`ext.response_cache.table`). seconds: lifetime of a lease; 0: until it is released. longest: bytes
     of the longest key that is used as a name itself; requests with longer keys go to `otherwise`. unshared: if not
     empty, every request goes to `otherwise`. lease(cache, name, number, began): returns the lease object. cache: passed
-    to `lease`. ending: called at the end of the request. steps_to_skip: number of following steps that a hit skips.
-    on_hit(context): called for a hit, or None. report(context, outcome): called with `hit` or `miss`, or None.
-    otherwise: the fallback step.
+    to `lease`. ending: called at the end of the request. compute: the steps that compute and store the response, which
+    a miss enters. on_hit(context): called for a hit, or None. report(context, outcome): called with `hit` or `miss`, or
+    None. otherwise: the fallback step.
     """
 
     cdef bytes _prefix
     cdef object _key_mask, _begin, _cache, _lease, _ending, _on_hit, _report, _otherwise
     cdef dict _unshared
     cdef double _seconds
-    cdef Py_ssize_t _longest, _steps_to_skip
+    cdef Py_ssize_t _longest
+    cdef tuple _compute
     cdef object _mask
     cdef bytes _present
 
     def __init__(self, bytes prefix not None, key_mask, table, double seconds, Py_ssize_t longest,
                  dict unshared not None,
-                 cache, lease, ending, Py_ssize_t steps_to_skip, on_hit, report, otherwise):
+                 cache, lease, ending, tuple compute not None, on_hit, report, otherwise):
         self._prefix = prefix
         self._key_mask = key_mask
         self._begin = table.begin
@@ -118,7 +119,7 @@ cdef class CacheLookup:
         self._cache = cache
         self._lease = lease
         self._ending = ending
-        self._steps_to_skip = steps_to_skip
+        self._compute = compute
         self._on_hit = on_hit
         self._report = report
         self._otherwise = otherwise
@@ -145,7 +146,6 @@ cdef class CacheLookup:
                 self._on_hit(context)
             if self._report is not None:
                 self._report(context, "hit")
-            context.next_step += self._steps_to_skip
         elif result > 0:
             context.lease = self._lease(self._cache, key, result, at)
             if context.endings is None:
@@ -153,6 +153,7 @@ cdef class CacheLookup:
             context.endings.append(self._ending)
             if self._report is not None:
                 self._report(context, "miss")
+            context.enter(self._compute)
         else:
             return self._otherwise(context)
         return None

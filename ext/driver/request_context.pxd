@@ -16,14 +16,17 @@ cdef class RequestContext:
     cdef public object comment_headers
     cdef public object user
     cdef public object lease
+    cdef public object sent_values
     cdef public list endings
     cdef public double deadline
     cdef public object task
     cdef tuple steps
     cdef Py_ssize_t next_step
+    cdef tuple outer
 
     cpdef follow(self, tuple steps)
-    cpdef skip(self, Py_ssize_t count)
+    cpdef enter(self, tuple steps)
+    cpdef leave(self)
     cpdef at_end(self, ending)
 
 

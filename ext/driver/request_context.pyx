@@ -22,6 +22,8 @@ cdef class RequestContext:
     comment_headers: the header lines of the comment, once the caller is authorised.
     user: the caller (`core.auth.claims.User`); None for an anonymous caller, and if no step has authenticated.
     lease: the lease under which the result is computed; None if no other request can wait for it.
+    sent_values: `mask` and `arguments` as the client sent them, if steps encrypt or hash them and the cache key is made
+    of them; otherwise None.
     endings: called with the context, and its error or None, after the last step.
     answered: set by a step that has sent the response itself; no further step runs.
     deadline: time of the event loop after which the response is no longer needed; 0: none.
@@ -37,13 +39,22 @@ cdef class RequestContext:
         self.steps = ()
 
     cpdef follow(self, tuple steps):
-        """Continue with these steps instead of the remaining ones. To be called by a step that returns an awaitable."""
+        """Continue with these steps instead of all remaining ones."""
+        self.steps = steps
+        self.next_step = 0
+        self.outer = None
+
+    cpdef enter(self, tuple steps):
+        """Continue with these steps, and behind them with the remaining ones."""
+        self.outer = (self.steps, self.next_step, self.outer)
         self.steps = steps
         self.next_step = 0
 
-    cpdef skip(self, Py_ssize_t count):
-        """Skip the next `count` steps. To be called by a step that has made their result, such as a cache hit."""
-        self.next_step += count
+    cpdef leave(self):
+        """Continue behind the steps that the last `enter` has begun. Raises RuntimeError if there are none."""
+        if self.outer is None:
+            raise RuntimeError("no steps have been entered")
+        self.steps, self.next_step, self.outer = self.outer
 
     cpdef at_end(self, ending):
         """Register `ending(context, error)`, which is called when the last step is done or a step has failed."""
@@ -171,8 +182,7 @@ cdef class StepRunner:
     cpdef start(self, RequestContext context, tuple steps):
         """Begin with the first of `steps`. The context is active until its last step or its failure."""
         self.active.add(context)
-        context.steps = steps
-        context.next_step = 0
+        context.follow(steps)
         self.advance(context)
 
     cpdef advance(self, RequestContext context):
@@ -217,7 +227,12 @@ cdef class StepRunner:
     cdef int _run(self, RequestContext context) except -1:
         """Run steps. Return 1 if a step has to wait, 0 if no step is left or the request is answered."""
         cdef Execution execution
-        while context.next_step < len(context.steps):
+        while True:
+            if context.next_step >= len(context.steps):
+                if context.outer is None:
+                    return 0
+                context.leave()
+                continue
             step = context.steps[context.next_step]
             context.next_step += 1
             waiting = step(context)
@@ -239,7 +254,6 @@ cdef class StepRunner:
             else:
                 self.wait(context, waiting)
                 return 1
-        return 0
 
     def _resume(self, Execution execution not None):
         """Continue the context whose execution is done or streams."""

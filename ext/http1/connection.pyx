@@ -5,6 +5,8 @@ the same bytes, if the application responds before `handle` returns. Requests of
 another. Everything that one call of `data_received` sends leaves in one system call.
 
 The application sees a `Scope` and a `RequestProtocol`, whose methods are those of granian's RSGI protocol.
+
+docs/internals/http-engine.md has the states and invariants.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
@@ -53,15 +55,6 @@ cdef bytes INTERNAL_ERROR_BODY = b'{"title":"Internal Server Error","status":500
 cdef list PROBLEM = [("content-type", "application/problem+json")]
 
 
-cdef enum Phase:
-    READING_HEAD    # the next head has not been received, or not completely
-    RUNNING         # the application handles a request
-    DISCARDING      # the response is complete; the unread rest of the body of its request is read and dropped
-    LINGERING       # the last response is complete; input is dropped, so that no reset overtakes the response
-    CLOSING         # the transport closes when everything is sent
-    DETACHED        # the transport is closed, or another protocol has taken it over
-
-
 cdef class Http1Server:
     """What the connections of one listener have in common.
 
@@ -75,15 +68,6 @@ cdef class Http1Server:
     after its first response. idle_seconds: time limit for a head, counted from the last byte sent. unread_seconds: time
     for which a client may leave sent bytes unread.
     """
-
-    cdef object handle, problem_body, send_file, take_http2, closed_error, loop, on_closed
-    cdef Py_ssize_t head_limit, line_limit, body_buffer
-    cdef bint keep_alive
-    cdef double idle_seconds, unread_seconds
-    cdef readonly set connections
-    cdef public bint closing
-    """If True, every response says `Connection: close`, and its connection is closed behind it."""
-    cdef bint ending
 
     def __init__(self, loop, handle, problem_body, send_file, take_http2, closed_error, on_closed, *,
                  Py_ssize_t head_limit, Py_ssize_t line_limit, Py_ssize_t body_buffer, bint keep_alive,
@@ -113,7 +97,7 @@ cdef class Http1Server:
     def end_idle(self):
         """Close the connections that have no request now, and each other connection behind its response."""
         cdef Connection connection
-        self.closing = self.ending = True
+        self.closing = True
         for connection in list(self.connections):
             connection.end_if_idle()
 
@@ -126,24 +110,6 @@ cdef class Http1Server:
 
 cdef class Connection:
     """One connection: the protocol of its transport."""
-
-    cdef Http1Server server
-    cdef readonly object transport
-    cdef str client, local      # addresses of the peer and of the listener, as `Scope` has them
-    cdef bytes pending          # received bytes, parsed up to `position`; None if all are parsed
-    cdef Py_ssize_t position
-    cdef list output            # bytes that `_flush` sends
-    cdef RequestProtocol request
-    cdef Phase phase
-    cdef bint fresh             # no request has been parsed: the HTTP/2 preface is possible
-    cdef bint advancing         # `_advance` is running, and sends the output when it ends
-    cdef bint reading_paused, writing_paused
-    cdef bint eof               # the client has closed its sending half
-    cdef bint waiting_for_admission
-    cdef double last_sent       # time when the client last took or was sent something, as `now()` has it
-    cdef double deadline        # time when LINGERING ends; 0: `_flush` has not sent the last response yet
-    cdef Py_ssize_t unsent      # bytes in the buffer of the transport at the last check
-    cdef object writable        # future that is done when the transport takes more; None without a waiting task
 
     def __init__(self, Http1Server server not None):
         self.server = server
@@ -305,6 +271,8 @@ cdef class Connection:
         self.request = request
         self.phase = RUNNING
         self._feed()
+        # The request has waited for the response to the one in front, and the rest of its body will not arrive.
+        request.input_ended = self.eof and not request.body_complete
         self.server.handle(scope, request)
         return self.phase != RUNNING
 
@@ -379,7 +347,7 @@ cdef class Connection:
             self.pending = None
         if close or (self.eof and self.pending is None):
             self.request = None
-            if self.eof or (self.pending is None and request.body_complete):
+            if self.pending is None and request.body_complete:
                 self.phase = CLOSING
             else:
                 self._linger()
@@ -445,8 +413,9 @@ cdef class Connection:
     # The end
 
     cdef int _linger(self) except -1:
-        """Begin LINGERING; `_flush` then sends the output and closes the sending half of the connection."""
-        self.phase = LINGERING
+        """Begin LINGERING; `_flush` then sends the output and closes the sending half of the connection. If the client
+        sends nothing any more, nothing has to be dropped, and the connection closes."""
+        self.phase = CLOSING if self.eof else LINGERING
         self.pending = None
         self.request = None
         self.deadline = 0
@@ -531,25 +500,6 @@ cdef class RequestProtocol:
     request raises `InvalidResponseError`, and the caller may then send another response; if that is invalid too, the
     client gets a plain 500. A `response_*` method sends nothing if the client has left or a response has begun.
     """
-
-    cdef Connection connection      # None once the response is complete or the connection has ended
-    cdef Http1Server server
-    cdef RequestHead head
-    cdef ChunkedBody chunks         # None for a body with a length
-    cdef list pieces                # parts of the body that were received, but not read by the application
-    cdef long long remaining        # bytes of a body with a length that have not been received
-    cdef Py_ssize_t waiting_bytes   # number of bytes in `pieces`
-    cdef bint body_complete         # the whole body has been received
-    cdef bint body_broken           # the chunked body is invalid
-    cdef bint input_ended           # the rest of an incomplete body will never arrive
-    cdef bint whole                 # the application reads the whole body at once
-    cdef bint begun                 # the first bytes of the response have been queued
-    cdef bint rejected              # an invalid response has raised its error
-    cdef bint continued             # the client has been asked for its body, by a response 100
-    cdef bint probed                # `check_hang_up` has sent its interim response
-    cdef object reader              # future of the read that waits for a piece or for the whole body; None without one
-    cdef list watchers              # futures of `client_disconnect`, or None
-    cdef StreamWriter stream
 
     # The body of the request
 
@@ -860,13 +810,6 @@ cdef class StreamWriter:
 
     name = "/dev/fd/response"
     """Passed to `response_file` instead of the path of a file, begins the response of the writer."""
-
-    cdef RequestProtocol request
-    cdef Connection connection      # None before the response has begun and after it has ended
-    cdef long long remaining        # bytes of the stated Content-Length that are still to be sent; -1 without it
-    cdef bint chunked
-    cdef bint bodiless              # the parts are dropped, because the response has no body
-    cdef bint close_behind          # the connection ends with this response
 
     @property
     def open(self):

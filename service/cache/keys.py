@@ -155,19 +155,19 @@ def record_values(endpoint: Endpoint, services: Services) -> Step | None:
         return None
 
     def record(context: RequestContext) -> None:
-        context.lease = (context.mask, tuple(context.arguments))
+        context.sent_values = (context.mask, tuple(context.arguments))
 
     return record
 
 
 def recorded_digests(context: RequestContext) -> list[bytes | None]:
-    """Return the values that `record_values` has recorded, and drop the record. They are returned as digests, because
-    they are secret and the key is stored.
+    """Return the values that `record_values` has recorded, as digests, because they are secret and the key is stored.
 
     Values that were injected after the recording are returned as digests too.
     """
-    mask, sent = context.lease
-    context.lease = None
+    if context.sent_values is None:
+        raise RuntimeError("the values were not recorded before they were changed")
+    mask, sent = context.sent_values
     values: list[bytes | None] = []
     for index, text in zip(_indexes(context.mask), context.arguments, strict=True):
         plain = sent[(mask & ((1 << index) - 1)).bit_count()] if mask >> index & 1 else text

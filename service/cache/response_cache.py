@@ -1,4 +1,4 @@
-"""The steps of a cached endpoint: the lookup before the run, which may skip it, and the cache writer after it.
+"""The step of a cached endpoint: it looks up the response, and otherwise enters the steps that compute and store it.
 
 Everything that decides whether a caller may have the response precedes them (execution-1), so a cached response never
 replaces a 401 or 403. Status and headers, which are made for each request, follow.
@@ -42,8 +42,8 @@ def around(
     run: tuple[Step, ...],
     log_hit: Step | None,
     count: Callable[[str], None] | None = None,
-) -> tuple[Step, ...]:
-    """Return `run` with the lookup before and the cache writer after it.
+) -> Step:
+    """Return the lookup, which enters `run` and the cache writer unless it finds a response.
 
     log_hit: logs a response without a run; None: it is not logged. count: called with `hit`, `miss`, `stale` or
     `bypass`; None: nothing is counted.
@@ -53,54 +53,58 @@ def around(
     key_for = key_of(endpoint, plan, services)
     report = status_reporter(services.options.cache.status_header, count)
     keep = _keep(endpoint, services, plan)
+    fast = None
+    if isinstance(store, MemoryCache) and plan.stale is None and not plan.rules and has_plain_key(endpoint, plan):
+        fast = store
+        largest = services.caches.largest(plan.place)
+        needs_row = _needs_row(endpoint) or endpoint.shape.path is ResultPath.SCALAR
+        keep = store.cache_writer(plan.seconds, largest, plan.max_rows, keep, needs_row=needs_row)
     if plan.tags or plan.operator_tags:
         run = (announce(endpoint, plan), *run)
-    # A hit skips the steps that run and the cache writer behind them.
-    steps_to_skip = len(run) + 1
 
-    def give(context: RequestContext, entry: Entry, word: str, steps_to_skip: int) -> None:
+    def give(context: RequestContext, entry: Entry, word: str) -> None:
         context.execution = finished_execution(entry.body, entry.rows, entry.is_null)
         if log_hit is not None:
             log_hit(context)
         if report is not None:
             report(context, word)
-        context.skip(steps_to_skip)
+
+    compute = (*run, keep)
+    stale = None
+    if plan.stale is not None:
+        stale = StaleResponses(store, plan.stale, Refresher(endpoint.name, compute, services.database), give)
+        compute = (*stale.guarded(run), keep)
 
     def take(context: RequestContext, cached: LookupResult) -> None:
         if type(cached) is Entry:
-            give(context, cached, "hit", steps_to_skip)
+            give(context, cached, "hit")
             return
         if report is not None:
             report(context, "bypass" if cached is NOT_SHARED else "miss")
         if cached is not NOT_SHARED:
             context.lease = cached
             context.at_end(ending)
+        context.enter(compute)
 
-    if plan.stale is None:
-        look_up = _look_up(key_for, store, time_limit, take)
-        if isinstance(store, MemoryCache) and not plan.rules and has_plain_key(endpoint, plan):
-            look_up = store.lookup(plan.prefix, plan.parameters, time_limit, steps_to_skip, log_hit, report, look_up)
-            largest = services.caches.largest(plan.place)
-            needs_row = _needs_row(endpoint) or endpoint.shape.path is ResultPath.SCALAR
-            keep = store.cache_writer(plan.seconds, largest, plan.max_rows, keep, needs_row=needs_row)
-    else:
-        refresher = Refresher(endpoint.name, (*run, keep), services.database)
-        stale = StaleResponses(store, plan.stale, refresher, give, steps_to_skip)
+    if stale is not None:
         look_up = stale.look_up(key_for, time_limit, take)
-        run = stale.guarded(run)
+    else:
+        look_up = _look_up(key_for, store, time_limit, take)
+    if fast is not None:
+        look_up = fast.lookup(plan.prefix, plan.parameters, time_limit, compute, log_hit, report, look_up)
     if not plan.rules:
-        return (look_up, *run, keep)
+        return look_up
     skips = skips_of(endpoint, plan)
 
     def look_up_unless_skipped(context: RequestContext) -> Waiting:
         if not skips(context):
             return look_up(context)
-        context.lease = None  # the values recorded for the key are not needed
         if report is not None:
             report(context, "bypass")
+        context.enter(run)
         return None
 
-    return (look_up_unless_skipped, *run, keep)
+    return look_up_unless_skipped
 
 
 def _look_up(

@@ -20,23 +20,22 @@ from rowcall.service.shared_state.single_flight import (
     StaleLookupResult,
 )
 
-Give = Callable[[RequestContext, Entry, str, int], None]
-"""Sends an entry as the response; with the outcome for the cache status header, and the number of steps to skip."""
+Give = Callable[[RequestContext, Entry, str], None]
+"""Takes an entry as the result of the request; with the outcome for the cache status header."""
 FAILED = 500
 """Status from which a response counts as failed (RFC 5861, 4)."""
 
 
 class StaleResponses:
     """Stale responses of one endpoint. stale: how long and in which cases they are used. refresher: computes new ones.
-    give: sends an entry. steps_to_skip: number of steps behind the lookup that a hit skips.
+    give: sends an entry.
     """
 
-    def __init__(self, store: CacheBackend, stale: Stale, refresher: Refresher, give: Give, steps_to_skip: int) -> None:
+    def __init__(self, store: CacheBackend, stale: Stale, refresher: Refresher, give: Give) -> None:
         self._store = store
         self._stale = stale
         self._refresher = refresher
         self._give = give
-        self._steps_to_skip = steps_to_skip
 
     def look_up(
         self,
@@ -57,7 +56,7 @@ class StaleResponses:
                 return
             if stale.lease is not None:
                 self._refresher.begin(context, stale.lease)
-            self._give(context, stale.entry, "stale", self._steps_to_skip)
+            self._give(context, stale.entry, "stale")
 
         async def take_later(context: RequestContext, key: bytes, waiting: Awaitable[StaleLookupResult]) -> None:
             try:
@@ -66,7 +65,7 @@ class StaleResponses:
                 entry = await self._instead(problem, self._store.last, key)
                 if entry is None:
                     raise
-                self._give(context, entry, "stale", self._steps_to_skip)
+                self._give(context, entry, "stale")
             else:
                 take_any(context, stale)
 
@@ -87,33 +86,29 @@ class StaleResponses:
         """Return the steps of `run`, wrapped so that the last response is sent if a step fails (stale-if-error). If the
         options do not allow that, the steps are unchanged.
         """
-        if not self._stale.error:
-            return run
-        return tuple(self._guarded(step, len(run) - index) for index, step in enumerate(run))
+        return tuple(self._guarded(step) for step in run) if self._stale.error else run
 
-    def _guarded(self, step: Step, steps_to_skip: int) -> Step:
-        """Wrap a step: if it fails, the last response is sent. steps_to_skip: number of the following steps that are
-        not run then.
-        """
+    def _guarded(self, step: Step) -> Step:
+        """Wrap a step that the lookup enters: if it fails, the last response is sent, and no other of them runs."""
 
         async def run_later(context: RequestContext, waiting: Awaitable[None]) -> None:
             try:
                 await waiting
             except Problem as problem:
-                await self._fall_back(context, problem, steps_to_skip)
+                await self._fall_back(context, problem)
 
         def run(context: RequestContext) -> Waiting:
             try:
                 waiting = step(context)
             except Problem as problem:
-                return self._fall_back(context, problem, steps_to_skip)
+                return self._fall_back(context, problem)
             return run_later(context, waiting) if isinstance(waiting, Awaitable) else waiting
 
         return run
 
-    async def _fall_back(self, context: RequestContext, problem: Problem, steps_to_skip: int) -> None:
+    async def _fall_back(self, context: RequestContext, problem: Problem) -> None:
         """Send the last response in place of the problem, and release the lease. Raises the problem if there is no
-        response, or the request has no lease. steps_to_skip: number of the following steps that are not run.
+        response, or the request has no lease.
         """
         lease = context.lease
         entry = None if lease is None else await self._instead(problem, lease.last)
@@ -122,7 +117,8 @@ class StaleResponses:
         context.lease = None
         # Waiting requests look for the last response themselves.
         lease.give_up(problem)
-        self._give(context, entry, "stale", steps_to_skip)
+        self._give(context, entry, "stale")
+        context.leave()
 
     async def _instead(
         self, problem: Problem, last: Callable[..., Entry | Awaitable[Entry | None] | None], *key: bytes

@@ -188,16 +188,15 @@ def _begin(call: Call, endpoint: Endpoint, services: Services) -> tuple[Step, ..
     if endpoint.recorded:
         find_key = key_of if endpoint.options.webhook is None else partial(delivery_key, endpoint)
         count = key_counter(services)
-        once = take_once(endpoint, call, services, plain, find_key, count, set_by_sql=chooses(endpoint, services))
-        plain = (once, *plain)
+        plain = (take_once(endpoint, call, services, plain, find_key, count, set_by_sql=chooses(endpoint, services)),)
     return (*((logged,) if logged else ()), *plain)
 
 
 def _run(
     endpoint: Endpoint, services: Services, writer: BodyWriter | None, plan: CachePlan | None = None
 ) -> tuple[Step, ...]:
-    """Return the steps that run the routine and, with a plan, those of the cache around them. writer: renders the
-    result; None: it is not rendered. plan: of the cache; None: the result is not cached.
+    """Return the steps that run the routine or, with a plan, the lookup that enters them. writer: renders the result;
+    None: it is not rendered. plan: of the cache; None: the result is not cached.
     """
     writer = with_decrypted_columns(writer, endpoint, endpoint.shape, services)
     timed = services.options.http.server.server_timing
@@ -217,7 +216,7 @@ def _run(
     if plan is None:
         return steps
     hit = log_command(call, endpoint, services.options, "/* from cache */")
-    return around(endpoint, services, plan, steps, hit, cache_counter(endpoint, services))
+    return (around(endpoint, services, plan, steps, hit, cache_counter(endpoint, services)),)
 
 
 def _is_measured(options: WorkerOptions) -> bool:

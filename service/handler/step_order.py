@@ -18,7 +18,7 @@ from rowcall.service.auth.antiforgery import ask_for_token
 from rowcall.service.auth.cross_site import refuse_cross_site
 from rowcall.service.auth.database_role import RoleSteps, refuse_without_role
 from rowcall.service.auth.lockout import count_sign_ins
-from rowcall.service.auth.parameter_injection import bind, hash_parameters
+from rowcall.service.auth.parameter_injection import bind, fill_of_job, hash_parameters
 from rowcall.service.batch.joint_requests import refuse_in_joint_batch
 from rowcall.service.cache.keys import record_values
 from rowcall.service.downloads.links import issue_link, open_link
@@ -136,6 +136,7 @@ STEPS: Sequence[Factory] = (
     choose_export,
     apply_query,
     bind,
+    fill_of_job,
     require_version,
     forget_supplied,
     fill_headers,
@@ -177,8 +178,8 @@ def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Fact
 
 def compile_job(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Return the steps of an attempt of a job, whose arguments are bound already. services: those with `job_runs`."""
-    kept = (trace_requests, note_call, choose_role)
-    before = [step for step in STEPS[: STEPS.index(comment_headers)] if step not in kept]
+    of_job = (trace_requests, note_call, choose_role, fill_of_job)
+    before = [step for step in STEPS[: STEPS.index(comment_headers)] if step not in of_job]
     return _compiled(endpoint, services, before)
 
 

@@ -10,8 +10,6 @@ from importlib.resources import files
 
 from rowcall.core.text.naming import quote_identifier
 
-SCHEMA = "rowcall"
-
 _BEGIN = """\
 do $rowcall$
 begin

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rowcall.service.log.request_line import RequestRecord
-from rowcall.service.request_context.protocols import Handle, Headers, HeadersProtocol, ObservedProtocol
+from rowcall.service.request_context.protocols import Handle, Headers, HeadersProtocol, ObservedProtocol, find_wrapper
 from rowcall.service.request_context.trace import trace_of
 
 CLIENT_GONE = 499
@@ -127,15 +127,15 @@ def with_correlation(handle: Handle, header: str) -> Handle:
 
 def logged(protocol: Any) -> LoggedProtocol | None:
     """Return the logging protocol in a chain of protocols, or None."""
-    while protocol is not None and type(protocol) is not LoggedProtocol:
-        protocol = getattr(protocol, "inner", None)
-    return protocol
+    return find_wrapper(protocol, LoggedProtocol)
 
 
 def correlation_of(protocol: Any) -> str:
-    """Return the correlation id of the request; empty without one."""
+    """Return the correlation id of the request, which an internal subrequest shares with its outer request; empty
+    without one.
+    """
     while protocol is not None and type(protocol) is not CorrelatedProtocol:
-        protocol = getattr(protocol, "inner", None)
+        protocol = getattr(protocol, "inner", None) or getattr(protocol, "outer", None)
     return "" if protocol is None else str(protocol.correlation)
 
 

@@ -24,7 +24,7 @@ from rowcall.core.config.sections.connections import PoolOptions
 from rowcall.core.config.sections.data_protection import DataProtection
 from rowcall.core.config.sections.errors import CommandRetryOptions, ErrorHandlingOptions
 from rowcall.core.config.sections.log import Log
-from rowcall.core.config.sections.sql_files import SqlFileLog
+from rowcall.core.config.sections.sqlfiles import SqlFileLog
 from rowcall.core.formats.table_formats import TableFormatOptions
 from rowcall.core.http.deadlines import DeadlineOptions
 from rowcall.core.jobs.options import JobOptions

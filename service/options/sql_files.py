@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rowcall.core.building.service import ServiceOptions
 from rowcall.core.config import Settings
-from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.config.sections.watch import WatchOptions
 from rowcall.service.options.capabilities.mcp import offers_tools
 

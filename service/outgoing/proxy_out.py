@@ -23,7 +23,7 @@ from rowcall.service.outgoing.pass_through import pass_through
 from rowcall.service.outgoing.proxy import FAILURES, answer_headers, failure, own_fields
 from rowcall.service.request.subrequests import CapturedResponse
 from rowcall.service.request_context.client_liveness import cancel_on_disconnect
-from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.protocols import find_wrapper
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.request_context.trace import trace_of
 
@@ -42,7 +42,6 @@ class _Result(CapturedResponse):
 
     def __init__(self, outer: Any, begin: Callable[[HttpResponse], asyncio.Task[HttpResponse]]) -> None:
         super().__init__(outer)
-        self.outer = outer
         self.inner = outer
         self._begin = begin
         self.sending: asyncio.Task[HttpResponse] | None = None
@@ -134,11 +133,8 @@ def catch_result(endpoint: Endpoint, services: Services) -> Step | None:
 
     def catch(context: RequestContext) -> None:
         checked_path(context.scope)  # before the routine runs
-        protocol = context.protocol
-        if type(protocol) is HeadProtocol:
-            protocol = protocol.inner
         loop = asyncio.get_running_loop()
-        context.protocol = _Result(protocol, lambda result: loop.create_task(sender.send(context, result)))
+        context.protocol = _Result(context.protocol, lambda result: loop.create_task(sender.send(context, result)))
 
     return catch
 
@@ -155,14 +151,10 @@ def send_result(endpoint: Endpoint, services: Services) -> Step | None:
     private_fields = list(private_headers(endpoint))
 
     async def send(context: RequestContext) -> None:
-        captured = context.protocol
-        while captured is not None and not isinstance(captured, _Result):
-            captured = getattr(captured, "inner", None)
+        captured = find_wrapper(context.protocol, _Result)
         if captured is None or captured.sending is None:
             return
         context.protocol = captured.outer
-        if context.scope.method == "HEAD":
-            context.protocol = HeadProtocol(captured.outer)
         try:
             answer = await cancel_on_disconnect(context.protocol, captured.sending)
             # The headers of the comment were sent with the result (proxies-14).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from rowcall.service.request_context.protocols import Headers, ObservedProtocol
+from rowcall.service.request_context.protocols import Headers, ObservedProtocol, find_wrapper
 
 NAMES = ("traceparent", "tracestate")
 
@@ -41,7 +41,7 @@ class Trace(Protocol):
 
 
 class TracedProtocol(ObservedProtocol):
-    """Wraps the HTTP server's protocol if requests are traced."""
+    """Wraps the HTTP server's protocol if requests are traced. Responses pass unchanged."""
 
     __slots__ = ("trace",)
 
@@ -50,22 +50,7 @@ class TracedProtocol(ObservedProtocol):
         self.trace = trace
 
 
-class PassingProtocol(TracedProtocol):
-    """Wraps the protocol of a request about which nothing is recorded: responses pass unchanged."""
-
-    __slots__ = ("response_bytes", "response_empty", "response_file", "response_file_range", "response_str")
-
-    def __init__(self, protocol: Any, trace: Trace) -> None:
-        super().__init__(protocol, trace)
-        self.response_empty = protocol.response_empty
-        self.response_bytes = protocol.response_bytes
-        self.response_str = protocol.response_str
-        self.response_file = protocol.response_file
-        self.response_file_range = protocol.response_file_range
-
-
 def trace_of(protocol: Any) -> Trace | None:
     """Return the trace of a request, or None if it is not traced."""
-    while protocol is not None and not isinstance(protocol, TracedProtocol):
-        protocol = getattr(protocol, "inner", None)
-    return None if protocol is None else protocol.trace
+    traced = find_wrapper(protocol, TracedProtocol)
+    return None if traced is None else traced.trace

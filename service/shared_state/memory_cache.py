@@ -211,7 +211,7 @@ class MemoryCache:
         prefix: bytes,
         key_mask: int,
         time_limit: float,
-        steps_to_skip: int,
+        compute: tuple[Step, ...],
         on_hit: Step | None,
         report: Callable[[RequestContext, str], None] | None,
         otherwise: Step,
@@ -221,13 +221,13 @@ class MemoryCache:
         For a hit, and for a miss that no other request computes, it does no more than necessary
         (`ext.driver.cache_fast_path`).
 
-        prefix, key_mask: of the keys (`encode_key`). time_limit: as for `begin`. steps_to_skip: number of steps that a
-        hit skips. on_hit: called for the log. report: called with the outcome, for the cache status header. otherwise:
-        the Python step for all other cases.
+        prefix, key_mask: of the keys (`encode_key`). time_limit: as for `begin`. compute: the steps that compute and
+        store the response. on_hit: called for the log. report: called with the outcome, for the cache status header.
+        otherwise: the Python step for all other cases.
         """
         seconds = time_limit + GRACE if time_limit > 0 else 0.0
         key = (prefix, key_mask, self._table, seconds, LONGEST_NAME, self._unshared)
-        return CacheLookup(*key, self, MemoryLease, ending, steps_to_skip, on_hit, report, otherwise)
+        return CacheLookup(*key, self, MemoryLease, ending, compute, on_hit, report, otherwise)
 
     def cache_writer(self, seconds: float | None, largest: int, most: int, otherwise: Step, *, needs_row: bool) -> Step:
         """Return the step that stores the result, as `MemoryLease.keep` does.

@@ -18,7 +18,7 @@ from pathlib import Path
 import psycopg
 
 from rowcall.core.config import Settings
-from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.config.sections.watch import WatchOptions
 from rowcall.core.text.globs import is_recursive
 from rowcall.service.background import Background, pause

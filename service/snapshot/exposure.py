@@ -13,7 +13,7 @@ from rowcall.core.building.endpoint_builder import EndpointDefaults
 from rowcall.core.building.service import ServiceOptions
 from rowcall.core.catalogue.catalog import Catalog, Routine
 from rowcall.core.config import Settings
-from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.config.sections.tables import CrudSource
 from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.tables.operations import NAMES as OPERATION_NAMES

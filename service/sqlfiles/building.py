@@ -20,7 +20,7 @@ from rowcall.core.catalogue.catalog import (
     names_response,
 )
 from rowcall.core.catalogue.source import Transport
-from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.sqlfile.commands import Effect, Suspects, effect, execution_plans, is_hidden, leaves_open
 from rowcall.core.sqlfile.reading import SqlFile
 from rowcall.core.sqlfile.source import FileResult, FileSource, FileStatement

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from rowcall.core.catalogue.catalog import Routine
-from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.sqlfile.commands import Suspects
 from rowcall.core.sqlfile.reading import place
 from rowcall.service.discovery.catalogue import load_types

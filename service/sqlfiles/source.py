@@ -20,7 +20,7 @@ from rowcall.core.catalogue.catalog import Catalog, Routine, TypeInfo
 from rowcall.core.catalogue.installation import Installation
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.connections import ConnectionSettings
-from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.sqlfile.commands import Suspects
@@ -81,6 +81,8 @@ class SqlFileSource:
         self._not_exposed: tuple[Diagnostic, ...] = ()
         """Diagnostics about files without an annotation whose comment looks like one."""
         self._has_read = False
+        self.complete = True
+        """Whether the last reading could read all databases that files name."""
 
     async def read(
         self, home: str, place_of: Place, open_at: OpenAt, *, only_files: bool = False
@@ -109,6 +111,7 @@ class SqlFileSource:
         present = {text.path for text in texts}
         self._known = {path: known for path, known in self._known.items() if path in present}
         good: dict[str, _ValidFile] = {}
+        self.complete = True
         for where in dict.fromkeys((*by_place, *(known.place for known in self._known.values()))):
             files = by_place.get(where, [])
             try:
@@ -121,6 +124,7 @@ class SqlFileSource:
             except psycopg.Error as error:
                 if where == home:
                     raise
+                self.complete = False
                 for item in files:
                     errors[item.path] = f"{item.path}: connection {where}, where it is described: {str(error).strip()}"
         if errors and self.options.strict and not self._has_read:

@@ -78,6 +78,14 @@ def test_each_declaration_belongs_to_a_capability(capabilities: ModuleType) -> N
     assert [path for path in keys if not {path[0], ":".join(path[:2])} & sections] == []
 
 
+def test_each_page_of_the_manual_belongs_to_a_capability_or_is_general(capabilities: ModuleType) -> None:
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    of_capabilities = {Path(page).stem for row in capabilities.capabilities() for page in row.pages}
+    assert of_capabilities | capabilities.GENERAL_PAGES == pages
+    assert of_capabilities & capabilities.GENERAL_PAGES == set()
+    assert set(capabilities.PAGES) <= pages
+
+
 def test_modules_with_another_name_than_their_capability_exist(capabilities: ModuleType) -> None:
     modules = {*capabilities.GROUPS, *capabilities.config_modules(), *ORDER["service"][5].split()}
     assert set(capabilities.NAMES) - modules == set()

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Iterator
 
 from rowcall.core.config import Settings
-from rowcall.core.config.sections.rate_limiter import (
+from rowcall.core.config.sections.limits import (
     RateLimiter,
     RateLimitPartition,
     RateLimitPolicy,

@@ -11,7 +11,7 @@ from pathlib import Path
 from rowcall.core.config import Settings
 from rowcall.core.config.sections.application import Loading
 from rowcall.core.config.sections.data_protection import DataProtection
-from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.config.tree import Scalar, Section
 from rowcall.core.text.globs import base_folder, has_wildcard, is_recursive
 from rowcall.core.uploads.protected import ProtectedFolder, ProtectedFolders

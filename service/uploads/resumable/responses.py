@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall.service.request_context.protocols import Headers, HeadersProtocol
+from rowcall.service.request_context.protocols import Headers, HeadersProtocol, find_wrapper
 
 _OF_BODIES = frozenset({"content-type", "content-length", "content-encoding", "content-language"})
 RETURNED = "return=representation"
@@ -66,6 +66,4 @@ class TusResponseProtocol(HeadersProtocol):
 
 def completed(protocol: Any) -> TusResponseProtocol | None:
     """Return the `TusResponseProtocol` among the nested protocols, or None."""
-    while protocol is not None and type(protocol) is not TusResponseProtocol:
-        protocol = getattr(protocol, "inner", None)
-    return protocol
+    return find_wrapper(protocol, TusResponseProtocol)

@@ -82,6 +82,37 @@ def test_an_ending_that_raises_keeps_no_other_from_its_turn_nor_the_client_from_
     assert mine.runner.running == 0
 
 
+def test_entered_steps_run_before_the_remaining_ones() -> None:
+    ran: list[str] = []
+
+    def named(name: str, then: Callable[[RequestContext], None] | None = None) -> Callable[[RequestContext], None]:
+        def run(context: RequestContext) -> None:
+            ran.append(name)
+            if then is not None:
+                then(context)
+
+        return run
+
+    inner = (named("inner one", lambda context: context.enter((named("innermost"),))), named("inner two"))
+    left = (named("left", lambda context: context.leave()), named("not reached"))
+    runner = Reports().runner
+    runner.start(RequestContext(None, None), (named("one", lambda context: context.enter(inner)), named("two")))
+    assert ran == ["one", "inner one", "innermost", "inner two", "two"]
+    ran.clear()
+    runner.start(RequestContext(None, None), (named("one", lambda context: context.enter(left)), named("two")))
+    assert ran == ["one", "left", "two"]
+    ran.clear()
+    other = (named("other", lambda context: context.follow((named("instead"),))), named("not reached"))
+    runner.start(RequestContext(None, None), (named("one", lambda context: context.enter(other)), named("not reached")))
+    assert ran == ["one", "other", "instead"]
+
+
+def test_steps_that_were_not_entered_cannot_be_left() -> None:
+    mine = Reports()
+    mine.runner.start(RequestContext(None, None), (lambda context: context.leave(),))
+    assert mine.reported == ["failed: no steps have been entered"]
+
+
 @pytest.mark.parametrize("program", [EARLY, TWICE])
 @pytest.mark.parametrize("call", ["advance()", "fail(ValueError())", "wait_for(None)"])
 def test_pending_work_ends_once_and_not_before_its_step(program: str, call: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rowcall.core.config import Settings, assemble
-from rowcall.core.config.sections.sql_files import SqlFileOptions
+from rowcall.core.config.sections.sqlfiles import SqlFileOptions
 from rowcall.core.config.tree import Section
 from rowcall.core.endpoint.capabilities import CommentsMode
 from rowcall.service.discovery.files import SIZE_LIMIT, find_files, read_text

@@ -1,0 +1,3 @@
+from rowcall.ext.http1.connection import Connection
+
+def broken_invariants(connection: Connection) -> list[str]: ...
