@@ -250,12 +250,15 @@ def _order(language: Language, text: str | None) -> tuple[OrderTerm, ...]:
 
 def order_text(order: Sequence[OrderTerm]) -> str:
     """Return the order as text. A cursor contains this text, so that the cursor is only accepted with the order for
-    which it was made."""
+    which it was made. The keys of JSON paths, which clients choose, are quoted."""
     return ",".join(
         "|".join(
             (
                 term.field.name,
-                *(f"{'>>' if step.text else '>'}{step.key}" for step in term.field.path),
+                *(
+                    f"{'>>' if step.text else '>'}{step.key if step.index else repr(step.key)}"
+                    for step in term.field.path
+                ),
                 term.direction or "ASC",
                 term.nulls or "",
             )

@@ -85,8 +85,7 @@ def choose_role(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that continues with the steps of the database role; None: the endpoint runs as the service."""
     if not endpoint.options.role_from_claim:
         return None
-    last = STEPS.index(choose_role) + 1
-    before = STEPS[: max(last, STEPS.index(comment_headers))] if services.job_runs else STEPS[:last]
+    before = (*STEPS[: STEPS.index(choose_role) + 1], *(_done_before_job() if services.job_runs else ()))
     return RoleSteps(endpoint, services, lambda other, using: _compiled(other, using, before)).choose
 
 
@@ -178,9 +177,13 @@ def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Fact
 
 def compile_job(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Return the steps of an attempt of a job, whose arguments are bound already. services: those with `job_runs`."""
+    return _compiled(endpoint, services, _done_before_job())
+
+
+def _done_before_job() -> Sequence[Factory]:
+    """Return the factories whose steps an attempt of a job does not have, as its request has been through them."""
     of_job = (trace_requests, note_call, choose_role, fill_of_job)
-    before = [step for step in STEPS[: STEPS.index(comment_headers)] if step not in of_job]
-    return _compiled(endpoint, services, before)
+    return tuple(step for step in STEPS[: STEPS.index(comment_headers)] if step not in of_job)
 
 
 _IN_JOB: Sequence[Factory] = (

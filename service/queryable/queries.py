@@ -60,7 +60,7 @@ class Queries:
         self._compile = compile_query
         self._open = Cursors(services.auth.keys, language).open
         self._positioned = language.abilities.page and not language.endpoint.options.raw
-        self._queries: dict[tuple[str, tuple[bytes, ...]], CompiledQuery] = {}
+        self._queries: dict[tuple[object, ...], CompiledQuery] = {}
         self._shapes: dict[Shape, tuple[CompiledQuery | None, Values]] = {}
 
     def apply(self, context: RequestContext) -> None:
@@ -115,11 +115,12 @@ class Queries:
         return query, values
 
     def _compiled(self, request: ResultRequest) -> tuple[CompiledQuery, Values]:
-        """Return the compiled query and its values. It is compiled if its SQL is new."""
+        """Return the compiled query and its values. It is compiled if its SQL, columns, order or position are new."""
         query = Query(self._language, request, self._positioned)
         rendered = query.rendered()
         columns = query.shape.columns
-        key = rendered.sql, tuple(column.key for column in columns)
+        # Cursors contain the order, whose SQL has neither the keys of JSON paths nor what PostgreSQL assumes anyway.
+        key = rendered.sql, tuple(column.key for column in columns), request.order, request.position is None
         compiled = self._queries.get(key)
         if compiled is None:
             endpoint = _with_query(self._language.endpoint, query, rendered.labels)

@@ -405,6 +405,31 @@ def test_a_mistake_of_a_request_is_no_change_of_the_schema(service: Service) -> 
     assert "the database has changed" not in service.log
 
 
+@pytest.mark.parametrize(("order", "other"), [("about->x", "about->deck"), ("crew", "crew.asc.nullslast")])
+def test_orders_with_the_same_sql_have_cursors_of_their_own(service: Service, order: str, other: str) -> None:
+    """The SQL contains neither the keys of a JSON path nor what PostgreSQL assumes anyway."""
+    for each in (order, other, order, other):
+        response = service.get(f"/ships?limit=5&order={each}")
+        for _ in range(3):
+            response = service.get(f"/ships{response.links['next']['url']}")
+            assert response.status_code == 200, response.text
+
+
+@pytest.mark.parametrize(
+    ("order", "other"),
+    [
+        ('about->"x|ASC|,crew"', "about->x,crew"),
+        ("""about->"x'|ASC|,crew" """, "about->x,crew"),
+        ("about->0", 'about->"0"'),
+    ],
+)
+def test_keys_of_a_json_path_cannot_imitate_another_order(service: Service, order: str, other: str) -> None:
+    response = service.get("/ships", params={"limit": "5", "order": order.strip()})
+    cursor = httpx.QueryParams(response.links["next"]["url"])["after"]
+    refused = problem(service.get("/ships", params={"limit": "5", "order": other, "after": cursor}), 400)
+    assert "another order" in refused["detail"]
+
+
 def test_a_cursor_is_bound_to_its_endpoint_and_order_and_cannot_be_changed(service: Service) -> None:
     response = service.get("/ships?limit=5&order=crew")
     cursor = httpx.QueryParams(response.links["next"]["url"])["after"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -179,6 +180,12 @@ def test_a_job_with_the_role_of_its_caller(own_database: Database, roles: Roles,
         comment on function own() is 'HTTP POST /own
         role_from_claim
         job retries 0';
+        create function whose(_user_id text) returns text language sql as
+        $$ insert into ledger (who) values (_user_id) returning who $$;
+        comment on function whose(text) is 'HTTP POST /whose
+        role_from_claim
+        user_parameters
+        job retries 0';
         create function enter(_role text) returns table (status int, user_id text, database_role text) language sql as
         $$ select 200, 'ann', _role $$;
         comment on function enter(text) is 'HTTP POST /enter
@@ -203,6 +210,12 @@ def test_a_job_with_the_role_of_its_caller(own_database: Database, roles: Roles,
         assert (client.get(place).json()["error"], client.get(place).json()["result"]) == (None, roles.customer)
     assert own_database.fetch("select * from ledger") == [(roles.customer, roles.customer)]
     problem(service.post("/own", json={}), 401)
+    claims = json.dumps([["user_id", "41"], ["database_role", roles.customer]])
+    own_database.execute(f"select rowcall.enqueue('POST /whose', '{{\"userId\": \"7\"}}', _claims => '{claims}')")
+    enqueued = "select count(*) from ledger where who <> at_commit"
+    wait_until(lambda: own_database.value(enqueued) == 1, "the job enqueued in SQL has run", 20)
+    assert own_database.value("select who from ledger where who <> at_commit") == "41"
+    assert own_database.value("select at_commit from ledger where who = '41'") == roles.customer
 
 
 def test_an_update_keeps_services_with_grants_working(own_database: Database, roles: Roles, serve_once: Serve) -> None:
