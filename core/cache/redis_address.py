@@ -83,11 +83,18 @@ def _place(text: str, port: int) -> tuple[str, int]:
     host, colon, number = text.rpartition(":")
     if not colon or "]" in number or (":" in host and not host.startswith("[")):
         return text.strip("[]"), port
-    return host.strip("[]"), _number("port", number)
+    return host.strip("[]"), _port(number)
+
+
+def _port(text: str) -> int:
+    port = _number("port", text)
+    if not 0 < port < 65536:
+        raise BadAddressError(f"the port {port} is not from 1 to 65535")
+    return port
 
 
 def _number(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit():
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise BadAddressError(f"{name} is not a number")
     return int(text)
 

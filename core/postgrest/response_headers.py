@@ -62,7 +62,7 @@ def status_by_sql(status: int, text: str | None) -> int:
     is not sendable."""
     if text is None:
         return status
-    if not text.isascii() or not text.isdigit() or not is_sendable(int(text)):
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not is_sendable(int(text)):
         raise errors.invalid_response_status()
     return int(text)
 

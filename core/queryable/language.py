@@ -32,7 +32,7 @@ SOURCE = "q"
 
 _BASE_TYPES = {114: "json", 3802: "jsonb", 3614: "tsvector"}
 """Base types for which the SQL of a condition differs."""
-_READS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(?:select|values|table|with)\b", re.IGNORECASE | re.DOTALL)
+_READS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*+(?:select|values|table|with)\b", re.IGNORECASE | re.DOTALL)
 _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.IGNORECASE)
 
 
@@ -143,7 +143,7 @@ def obstacle(endpoint: Endpoint) -> str | None:
         return "procedures cannot be part of a query"
     if isinstance(source, TableOperation) and source.writes:
         return "it changes the table"
-    if isinstance(source, FileSource) and not _only_reads(source.statements[0].text):
+    if isinstance(source, FileSource) and not only_reads(source.statements[0].text):
         return "only a file that is one SELECT can be queried"
     keys = [column.key for column in shape.columns]
     if len(set(keys)) < len(keys):
@@ -151,7 +151,8 @@ def obstacle(endpoint: Endpoint) -> str | None:
     return None
 
 
-def _only_reads(text: str) -> bool:
+def only_reads(text: str) -> bool:
+    """Return whether the SQL of a statement is a query that contains no word of a write, such as `update`."""
     return _READS.match(text) is not None and _WRITES.search(text) is None
 
 

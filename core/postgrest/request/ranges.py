@@ -10,7 +10,8 @@ import re
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.request.tree import Range
 
-_HEADER = re.compile(r"(\d+)-(\d*)", re.ASCII)
+_HEADER = re.compile(r"([0-9]{1,18})-([0-9]{0,18})")
+"""Larger numbers are not those of rows."""
 
 
 def top_level(query: Range | None, header: str | None) -> Range:
