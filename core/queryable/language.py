@@ -40,8 +40,8 @@ _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.IGNORECASE)
 class QueryColumn:
     """A column of the result of an endpoint, as requests can use it.
 
-    key: its name in responses and queries. columns: the columns of the statement: several, if the column is a composite
-    that an SQL file returns expanded into its attributes.
+    key: its name in responses and queries. name: in the database. type_oid: 0: unknown. columns: the columns of the
+    statement: several, if the column is a composite that an SQL file returns expanded into its attributes.
     """
 
     key: str
@@ -57,8 +57,8 @@ class QueryColumn:
 class Language:
     """The query language of one endpoint.
 
-    unique: keys of the columns that identify a row; empty: unknown. not_null: keys of columns without NULL.
-    default_rows, most_rows: of a page.
+    relation: the result, for the renderer of conditions. unique: keys of the columns that identify a row; empty:
+    unknown. not_null: keys of columns without NULL. default_rows, most_rows: of a page.
     """
 
     endpoint: Endpoint
@@ -202,6 +202,7 @@ def _unique(endpoint: Endpoint, columns: tuple[QueryColumn, ...]) -> tuple[str, 
 
 
 def _named(name: str, columns: tuple[QueryColumn, ...]) -> QueryColumn | None:
+    """Return the comparable column with this name in responses or in the database, in any case; None: there is none."""
     folded = name.casefold()
     candidates = (column for column in columns if column.comparable)
     return next((item for item in candidates if folded in (item.key.casefold(), item.name.casefold())), None)
