@@ -15,7 +15,7 @@ _MOST_CHUNKS = 20
 
 
 def cookie_name(text: str) -> str:
-    """Return `text` if it is a token, as the name of a cookie must be (RFC 6265). Raises ValueError for another text."""
+    """Return `text` if it is a token, as the name of a cookie must be (RFC 6265). Raises ValueError for other texts."""
     if not HEADER_NAME.fullmatch(text):
         raise ValueError(f"{text!r} cannot be the name of a cookie")
     return text
