@@ -35,6 +35,7 @@ def set_by_sql(headers: Headers, text: str | None) -> Headers:
 
 
 def _pairs(text: str) -> Headers:
+    """Return names and values of the headers in a text. Raises `ApiError` (`PGRST111`)."""
     try:
         values = orjson.loads(text)
     except orjson.JSONDecodeError:
