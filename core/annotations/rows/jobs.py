@@ -35,8 +35,10 @@ def _assign_job(draft: Draft, value: str) -> None:
 
 
 def _change(word: str, words: list[str]) -> dict[str, object]:
-    """Return the fields of `Job` that a word sets, and `timeout`, which is an option of its own. words: the words behind
-    it. Raises `BadValueError` for another word, or an invalid value."""
+    """Return the fields of `Job` that a word sets; `timeout` is an option of its own.
+
+    words: those behind the word. Raises `BadValueError` for another word, or an invalid value.
+    """
     argument = " ".join(words)
     number = _number(argument)
     if word == "queue" and len(words) == 1 and len(argument) <= 63:
@@ -67,6 +69,7 @@ def _number(text: str) -> int | None:
 
 
 def _is_limit(word: str) -> bool:
+    """Return whether a word is a number from 1 to `MOST_AT_ONCE`."""
     return 0 < (_number(word) or 0) <= MOST_AT_ONCE
 
 
@@ -76,6 +79,8 @@ _SCHEDULE = re.compile(
 
 
 def _assign_schedule(draft: Draft, value: str) -> None:
+    """Apply `'0 3 * * *' timezone Europe/Berlin if missed run overlap skip`. The expression may be without quotes.
+    Raises `BadValueError`, also for a schedule that is never due."""
     match = _SCHEDULE.fullmatch(value.strip())
     if match is None:
         raise BadValueError(f"'{value}' is no cron expression, such as '*/5 * * * *'")
