@@ -11,7 +11,7 @@ import struct
 import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import NamedTuple
 
 from rowcall.core.auth.cookies import cookie_name
@@ -189,7 +189,7 @@ def normalized(account: str, kind: ValueKind = ValueKind.TEXT) -> str:
     if kind in _NUMBERS:
         try:
             return str(Decimal(text).normalize())
-        except InvalidOperation:
+        except ArithmeticError:
             return text
     return "".join(filter(str.isalnum, text)) if kind is ValueKind.UUID else text
 

@@ -21,10 +21,14 @@ METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "QUERY"))
 OWN_HEADERS = frozenset(
     (
         *("authorization", "cookie", "connection", "content-length", "expect", "host", "te", "trailer"),
-        *("transfer-encoding", "upgrade", "forwarded"),
+        *("transfer-encoding", "upgrade", "forwarded", "origin", "referer"),
     )
 )
-"""Headers that requests of a batch cannot set, because those of the batch itself or of its connection apply."""
+"""Headers that requests of a batch cannot set, because those of the batch itself or of its connection apply. The same
+applies to those that begin with one of `OWN_PREFIXES`."""
+
+OWN_PREFIXES = ("x-forwarded-", "sec-")
+"""Reported by a proxy or a browser."""
 
 KEY = "idempotency-key"
 
@@ -100,7 +104,7 @@ class BatchRequest:
         content_type = next((value for name, value in self.headers if name == "content-type"), "json")
         if isinstance(body, str) and "json" not in content_type.partition(";")[0].lower():
             return body.encode(errors="surrogatepass")
-        return orjson.dumps(body)
+        return _json(body)
 
 
 def read_batch(body: bytes, most: int) -> tuple[BatchRequest, ...]:
@@ -130,7 +134,7 @@ def _request(number: int, item: Any) -> BatchRequest:
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         raise BatchError("headers has to be an object of texts", number)
     for name, value in headers.items():
-        if name.lower() in OWN_HEADERS or name.lower().startswith("x-forwarded-"):
+        if name.lower() in OWN_HEADERS or name.lower().startswith(OWN_PREFIXES):
             raise BatchError(f"the header {name[:60]} cannot be set for one request", number)
         if not _NAME.fullmatch(name) or not value.isprintable():
             raise BatchError(f"{name[:60]!r} is no header that can be sent", number)
@@ -138,6 +142,10 @@ def _request(number: int, item: Any) -> BatchRequest:
         number, method.upper(), path, tuple((name.lower(), value) for name, value in headers.items()),
         item.get("body"), "body" in item,
     )  # fmt: skip
+    try:
+        orjson.dumps(request.body)
+    except TypeError:
+        raise BatchError("the body is nested too deeply", number) from None
     in_path = (int(match[1]) for match in _REFERENCE.finditer(path))
     for later in (*in_path, *_numbers([*headers.values(), request.body])):
         if later >= number:
@@ -183,7 +191,7 @@ def _value(match: re.Match[str], results: Sequence[Result]) -> Any:
     for step in _STEPS.findall(match[3]):
         if isinstance(value, Mapping):
             member = value.get(step.lower() if value is result.headers else step, _MISSING)
-        elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+        elif isinstance(value, list) and step.isdigit() and len(step) < 10 and int(step) < len(value):
             member = value[int(step)]
         else:
             member = _MISSING
@@ -197,6 +205,15 @@ _MISSING: Any = object()
 
 
 def _as_text(value: Any) -> str:
+    """Return a JSON value as a part of a path or header; empty for null. Raises `MissingResultError` as `_json` does."""
     if value is None:
         return ""
-    return value if isinstance(value, str) else orjson.dumps(value).decode()
+    return value if isinstance(value, str) else _json(value).decode()
+
+
+def _json(value: Any) -> bytes:
+    """Return a value as JSON. Raises `MissingResultError` if a result makes it too deep."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        raise MissingResultError("a result is nested too deeply") from None

@@ -7,7 +7,7 @@ import unicodedata
 from urllib.parse import quote
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_UNSAFE_IN_QUOTES = re.compile(r'[^\x20-\x7e]|["\\%]')
+_UNSAFE_IN_QUOTES = re.compile(r'[^\x20-\x7e]|["\\%/]')
 _ENDS = re.compile(r"^[\s.]+|[\s.]+$")
 LONGEST_NAME = 255
 _PASSIVE = re.compile(

@@ -120,7 +120,8 @@ def export_tables(name: str, formats: TableFormats) -> TableFormats:
 def preferred_format(accept: str, formats: tuple[str, ...]) -> tuple[str, str] | None:
     """Return name and media type of the format that a client prefers to JSON; None: JSON."""
     weights = dict(_weights(accept))
-    best, best_weight = None, max(weights.get(_JSON, 0.0), weights.get("application/*", 0.0), weights.get("*/*", 0.0))
+    # The most specific entry about JSON counts.
+    best, best_weight = None, next((weights[name] for name in (_JSON, "application/*", "*/*") if name in weights), 0.0)
     for name in formats:
         for media_type in FORMATS[name]:
             weight = weights.get(media_type, 0.0)

@@ -100,10 +100,10 @@ def _moment(value: str, now: float) -> float | None:
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             moment = read(value)
-        except ValueError:
+            if moment.tzinfo is not None:
+                return (moment.astimezone(UTC) - datetime.fromtimestamp(now, UTC)).total_seconds()
+        except (ValueError, OverflowError):
             continue
-        if moment.tzinfo is not None:
-            return (moment.astimezone(UTC) - datetime.fromtimestamp(now, UTC)).total_seconds()
     return None
 
 

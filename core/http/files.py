@@ -33,7 +33,7 @@ for _suffix, _type in (
     _TYPES.add_type(_type, _suffix)
 
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\ufffd]")
-_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
+_RANGE = re.compile(r"bytes=(\d{0,100})-(\d{0,100})", re.ASCII)
 
 
 def content_type(name: str) -> str:

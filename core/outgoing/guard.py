@@ -150,7 +150,8 @@ class Guard(Record):
 
     def _names(self, origin: Origin) -> bool:
         """Return whether the host is listed literally. A pattern with `*` does not allow private networks."""
-        return origin.host in _lowered(self.hosts) or f"{origin.host}:{origin.port}" in _lowered(self.hosts)
+        host = f"[{origin.host}]" if ":" in origin.host else origin.host
+        return origin.host in _lowered(self.hosts) or f"{host}:{origin.port}" in _lowered(self.hosts)
 
     def _fits(self, origin: Origin) -> bool:
         host = origin.host.rstrip(".")
@@ -187,7 +188,10 @@ def is_public(address: IpAddress) -> bool:
 
 @lru_cache(maxsize=16)
 def _lowered(hosts: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(host.lower().strip("[]") for host in hosts)
+    """Return hosts in lower case, IPv6 addresses without brackets unless a port follows."""
+    return frozenset(
+        host.lower().removeprefix("[").removesuffix("]") if host.endswith("]") else host.lower() for host in hosts
+    )
 
 
 @lru_cache(maxsize=16)

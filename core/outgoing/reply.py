@@ -115,7 +115,9 @@ def decoded(body: bytes, content_type: str | None) -> str:
 
 
 def _as_written(value: str) -> str:
-    """Return the value of a header whose bytes were decoded as Latin-1. Most bytes beyond ASCII are UTF-8."""
+    """Return the value of a header, without NUL. value: its bytes decoded as Latin-1; most bytes beyond ASCII are
+    UTF-8."""
+    value = value.replace("\0", "")
     if value.isascii():
         return value
     try:
@@ -138,4 +140,4 @@ def headers_json(headers: Iterable[tuple[str, str]]) -> str:
         joined[spelling] = f"{joined[spelling]}, {value}" if spelling in joined else value
     content = {name: value for name, value in joined.items() if _CONTENT.fullmatch(name)}
     others = {name: value for name, value in joined.items() if name not in content}
-    return orjson.dumps({**others, **content}).replace(b"\\u0000", b"").decode()
+    return orjson.dumps({**others, **content}).decode()

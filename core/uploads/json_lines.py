@@ -56,7 +56,8 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is no value of JSON")
 
 
-_decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+_decoder = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=str, parse_float=str)
+"""Numbers stay texts: Python refuses to convert those with more than 4300 digits."""
 _decode = _decoder.raw_decode
 
 
@@ -77,9 +78,12 @@ def members(line: bytes, names: Sequence[str]) -> bytes:
     """
     try:
         found = _written_members(line.decode())
+        text = literal([found.get(name) for name in names], quoted=True).encode()
     except (ValueError, RecursionError) as error:
         raise LineError(_reason(error)) from None
-    return literal([found.get(name) for name in names], quoted=True).encode()
+    if b"\0" in text:
+        raise LineError("it holds a NUL character, which PostgreSQL cannot store")
+    return text
 
 
 def _written_members(text: str) -> dict[str, str | None]:
@@ -125,6 +129,8 @@ def _skip(text: str, place: int) -> int:
 def _reason(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start + 1} of the line is not valid in UTF-8"
+    if isinstance(error, UnicodeEncodeError):
+        return "it holds half of a surrogate pair, which PostgreSQL cannot store"
     if isinstance(error, RecursionError):
         return "it is nested too deeply"
     return str(error)

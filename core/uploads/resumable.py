@@ -7,7 +7,6 @@ expiration, termination, checksum and concatenation.
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,7 +59,7 @@ def upload_metadata(text: str) -> Mapping[str, str]:
             raise HeaderError("the header Upload-Metadata has an empty key, or one twice")
         try:
             result[key] = base64.b64decode(value.strip(), validate=True).decode(errors="replace").replace("\0", "")
-        except binascii.Error:
+        except ValueError:
             raise HeaderError(f"the header Upload-Metadata: the value of {key[:40]!r} is not Base64") from None
     return result
 
@@ -81,7 +80,7 @@ def upload_checksum(text: str) -> tuple[str, bytes]:
         raise HeaderError(f"the header Upload-Checksum: its algorithm is none of {', '.join(ALGORITHMS)}")
     try:
         return algorithm, base64.b64decode(value.strip(), validate=True)
-    except binascii.Error:
+    except ValueError:
         raise HeaderError("the header Upload-Checksum: the value is not Base64") from None
 
 

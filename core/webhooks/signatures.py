@@ -201,6 +201,8 @@ def _standard_key(secret: str) -> bytes:
         key = _decoded(secret.removeprefix(prefix))
     except ValueError:
         raise SecretError("is not base64 behind whsec_, whpk_ or whsk_") from None
+    if not key:
+        raise SecretError(f"has no key behind {prefix}")
     # A private key may have its public key behind it, as libsodium has them.
     if prefix != _SECRET and len(key) not in ((32,) if prefix == _PUBLIC_KEY else (32, 64)):
         raise SecretError(f"is no Ed25519 key of 32 bytes behind {prefix}")

@@ -143,3 +143,8 @@ def test_the_parameter_with_the_account(types: dict[str, int], index: int | None
     assert endpoint is not None
     excluded = [number for number, name in enumerate(types) if "pass" in name]
     assert account_parameter(endpoint.parameters, excluded, ("user", "name", "mail", "login")) == index
+
+
+@pytest.mark.parametrize("text", ["1e9999999", "-1e-9999999999", "sNaN", "9" * 5000])
+def test_number_of_any_size_is_an_account(text: str) -> None:
+    assert normalized(text, ValueKind.NUMERIC)

@@ -24,6 +24,7 @@ from rowcall.core.downloads.disposition import content_disposition, is_passive, 
         ("C:\\boot.ini", 'attachment; filename="boot.ini"'),
         ("a\r\nSet-Cookie: x", 'attachment; filename="aSet-Cookie: x"'),
         ("..", "attachment"),
+        ("a／b", "attachment; filename=\"a_b\"; filename*=UTF-8''a%EF%BC%8Fb"),
         ("日本", "attachment; filename=\"__\"; filename*=UTF-8''%E6%97%A5%E6%9C%AC"),
     ],
 )

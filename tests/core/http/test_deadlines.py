@@ -26,6 +26,8 @@ NOW = 1_790_000_000.0
         ("x-envoy-expected-rq-timeout-ms", "1500", 1.5),
         ("x-envoy-expected-rq-timeout-ms", "1s", None),
         ("deadline", "2026-09-21T14:13:25Z", 5.0),
+        ("deadline", "0001-01-01T00:00:00+05:00", None),
+        ("deadline", "Mon, 99999999999999999999 Sep 2026 14:13:15 GMT", None),
         ("deadline", "2026-09-21T16:13:20.500+02:00", 0.5),
         ("deadline", "Mon, 21 Sep 2026 14:13:15 GMT", -5.0),
         ("deadline", "1790000001.5", 1.5),

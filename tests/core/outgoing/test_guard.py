@@ -105,3 +105,11 @@ def test_a_pattern_permits_no_private_network() -> None:
 def test_schemes_are_compared_with_the_list() -> None:
     with pytest.raises(RefusedError):
         Guard(schemes=("https",)).check_origin(read_address("http://any.example/").origin)
+
+
+def test_listed_ipv6_address_with_a_port() -> None:
+    guard = Guard(hosts=("[::1]:8080",))
+    guard.check_origin(read_address("http://[::1]:8080/").origin)
+    for url in ("http://[::1]:8081/", "http://[::1:8080]/"):
+        with pytest.raises(RefusedError):
+            guard.check_origin(read_address(url).origin)

@@ -107,3 +107,15 @@ def test_a_line_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert splitter.feed(b"x" * 100) == []
     with pytest.raises(LineError, match="longer than 100 bytes"):
         splitter.feed(b"x")
+
+
+@pytest.mark.parametrize("value", [r'"\ud800"', r'"a\u0000"'])
+def test_text_that_postgresql_cannot_store_is_no_row(value: str) -> None:
+    with pytest.raises(LineError, match="PostgreSQL cannot store"):
+        members(f'{{"a": {value}}}'.encode(), ["a"])
+
+
+def test_number_of_any_length() -> None:
+    digits = "9" * 5000
+    assert elements(members(f'{{"a": {digits}}}'.encode(), ["a"]).decode()) == [digits]
+    assert checked(digits.encode()) == digits.encode()
