@@ -51,7 +51,7 @@ class Line:
         return hash(self.text)
 
     def hide(self, word: str) -> None:
-        """Show only `word`, because the rest of the line is secret."""
+        """Show only `word`, because the rest of the line is secret. word: the first word, as written."""
         self.shown = f"{word} {HIDDEN}"
 
     @property
@@ -81,7 +81,7 @@ class Line:
 class NamedLine:
     """A line that protects the endpoint, and the words of it that must be names of existing objects.
 
-    `core.building.protective_lines` checks the names after the endpoint has been built.
+    annotation: its name. `core.building.protective_lines` checks the names after the endpoint has been built.
     """
 
     annotation: str
@@ -92,6 +92,7 @@ class NamedLine:
 
 
 def _is_name(text: str) -> bool:
+    """Return whether a text is a word of letters, digits, `-`, `_` and `@`."""
     return bool(text) and text.replace("-", "").replace("_", "").replace("@", "").isalnum()
 
 
@@ -155,7 +156,8 @@ class Draft:
         return cast("Wish", self.changes.get(option, nothing))
 
     def within(self, option: str, nothing: Any, **changes: object) -> None:
-        """Change fields of an option that is a record: `draft.within("caching", Caching(), enabled=True)`."""
+        """Change fields of an option that is a record: `draft.within("caching", Caching(), enabled=True)`. nothing: the
+        record that is changed if no line has set the option."""
         self.changes[option] = replace(self.get(option, nothing), **changes)
 
     def parameter_named(self, word: str) -> str | None:
@@ -183,6 +185,7 @@ class Draft:
         )
 
     def warn(self, line: Line, message: str) -> None:
+        """Add a diagnostic for a line."""
         self.diagnostics.append(Diagnostic(self.name, line.shown, message))
 
 
@@ -193,7 +196,8 @@ def changed_options(
     expressions: tuple[tuple[str, str], ...],
     custom: tuple[tuple[str, str], ...],
 ) -> Options:
-    """Return the defaults with all changes of a comment."""
+    """Return the defaults with all changes of a comment. changes: option → value. headers, expressions, custom: replace
+    those of the defaults."""
     return replace(defaults, headers=headers, expressions=expressions, custom=custom, **changes)  # type: ignore[arg-type]
 
 
@@ -253,10 +257,12 @@ def _joined(line: Line) -> str:
 
 
 def rest_of(line: Line) -> str:
+    """Return everything after the first word of a line, with commas and inner blanks."""
     return line.rest
 
 
 def first_word(line: Line) -> str:
+    """Return the word behind the keyword. The line must have one."""
     return line.arguments[0]
 
 
@@ -267,7 +273,8 @@ def keyword_form(assign: Assign, value: Callable[[Line], str] = _joined) -> Appl
 
 
 def flag(option: str) -> Apply:
-    """Return a function that applies an annotation without arguments: it turns a boolean option on."""
+    """Return a function that applies an annotation without arguments: it turns a boolean option on. option: field of
+    `Options`."""
 
     def apply(draft: Draft, line: Line) -> None:
         draft.set(**{option: True})
@@ -276,7 +283,8 @@ def flag(option: str) -> Apply:
 
 
 def assigned_flag(option: str) -> Assign:
-    """Return a function that applies `flag = true|false`. For other texts, it raises `BadValueError` (comments-18)."""
+    """Return a function that applies `flag = true|false`. For other texts, it raises `BadValueError` (comments-18).
+    option: field of `Options`."""
 
     def assign(draft: Draft, value: str) -> None:
         draft.set(**{option: true_or_false(value)})
@@ -311,10 +319,9 @@ def switch(value: str) -> bool:
 
 
 def choose(value: str, choices: Mapping[str, object]) -> object:
-    """Return the meaning of a word, compared without regard to case.
+    """Return the meaning of a word, compared without regard to case. choices: words in lower case → meaning.
 
-    Raises:
-        BadValueError: the word is not one of the choices.
+    Raises `BadValueError` if the word is not one of the choices.
     """
     try:
         return choices[value.lower()]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 def edit_distance(word: str, other: str, limit: int) -> int:
-    """Return how many characters to insert, delete, replace or swap; some number above `limit` if there are more."""
+    """Return the number of characters to insert, delete, replace or swap with their neighbour; some number above
+    `limit` if there are more."""
     if abs(len(word) - len(other)) > limit:
         return limit + 1
     before: list[int] = []

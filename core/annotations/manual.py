@@ -62,6 +62,7 @@ def examples(text: str) -> dict[str, str]:
 
 
 def _group(name: str, group: tuple[Annotation, ...], text: str) -> str:
+    """Return the section of a module of annotations. text: its examples."""
     heading = _HEADING.search(text)
     title = name.replace("_", " ").capitalize() if heading is None else heading["title"]
     examples_by_name = examples(text)
@@ -71,11 +72,13 @@ def _group(name: str, group: tuple[Annotation, ...], text: str) -> str:
 
 
 def _section(annotation: Annotation, example: str) -> str:
+    """Return the section of an annotation. example: as Markdown; empty: none."""
     parts = [f"### {annotation.name}", annotation.description, f"```\n{annotation.syntax}\n```", example]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _cells(annotation: Annotation) -> Iterator[str]:
+    """Yield the cells of an annotation in the index."""
     yield f"[`{annotation.name}`](#{annotation.name})"
     yield ", ".join(f"`{word}`" for word in annotation.aliases) or "none: by its form"
     yield "yes" if annotation.assignable else ""
@@ -83,4 +86,5 @@ def _cells(annotation: Annotation) -> Iterator[str]:
 
 
 def _row(cells: Iterator[str] | tuple[str, ...]) -> str:
+    """Return a row of a Markdown table."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -9,6 +9,7 @@ from rowcall.core.sections.values import HEADER_NAME
 
 
 def _path(text: str | None) -> str | None:
+    """Return `text`, or None for None. Raises ValueError for a text that does not begin with `/`."""
     if text is not None and not text.startswith("/"):
         raise ValueError(f"{text!r} is no path; a path begins with /")
     return text

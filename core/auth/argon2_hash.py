@@ -28,7 +28,8 @@ class Argon2(Record):
 
 
 def work_of(stored: str) -> Argon2 | None:
-    """Return the work factor of a stored hash; None: it is no hash of this kind."""
+    """Return the work factor of a stored hash; None: it is no hash of this kind, or one with more work than is
+    allowed."""
     match = _HASH.fullmatch(stored)
     if match is None:
         return None
@@ -39,7 +40,7 @@ def work_of(stored: str) -> Argon2 | None:
 
 
 def hash_password(password: str, work: Argon2) -> str:
-    """Return a new hash with a random salt."""
+    """Return a new hash with a random salt. Needs the extra `rowcall[argon2]`."""
     from argon2 import PasswordHasher
 
     return PasswordHasher(work.rounds, work.memory, 1, _KEY, _SALT).hash(password)

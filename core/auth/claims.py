@@ -71,6 +71,7 @@ def grouped(claims: Iterable[Claim], roles: str) -> dict[str, Grouped]:
 
 
 def _add_role(groups: dict[str, Grouped], kind: str, value: str) -> None:
+    """Add a role to the list of claim type `kind`. An empty value is ignored."""
     roles = groups.get(kind)
     if not value:
         return
@@ -78,6 +79,7 @@ def _add_role(groups: dict[str, Grouped], kind: str, value: str) -> None:
 
 
 def _add_repeated(groups: dict[str, Grouped], kind: str, value: str) -> None:
+    """Add a further, non-empty value of claim type `kind`. If its first value is NULL, the value is ignored."""
     value_so_far = groups[kind]
     if isinstance(value_so_far, list):
         value_so_far.append(value)
@@ -107,7 +109,8 @@ class User:
 
     texts, arrays: claim type → value for a parameter of type text, or of an array type; None: NULL. ids, names, roles:
     non-empty values of these claims. scheme: name of the scheme of the session. context: names and values of the
-    session variables, computed and cached by `service.auth.context`.
+    session variables in turn, computed and cached by `service.auth.context`; None: not computed yet. json: all claims
+    as JSON.
     """
 
     __slots__ = (
@@ -184,8 +187,8 @@ def acting(
 
 
 def with_second_factor(claims: tuple[Claim, ...], method: str) -> tuple[Claim, ...]:
-    """Return the claims after a user has proved a second factor by a method. The earlier methods and time of the
-    sign-in are left out."""
+    """Return the claims after a user has proved a second factor. method: as in `amr`, such as `otp`. The earlier
+    methods and time of the sign-in are left out."""
     others = tuple(claim for claim in claims if claim[0] not in (AMR, SIGNED_IN_AT))
     return (*others, (AMR, method), (AMR, MULTIPLE))
 
@@ -207,7 +210,8 @@ def latest_end(claims: Iterable[Claim]) -> float:
 
 
 def lifetime(claims: Iterable[Claim], now: float, longest: float) -> float:
-    """Return the remaining lifetime of a session in seconds: `longest`, or less if an impersonation ends before."""
+    """Return the remaining lifetime of a session in seconds: `longest`, or less if an impersonation ends before. now:
+    in seconds since 1970."""
     return min(longest, max(0.0, latest_end(claims) - now))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rowcall.core.auth.schemes import CookieScheme
+from rowcall.core.sections.values import HEADER_NAME
 
 CHUNK = 4000
 """Most characters of a value. Browsers store 4,096 bytes of name, value and attributes together."""
@@ -14,10 +15,8 @@ _MOST_CHUNKS = 20
 
 
 def cookie_name(text: str) -> str:
-    """Return `text` if it is a token, as the name of a cookie must be (RFC 6265). Raises ValueError."""
-    if not text.isascii() or any(
-        character in '()<>@,;:\\"/[]?={} \t' or not character.isprintable() for character in text
-    ):
+    """Return `text` if it is a token, as the name of a cookie must be (RFC 6265). Raises ValueError for other texts."""
+    if not HEADER_NAME.fullmatch(text):
         raise ValueError(f"{text!r} cannot be the name of a cookie")
     return text
 

@@ -24,7 +24,7 @@ class LoginRowError(Exception):
 
 
 class Cell(NamedTuple):
-    """One value of a row, as the server printed it."""
+    """One value of a row, as the server printed it. type_oid: of the column. text: None: NULL."""
 
     name: str
     type_oid: int
@@ -116,6 +116,7 @@ def _printed(text: str, is_boolean: bool) -> str:
 
 
 def _text(cell: Cell | None) -> str | None:
+    """Return the text of a cell; None: there is no such column, or it is NULL."""
     return None if cell is None else cell.text
 
 

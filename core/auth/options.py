@@ -38,8 +38,8 @@ class BasicOptions:
 
 @section("Auth", switch="RefuseCrossSite")
 class CrossSite:
-    """Options against cross-site requests. origins: those that may use sessions by cookie, besides the service's
-    own origin; in lower case."""
+    """Options against cross-site requests. origins: those that may use sessions by cookie, besides the service's own
+    origin; after `service.options.auth` has checked them, as browsers write them."""
 
     refuse_cross_site = flag(
         "RefuseCrossSite",
@@ -83,6 +83,8 @@ class DatabaseRoles:
 
 
 def _key_header(text: str) -> str:
+    """Return the name of a header in lower case. Raises ValueError if it is not valid, or its header has another
+    meaning."""
     header = cookie_name(text).lower()
     if header in ("", "authorization", "cookie"):
         raise ValueError(f"{header!r} cannot hold keys")
@@ -129,6 +131,7 @@ LONGEST_SESSION = 65_536
 
 
 def _second_factor_path(text: str) -> str | None:
+    """Return the path without slashes at its end. Raises ValueError if it is no path of a route."""
     return path_like("/api/second-factor")(text.rstrip("/"))
 
 
@@ -179,6 +182,7 @@ class SecondFactorOptions:
 
 
 def _pairs(texts: Mapping[str, str | None]) -> tuple[tuple[str, str], ...]:
+    """Return the entries that are neither null nor empty, as pairs."""
     return tuple(filled(texts).items())
 
 

@@ -27,7 +27,8 @@ class Source(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class InjectedParameter:
-    """An injected parameter and the source of its value."""
+    """An injected parameter and the source of its value. index: of the parameter. claim: type of the claim; empty for
+    other sources."""
 
     index: int
     parameter: EndpointParameter
@@ -36,8 +37,8 @@ class InjectedParameter:
 
 
 def injected_parameters(endpoint: Endpoint, mapping: LoginOptions) -> tuple[InjectedParameter, ...]:
-    """Return the parameters that are set from claims or the client address; none without the option
-    `user_parameters`."""
+    """Return the parameters that are set from claims or the client address; none without the option `user_parameters`.
+    Fields of composites are left out."""
     if not endpoint.options.user_parameters:
         return ()
     return tuple(
@@ -65,7 +66,8 @@ def _filled(index: int, parameter: EndpointParameter, mapping: LoginOptions) -> 
 
 
 def hashed_parameters(endpoint: Endpoint) -> tuple[tuple[int, int], ...]:
-    """Return pairs of indexes: the parameter that is set, and the one whose value is hashed for it."""
+    """Return pairs of indexes: the parameter that is set, and the one whose value is hashed for it. Pairs with an
+    unknown name are left out."""
     indexes: dict[str, int] = {}
     for index, parameter in enumerate(endpoint.parameters):
         indexes.setdefault(parameter.db_name.lower(), index)
@@ -86,6 +88,7 @@ def headers_parameter(endpoint: Endpoint) -> int | None:
 
 
 def _is_for_headers(endpoint: Endpoint, parameter: EndpointParameter) -> bool:
+    """Return whether the parameter has the name for headers and is optional."""
     names = {parameter.db_name, parameter.api_name, parameter.db_name.lower(), parameter.api_name.lower()}
     # A parameter that filters or writes a table (exact) is never set from anything but the request.
     optional = parameter.has_default or parameter.defaulted
@@ -149,10 +152,12 @@ def _composites(endpoint: Endpoint, mapping: LoginOptions) -> Iterator[InjectedP
 
 
 def _has_named_columns(endpoint: Endpoint) -> bool:
+    """Return whether the result is rows with column names."""
     return endpoint.shape.path is ResultPath.ROWS and endpoint.shape.named
 
 
 def _unknown_hashes(endpoint: Endpoint) -> Iterator[str]:
+    """Yield the names in `parameter_hash` lines that no parameter has."""
     if not endpoint.options.hashes:
         return
     known_names = {

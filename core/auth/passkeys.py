@@ -27,6 +27,7 @@ def _lowered(text: str | None) -> str | None:
 
 
 def _milliseconds(minutes: int) -> int:
+    """Return the milliseconds of a number of minutes. Raises ValueError above `LONGEST_TIMEOUT`."""
     if minutes > LONGEST_TIMEOUT:
         raise ValueError(f"the most allowed is {LONGEST_TIMEOUT}")
     return minutes * 60_000
@@ -208,13 +209,15 @@ class PasskeyOptions:
 
 
 class Row:
-    """The first row of a command."""
+    """The first row of a command. Names of columns are compared in any case; of equal names, the first column
+    counts."""
 
     def __init__(self, cells: Sequence[Cell]) -> None:
         self._cells: Mapping[str, Cell] = {cell.name.lower(): cell for cell in reversed(cells)}
         self.cells = cells
 
     def text(self, column: str) -> str | None:
+        """Return the text of a column; None: NULL, or there is no such column."""
         cell = self._cells.get(column.lower())
         return None if cell is None else cell.text
 
@@ -241,4 +244,5 @@ def bytea(text: str | None) -> bytes | None:
 
 
 def bytea_text(content: bytes) -> bytes:
+    r"""Return PostgreSQL's text form of bytes, such as `\x0102`."""
     return b"\\x" + content.hex().encode()

@@ -22,7 +22,7 @@ _PREFIXED = re.compile(r"\$pbkdf2-sha256\$i=(\d{1,8})\$([A-Za-z0-9+/]{64})")
 
 
 def hash_password(password: str, iterations: int = ITERATIONS) -> str:
-    """Return a new hash with a random salt."""
+    """Return a new hash with a random salt. iterations: rounds of PBKDF2."""
     salt = secrets.token_bytes(_SALT)
     text = base64.b64encode(salt + _derived(password, salt, iterations)).decode()
     return text if iterations == ITERATIONS else f"$pbkdf2-sha256$i={iterations}${text}"
@@ -59,12 +59,15 @@ def iterations_of(stored: str) -> int | None:
 
 
 def decoy(iterations: int) -> str:
-    """Return a random hash without a password. Verifying against it takes as long as against a real one."""
+    """Return a random hash without a password. Verifying against it takes as long as against a real one with so many
+    rounds."""
     text = base64.b64encode(secrets.token_bytes(_SALT + _KEY)).decode()
     return text if iterations == ITERATIONS else f"$pbkdf2-sha256$i={iterations}${text}"
 
 
 def _parts(stored: str) -> tuple[int, bytes, bytes] | None:
+    """Return the rounds, the salt and the key of a stored hash; None: it is invalid, or has more rounds than are
+    allowed."""
     iterations = ITERATIONS
     if prefixed := _PREFIXED.fullmatch(stored):
         iterations, stored = int(prefixed[1]), prefixed[2]

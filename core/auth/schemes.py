@@ -13,6 +13,7 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _or(default: str) -> Callable[[str | None], str]:
+    """Return a conversion that replaces None and an empty text by the default."""
     return lambda text: text or default
 
 
@@ -23,7 +24,8 @@ def _interval(name: str, default: str, meaning: str) -> Any:
 
 
 def same_site_attribute(word: str | None) -> str | None:
-    """Return the value of the attribute `SameSite`, or None if the cookie has none."""
+    """Return the value of the attribute `SameSite` for a word of the configuration (None: Lax); None if the cookie has
+    no such attribute."""
     return None if word == "Unspecified" else (word or "Lax").lower()
 
 
@@ -184,6 +186,7 @@ class Schemes:
         return self.default is not None or self.api_keys
 
     def all(self) -> Iterator[Scheme]:
+        """Yield the schemes: cookies, bearer tokens, JWTs."""
         yield from self.cookies
         yield from self.bearers
         yield from self.jwts

@@ -29,17 +29,20 @@ class Mark(NamedTuple):
 
     @property
     def text(self) -> str:
+        """`family.generation`, as tokens have it."""
         return f"{self.family}.{self.generation}"
 
     @property
     def next(self) -> Mark:
+        """The mark of the token that replaces this one."""
         return Mark(self.family, self.generation + 1)
 
 
 def mark_of(written: object, protected: str) -> Mark:
     """Return the mark in a token. A token without a mark, issued while single use was off, is a family of its own.
 
-    protected: the part of the token's text that its protection covers, so that no other text stands for the same token.
+    written: the claim with the mark, as it is in the token; None: there is none. protected: the part of the token's
+    text that its protection covers, so that no other text stands for the same token.
     """
     match = _WRITTEN.fullmatch(written) if isinstance(written, str) else None
     if match is None:

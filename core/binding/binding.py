@@ -68,6 +68,8 @@ class _Slot:
     def of(
         cls, parameter: EndpointParameter, default: _Value, timestamps_utc: bool, strict: StrictTypes | None
     ) -> _Slot:
+        """Return the slot of a parameter. default: text with precedence over the default of the comment; `ABSENT`:
+        there is none. timestamps_utc, strict: as in `Binder`."""
         never_null = strict is not None and parameter.constraints.never_null
         if default is ABSENT and parameter.defaulted:
             default = parameter.default
@@ -86,6 +88,8 @@ _Plain: TypeAlias = tuple[
     tuple[tuple[Callable[[str], "str | None"], Callable[[bytes], "str | None"]], ...],
     "dict[bytes, dict[bytes, int]] | None",
 ]
+"""Arguments of `ext.binding.parameters.FastBinder`: a row for each parameter, texts that mean NULL, timestamps in
+UTC, converters of texts and of JSON values for each parameter, and composite parameter → member → index of field."""
 
 
 @dataclass(slots=True)
@@ -105,9 +109,11 @@ class _Values:
     in_json: bool
 
     def place(self, name: str) -> str:
+        """Return the place of the value of a parameter in the request. name: of the parameter in requests."""
         return self.places.get(name, name)
 
     def note(self, name: str, error: InvalidValueError) -> None:
+        """Add the faults of an invalid value. name: of its parameter in requests."""
         self.faults += [spot.fault(name, self.place(name)) for spot in error.spots]
 
 
@@ -217,6 +223,7 @@ class Binder:
         return self._bind(_Values(path_values, {}, members, places, faults, in_json=True))
 
     def _bind(self, request: _Values) -> Binding:
+        """Return the arguments of a call for the values of a request. Raises `BindingError` if there are faults."""
         find = self._find_leniently if self._refusals.lenient else self._find
         values = [find(slot, request) for slot in self._slots]
         if request.faults:
@@ -259,6 +266,8 @@ class Binder:
     def _find_leniently(self, slot: _Slot, request: _Values) -> _Value:
         """Return the value by the rules of the established system: an invalid text is replaced by the value of the next
         source, and finally by the default.
+
+        An invalid value is a fault if it is in JSON, if no value replaces it, or if the parameter is `exact`.
         """
         name = slot.parameter.api_name
         failed: InvalidValueError | None = None
@@ -281,7 +290,8 @@ class Binder:
         return self._or_default(slot, request)
 
     def _spread(self, members: dict[str, bytes], faults: list[Fault]) -> tuple[dict[str, bytes], dict[str, str]]:
-        """Replace objects under the names of composite parameters by their fields; null makes all fields NULL.
+        """Replace objects under the names of composite parameters by their fields. For null, all fields are absent; any
+        other value is a fault.
 
         Returns the members, and by name the paths of members that come from objects.
         """
@@ -302,6 +312,12 @@ class Binder:
     def _spread_object(
         self, key: str, raw: bytes, spread: dict[str, bytes], places: dict[str, str], faults: list[Fault]
     ) -> None:
+        """Add the members of a JSON object to `spread`, by the names of the fields in requests, and their paths such as
+        `box.width` to `places`.
+
+        key: name of the composite parameter. raw: the object. Unknown members, and fields that have a value already,
+        are faults. Raises `BindingError` for invalid JSON.
+        """
         fields = self._groups[key]
         for member, value in _members_of(key, raw):
             field = fields.get(member)
@@ -330,6 +346,7 @@ class Binder:
         return spread, places
 
     def _check_json(self, key: str, raw: bytes) -> None:
+        """Raise `BindingError` if the text is not JSON. key: name of the parameter."""
         try:
             json_text.check(raw)
         except json_text.JsonTextError as error:
@@ -363,6 +380,8 @@ class Binder:
         return slot.reader.joined(elements)
 
     def _from_text(self, slot: _Slot, text: str) -> str | None:
+        """Return the text for PostgreSQL of one value, or of one element of an array; None: NULL. Raises
+        `InvalidValueError`; for a text that PostgreSQL cannot store, `BindingError`."""
         _refuse_unsendable(slot, text)
         if not text and (slot.parameter.kind not in _EMPTY_IS_TEXT or self._query_null is QueryNull.EMPTY_STRING):
             return None
@@ -384,6 +403,7 @@ class Binder:
                 faults.append(Fault(key[:100], key[:100], message, invalid_value=False))
 
     def _suggestion(self, key: str) -> str:
+        """Return the end of a message about an unknown key: a parameter with a similar name. Empty if there is none."""
         same = [name for name in sorted(self._names) if name.lower() == key.lower()]
         near = same or difflib.get_close_matches(key[:_SHOWN], sorted(self._names), n=1)
         return f"; did you mean {near[0]!r}?" if near else ""
@@ -404,6 +424,7 @@ def _groups(parameters: Sequence[EndpointParameter]) -> Mapping[str, Mapping[str
 
 
 def _query_pairs(query: str) -> list[tuple[str, str]]:
+    """Return the decoded keys and values of a query string. Raises `BindingError`."""
     try:
         return query_text.pairs(query)
     except query_text.QueryTextError as error:
@@ -411,6 +432,7 @@ def _query_pairs(query: str) -> list[tuple[str, str]]:
 
 
 def _members_of(key: str, raw: bytes) -> list[tuple[str, bytes]]:
+    """Return the members of a JSON object, unparsed. key: name of the parameter. Raises `BindingError`."""
     try:
         return json_text.object_members(raw)
     except json_text.JsonTextError as error:
@@ -441,6 +463,7 @@ def _refuse_unsendable(slot: _Slot, text: str) -> None:
 
 
 def _binding(values: list[_Value]) -> Binding:
+    """Return the arguments for the values of all parameters, in their order. Absent ones are left out."""
     mask = sum(1 << index for index, value in enumerate(values) if value is not ABSENT)
     present = [value for value in values if value is not ABSENT]
     return Binding(mask, [None if value is None else value.encode() for value in present], None in present)

@@ -78,6 +78,7 @@ def converter(kind: ValueKind, type_name: str, *, timestamps_utc: bool = True) -
 
 
 def _integer(kind: ValueKind, type_name: str) -> Converter:
+    """Return the converter for integers of a kind. type_name: for messages."""
     limit = 1 << _INTEGER_BITS[kind]
 
     def convert(text: str) -> str:
@@ -111,6 +112,7 @@ def _money(text: str) -> str:
 
 
 def _number(text: str) -> str:
+    """Return the text of a number without blanks around it and without commas. Raises `NotConvertible`."""
     text = text.strip(" \t\n\r\v\f")
     if len(text) > MAX_NUMBER_LENGTH:
         raise NotConvertible("is too long for a number")
@@ -134,6 +136,8 @@ def _real(text: str) -> str:
 
 
 def _check_float(text: str, value: float, too_large: float, too_small: float) -> None:
+    """Raise `NotConvertible` if the absolute value is `too_large` or more, or if it is `too_small` or less although the
+    text has a digit other than 0. value: that of the text."""
     if _NOT_FINITE.fullmatch(text):
         return
     mantissa = text.lower().partition("e")[0]
@@ -149,6 +153,7 @@ def _boolean(text: str) -> str:
 
 
 def _uuid(text: str) -> str:
+    """Return a uuid in lower case with hyphens. In `text`, hyphens may be missing, and braces may enclose it."""
     text = text.strip(" \t\n\r\v\f")
     bare = text[1:-1] if text[:1] + text[-1:] in {"{}", "()"} else text
     if not _UUID.fullmatch(bare):
@@ -158,6 +163,7 @@ def _uuid(text: str) -> str:
 
 
 def _moment(kind: ValueKind, moments: TimestampReader) -> Converter:
+    """Return the converter for a kind of date or time."""
     convert_moment = {
         ValueKind.TIMESTAMPTZ: moments.timestamptz,
         ValueKind.TIMESTAMP: moments.timestamp,

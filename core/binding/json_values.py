@@ -57,6 +57,9 @@ class Reader:
         strict: StrictTypes | None = None,
         never_null: bool = False,
     ) -> Reader:
+        """Return the reader for a parameter or an attribute. name: its name in requests. timestamps_utc: as in
+        `converter`. strict: None: JSON values of other types are converted. never_null: `null` is refused, but not in
+        attributes and elements."""
         kind, fields = typed.kind, typed.fields
         element = typed.type_text.removesuffix("[]")
         inner = (cls.of(field.api_name, field, timestamps_utc, strict) for field in fields)
@@ -95,19 +98,21 @@ class Reader:
         return self.joined(self._items(raw, 1))
 
     def convert_text(self, text: str) -> str:
+        """Return the text that PostgreSQL reads for the text of one element."""
         try:
             return self.convert(text)
         except NotConvertible as error:
             raise invalid_value(f"{shown(text)} {error}", self.element_text) from None
 
     def joined(self, elements: list[Nested]) -> str:
-        """Return the array literal of converted elements."""
+        """Return the array literal of converted elements: texts, None for NULL, and lists for further dimensions."""
         try:
             return literal(elements, quoted=self.kind not in _BARE_IN_ARRAYS, delimiter=self.delimiter)
         except ArrayShapeError as error:
             raise invalid_value(str(error), self.type_text) from None
 
     def _items(self, raw: bytes, depth: int) -> list[Nested]:
+        """Return the converted elements of a JSON array. depth: its dimension, from 1."""
         items: list[Nested] = []
         spots: list[InvalidValue] = []
         for index, element in enumerate(json_text.elements(raw)):
@@ -122,6 +127,7 @@ class Reader:
         return items
 
     def _item(self, raw: bytes, depth: int) -> Nested:
+        """Return the converted element: a list if it is one more dimension. depth: dimension of its array."""
         # An element of json[] that is an array is a JSON value; for every other type it is one more dimension.
         if raw[:1] != b"[" or self.kind is ValueKind.JSON:
             return self.read_element(raw)

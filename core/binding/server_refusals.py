@@ -29,7 +29,8 @@ class ServerRefusals:
     value.
 
     parameters: of one endpoint. own: indexes of parameters that the service fills, which callers cannot correct.
-    columns: of a table, each at the position of its parameter. The argument `mask` of methods is that of `Binding`.
+    columns: names of the columns of a table, by `EndpointParameter.position`; empty for other endpoints. The argument
+    `mask` of methods is that of `Binding`.
     """
 
     parameters: Sequence[EndpointParameter]
@@ -40,7 +41,7 @@ class ServerRefusals:
 
     def error(self, mask: int, place: int, message: str) -> BindingError | None:
         """Return the error for a refused argument; None: callers did not send it. place: its index among the values in
-        the call."""
+        the call. message: of PostgreSQL."""
         present = [index for index in range(len(self.parameters)) if mask >> index & 1]
         if not 0 <= place < len(present) or present[place] in self.own:
             return None

@@ -22,7 +22,10 @@ def read_value(parameter: EndpointParameter, text: str) -> Any:
     """
     if not parameter.array and parameter.kind not in BARE:
         return text
-    body = json.loads(text)
+    try:
+        body = json.loads(text)
+    except RecursionError:
+        raise ValueError("too many levels") from None
     if parameter.array:
         fits = isinstance(body, list)
     elif parameter.kind is ValueKind.BOOLEAN:

@@ -50,7 +50,10 @@ def _access(
     signature: str | None,
     links: float | None,
 ) -> Access:
-    """Return one shared object for equal arguments, because most endpoints have equal access."""
+    """Return one shared object for equal arguments, because most endpoints have equal access.
+
+    values: of `authorize`. freshness: in seconds. Other arguments as the fields of `Access`, or as in `access_of`.
+    """
     restricted = not open_login and (signed_in or bool(values) or freshness is not None or second_factor)
     anonymous = not restricted and basic is None and (anonymous_database_role or not database_role)
     values = () if open_login else values

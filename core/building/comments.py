@@ -109,6 +109,7 @@ def _apply(line: Line, draft: Draft) -> Annotation | None:
 
 
 def _apply_assignment(line: Line, draft: Draft) -> Annotation | None:
+    """Apply a line `key = value` and return its annotation; None: the line has another form. Raises `BadValueError`."""
     sides = line.split_at("=")
     if sides is None:
         return None
@@ -142,6 +143,8 @@ _HEADERS_TOO = frozenset({"connection", "etag", "vary"})
 
 
 def _apply_header(line: Line, draft: Draft) -> Annotation | None:
+    """Apply a line `Name: value` and return its annotation; None: the line has another form. Raises `BadValueError`,
+    also if the name is that of an annotation."""
     sides = line.split_at(":")
     if sides is None or _names_with_colon(line) or not _HEADER_NAME.fullmatch(sides[0]):
         return None
@@ -169,6 +172,8 @@ def _names_with_colon(line: Line) -> bool:
 
 
 def _apply_keyword(line: Line, draft: Draft) -> Annotation | None:
+    """Apply a line that begins with the word of an annotation, and return the annotation; None: the line is prose.
+    Raises `BadValueError`."""
     annotation = BY_WORD.get(line.keyword) or BY_PHRASE.get(" ".join(line.words[:2]).lower())
     if annotation is None or annotation.apply is None or annotation is TAGS:
         return None
@@ -182,5 +187,6 @@ def _apply_keyword(line: Line, draft: Draft) -> Annotation | None:
 
 
 def _hide(line: Line, annotation: Annotation, word: str) -> None:
+    """If the arguments of the annotation are secret, show only `word` of the line."""
     if annotation.secret and line.text.removeprefix("@") != word:
         line.hide(word)

@@ -33,6 +33,8 @@ class KnownNames:
     """Connections that `Service:UseMultipleConnections` would allow endpoints to use."""
 
     def has_connection(self, name: str) -> bool:
+        """Return whether endpoints may run on the connection, compared without regard to case. True if connections are
+        not checked."""
         return self.connections is None or name.casefold() in (connection.casefold() for connection in self.connections)
 
 
@@ -72,7 +74,8 @@ def unknown_names(endpoint: Endpoint, known: KnownNames, used: Mapping[str, str]
 
 
 def _no_connection_of_a_tenant(endpoint: Endpoint, known: KnownNames, line: str | None) -> Iterator[Diagnostic]:
-    """Report a pattern of connections that no connection fits, which leaves the endpoint out."""
+    """Report a pattern of connections that no connection fits, which leaves the endpoint out. line: of the annotation,
+    or None."""
     tenant = endpoint.options.tenant
     if tenant is None or not tenant.connection or known.connections is None or tenant.connections(known.connections):
         return
@@ -109,6 +112,8 @@ class DisabledFeature:
     """The consequence, for the message."""
 
     def diagnostic(self, identity: str, line: str | None, *, left_out: int = 0) -> Diagnostic:
+        """Return the diagnostic. identity: of the object. line: of the annotation, or None. left_out: number of
+        endpoints that are left out because of it."""
         message = f"{self.annotation} has no effect, as it is switched off ({self.switch}): {self.instead}"
         return Diagnostic(identity, line, message, left_out=left_out, switched=True)
 

@@ -82,6 +82,7 @@ def _routine(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _definition(routine: Routine) -> str:
+    """Return the signature of a routine, or the identity of its source."""
     if routine.source is not None:
         identity = routine.source.identity
         return f"SQL file: {identity}" if routine.kind is RoutineKind.FILE else identity
@@ -94,6 +95,7 @@ def _definition(routine: Routine) -> str:
 
 
 def _returned(routine: Routine) -> str:
+    """Return what stands behind `returns` in the signature of a function."""
     columns = ", ".join(f"{column.name} {column.type_name}" for column in routine.columns)
     if columns and not routine.returns_composite:
         return f"table({columns})" if routine.returns_set else f"record({columns})"
@@ -101,6 +103,7 @@ def _returned(routine: Routine) -> str:
 
 
 def _parameter(parameter: EndpointParameter, routine: Routine) -> dict[str, Any]:
+    """Return the description of a parameter as a JSON object."""
     declared = routine.parameters[parameter.position].type_name
     described: dict[str, Any] = {
         "name": parameter.api_name,

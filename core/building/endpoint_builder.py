@@ -122,8 +122,8 @@ class EndpointDefaults:
     """Annotations whose capability is switched off in the configuration."""
 
     def of_source(self, comments_mode: CommentsMode, *, nested: bool | None = None) -> EndpointDefaults:
-        """Return the defaults of tables or files, which have a comments mode of their own. nested: None as for
-        routines."""
+        """Return the defaults of tables or files, which have a comments mode of their own. nested: composite columns
+        are not expanded; None: as for routines."""
         routines = self.service.routines
         if nested is not None:
             routines = replace(routines, nested=nested)
@@ -226,7 +226,7 @@ def default_method(routine: Routine) -> str:
 
 
 def path_segments(path: str) -> tuple[str, ...]:
-    """Return the names of the `{parameter}` segments, in order."""
+    """Return the names of the `{parameter}` segments, in order, also of optional ones (`{parameter?}`)."""
     return tuple(match[1] for segment in path.split("/") if (match := _SEGMENT.fullmatch(segment)))
 
 
@@ -238,6 +238,7 @@ def _shared(options: Options) -> Options:
 
 @lru_cache(maxsize=64)
 def _default_options(shared: Same[EndpointDefaults]) -> Options:
+    """Return the options of an endpoint without a comment, one object for equal defaults."""
     defaults = shared.value
     service, login = defaults.service, defaults.login
     return Options(
@@ -268,7 +269,8 @@ def _changed_options(
     expressions: tuple[tuple[str, str], ...],
     custom: tuple[tuple[str, str], ...],
 ) -> Options:
-    """Return the defaults with changes. Cached, because most comments of a large schema make the same changes."""
+    """Return the defaults with changes. Cached, because most comments of a large schema make the same changes. changes:
+    pairs of an option and its value. Other arguments as the fields of `Options`."""
     changed = changed_options(_default_options(shared), dict(changes), headers, expressions, custom)
     return without_proxies(changed) if shared.value.proxies is None else changed
 
@@ -285,6 +287,7 @@ def _annotated_options(draft: Draft, defaults: EndpointDefaults) -> Options:
 
 
 def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
+    """Return the draft of an endpoint before its comment is read."""
     source = routine.source
     method = (defaults.service.method or default_method(routine)) if source is None else source.method
     reads = defaults.service.transport or (Transport.QUERY if method == "GET" else Transport.BODY)
@@ -303,6 +306,7 @@ def _draft(routine: Routine, defaults: EndpointDefaults) -> Draft:
 
 @lru_cache(maxsize=REMEMBERED)
 def _names(parameters: Same[tuple[Parameter, ...]]) -> frozenset[str]:
+    """Return the database names of parameters; `$n` for the n-th one if it has none."""
     return frozenset(parameter.name or f"${number}" for number, parameter in enumerate(parameters.value, 1))
 
 
@@ -333,10 +337,12 @@ def _signing_routine(routine: Routine, draft: Draft) -> Routine:
 
 
 def _is_path(path: str, configured: str | None) -> bool:
+    """Return whether a path is the configured one, in any case. configured: None: none is."""
     return configured is not None and path.lower() == configured.lower()
 
 
 def _endpoint(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, draft: Draft) -> Endpoint:
+    """Return the endpoint of a draft whose comment has been read. Adds diagnostics to the draft."""
     camel = defaults.service.camel_case_names
     naming = Naming(defaults.service.routines.parameter_separator or "_", camel)
     path = draft.path or _default_path(routine, defaults)
@@ -453,6 +459,7 @@ def _with_variables(
 
 
 def _shape(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, *, nested: bool) -> ResultShape:
+    """Return the shape of a result. nested: composite columns are not expanded."""
     camel = defaults.service.camel_case_names
     if isinstance(routine.source, FileSource):
         return file_shape(routine.source, catalog.types, camel, nested=nested)
@@ -462,6 +469,7 @@ def _shape(routine: Routine, catalog: Catalog, defaults: EndpointDefaults, *, ne
 
 
 def _default_path(routine: Routine, defaults: EndpointDefaults) -> str:
+    """Return the path of an endpoint whose comment sets none."""
     if routine.source is not None:
         return routine.source.path
     return default_path(

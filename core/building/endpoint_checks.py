@@ -143,7 +143,7 @@ def _headers_parameter(endpoint: Endpoint, used: Used) -> Iterator[Diagnostic]:
     if parameter is None:
         message = f"{name} is no parameter of the routine, which therefore gets no headers; add this parameter"
         yield Diagnostic(endpoint.routine.identity, line, message)
-    elif not parameter.has_default:
+    elif not (parameter.has_default or parameter.defaulted):
         message = f"{name} has no default, so requests have to supply it; give it one, and the headers fill it"
         yield Diagnostic(endpoint.routine.identity, line, message)
 

@@ -74,6 +74,7 @@ class _ConstraintReader:
     # --- parameters ------------------------------------------------------------------------------------------------
 
     def parameter(self, endpoint: Endpoint, parameter: EndpointParameter) -> ValueConstraints:
+        """Return the constraints of a parameter. A parameter that only filters a table may be NULL."""
         routine = endpoint.routine
         source = routine.source
         if isinstance(source, TableOperation):
@@ -100,6 +101,8 @@ class _ConstraintReader:
     # --- results ---------------------------------------------------------------------------------------------------
 
     def shape(self, endpoint: Endpoint, shape: ResultShape) -> ResultShape:
+        """Return a shape of the endpoint with the constraints of its columns and parts. The value of a result without
+        columns may be NULL."""
         columns = tuple(
             replace(column, column=replace(column.column, constraints=self._column(endpoint, shape, column)))
             for column in shape.columns
@@ -109,6 +112,8 @@ class _ConstraintReader:
         return replace(shape, columns=columns, parts=parts, constraints=replace(constraints, never_null=False))
 
     def _column(self, endpoint: Endpoint, shape: ResultShape, column: ResultColumn) -> ValueConstraints:
+        """Return the constraints of a result column. It may be NULL if its row is one that may be missing, or if it
+        belongs to a composite column."""
         routine = endpoint.routine
         type_constraints, row_constraints = self.type(column.column.type_oid), NO_CONSTRAINTS
         rows = shape.is_set
@@ -130,6 +135,7 @@ class _ConstraintReader:
         return constraints if rows else replace(constraints, never_null=False)
 
     def _of_row(self, oid: int, column: ResultColumn) -> ValueConstraints:
+        """Return the constraints of a column of a row type, or of the type below its domain. oid: of the row type."""
         for type_oid in self._below(oid):
             constraints = self.constraints.attributes.get((type_oid, column.column.name))
             if constraints is not None:

@@ -87,6 +87,7 @@ def unmet_installation(
 
 
 def _has_databases_of_tenants(endpoint: Endpoint) -> bool:
+    """Return whether requests of the endpoint run in the database of their tenant."""
     tenant = endpoint.options.tenant
     return tenant is not None and bool(tenant.connection)
 
@@ -107,7 +108,8 @@ def _needed(endpoint: Endpoint, annotation: str) -> int:
 
 
 def _missing(installed: int) -> str:
-    """Return the end of a sentence about the schema `rowcall` that is missing or too old."""
+    """Return the end of a sentence about the schema `rowcall` that is missing or too old. installed: its version; 0: it
+    does not exist."""
     state = f"has version {installed}" if installed else "is not in the database"
     return f"the schema rowcall, which {state}: run rowcall --install"
 

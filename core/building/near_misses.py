@@ -31,6 +31,7 @@ _KEYWORD_END = re.compile("[:=]")
 
 
 def is_access_word(word: str) -> bool:
+    """Return whether a word, in any case, is that of an annotation about access."""
     annotation = BY_WORD.get(word.lower())
     return annotation is not None and annotation.name in ACCESS
 
@@ -196,10 +197,13 @@ def _is_misspelt(word: str, known: str) -> bool:
 
 
 def _names_route(line: Line) -> bool:
+    """Return whether the line has no words behind the first, or a method or a path there."""
     return not line.arguments or line.arguments[0].upper() in METHODS or line.arguments[0].startswith("/")
 
 
 def _can_be_meant(line: Line) -> bool:
+    """Return whether a line whose first word resembles an annotation may be meant as one, and is not just a
+    sentence."""
     first = line.words[0]
     if len(line.words) < _SENTENCE or "_" in first or (first.isupper() and len(first) > 1):
         return True
@@ -209,7 +213,8 @@ def _can_be_meant(line: Line) -> bool:
 
 @lru_cache(maxsize=4096)
 def nearest(word: str) -> str | None:
-    """Return the annotation word that `word` is most likely a misspelling of, or None."""
+    """Return the annotation word that `word` is most likely a misspelling of; None: there is none. word: in lower
+    case."""
     if len(word) < 4 or len(word) > 40:
         return None
     allowed = 2 if len(word) >= _LONG else 1
@@ -235,6 +240,7 @@ def surplus(line: Line, annotation: Annotation) -> tuple[str, bool] | None:
 
 
 def _surplus_of_http(line: Line) -> tuple[str, bool] | None:
+    """Return the same as `surplus` for a line `HTTP …`."""
     words = line.arguments
     if len(words) > 2:
         unused = " ".join(words[2:]) if words[0].upper() in METHODS else " ".join(words)

@@ -29,8 +29,8 @@ def outgoing_requests(
 ) -> Outgoing:
     """Return the requests that calls of a routine make, and the parameters that their responses fill.
 
-    type_options, proxy_options: None if HTTP types, or proxies, are disabled; their requests are left out then. types:
-    by oid.
+    types: by oid. type_options, proxy_options: None if HTTP types, or proxies, are disabled; their requests are left
+    out then. variables: of the environment, for placeholders.
     """
     calls = () if type_options is None else _calls(routine, tuple(parameters), types, type_options.fields, variables)
     replies = () if proxy_options is None or options.proxy is None else _replies(parameters, proxy_options.parameters)
@@ -38,6 +38,8 @@ def outgoing_requests(
 
 
 def _replies(parameters: Sequence[EndpointParameter], parts: Mapping[str, str]) -> tuple[tuple[int, str], ...]:
+    """Return the parameters that receive the response of a proxy: index, and part of the response. parts: name in the
+    database, in lower case → part."""
     named = (
         (index, parts.get(parameter.db_name.lower()))
         for index, parameter in enumerate(parameters)
@@ -53,6 +55,8 @@ def _calls(
     parts: Mapping[str, str],
     variables: Variables,
 ) -> tuple[TypeCall, ...]:
+    """Return the requests of parameter types, one for each type. parts: attribute of the type → part of the
+    response."""
     calls: dict[int, TypeCall] = {}
     for index, parameter in enumerate(parameters):
         info = _request_type(routine, parameter, types)
@@ -69,6 +73,7 @@ def _calls(
 
 
 def _request_type(routine: Routine, parameter: EndpointParameter, types: Mapping[int, TypeInfo]) -> TypeInfo | None:
+    """Return the composite type of a parameter, if it has a comment; else None."""
     declared = routine.parameters[parameter.position]
     info = types.get(declared.type_oid if parameter.attribute is not None else declared.record)
     return info if info is not None and info.kind is TypeKind.COMPOSITE and info.comment else None
@@ -83,6 +88,8 @@ def described_request(routine: Routine, parameter: EndpointParameter, types: Map
 def _with_parameter(
     call: TypeCall, index: int, parameter: EndpointParameter, info: TypeInfo, parts: Mapping[str, str]
 ) -> TypeCall:
+    """Return the request with a parameter that its response fills: a whole row, or one attribute. index: of the
+    parameter. info: its composite type. parts: as in `_calls`."""
     if parameter.attribute is None:
         row = tuple(parts.get(attribute.name) for attribute in info.attributes)
         return replace(call, rows=(*call.rows, (index, row)))
@@ -92,6 +99,8 @@ def _with_parameter(
 
 
 def _with_variables(definition: RequestDefinition, names: Mapping[str, int], variables: Variables) -> RequestDefinition:
+    """Return the request with variables of the environment in place of their placeholders. names: those of parameters,
+    which take precedence."""
     if not variables:
         return definition
 

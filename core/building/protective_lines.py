@@ -37,6 +37,8 @@ def unknown_names_in_lines(endpoint: Endpoint, lines: Sequence[NamedLine], known
 
 
 def _encrypted(endpoint: Endpoint, line: NamedLine) -> Iterator[Diagnostic]:
+    """Yield a diagnostic if `encrypt` names unknown parameters. Columns of the table are known, also those that the
+    operation does not use."""
     unknown = unknown_words(line.words, {*line.known, *_table_columns(endpoint)})
     if unknown:
         names = [name for parameter in endpoint.parameters for name in (parameter.db_name, parameter.api_name)]

@@ -29,16 +29,19 @@ from rowcall.core.sections.values import or_empty
 
 
 def _transport(word: str | None) -> Transport | None:
+    """Return the place of parameters for a word of the configuration; None for None."""
     return None if word is None else (Transport.QUERY if word == "QueryString" else Transport.BODY)
 
 
 def _absent_status(status: int) -> int:
+    """Return the status. Raises ValueError if it is none of `ABSENT_STATUSES`."""
     if status not in ABSENT_STATUSES:
         raise ValueError(f"{status} is none of {', '.join(map(str, ABSENT_STATUSES))}")
     return status
 
 
 def _tenant(text: str | None) -> Tenant | None:
+    """Return the tenant that a text describes; None for None. Raises ValueError."""
     return None if text is None else tenant_from(text)
 
 

@@ -74,6 +74,7 @@ class UploadEndpoint:
         )
 
     def noticed(self, identity: str, used: Mapping[str, str]) -> Iterator[Diagnostic]:
+        """Yield the diagnostics. identity: of the object. used: annotation → its line."""
         for message in self.diagnostics:
             yield Diagnostic(identity, used.get("upload"), message)
         for message in self.refusals:

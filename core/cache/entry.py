@@ -31,6 +31,7 @@ class Entry(NamedTuple):
 
 
 def packed(entry: Entry) -> bytes:
+    """Serialize an entry. The reverse is `unpacked`."""
     flags = _NULL if entry.is_null else 0
     tags = "\n".join(entry.tags).encode() if entry.tags else b""
     numbers = (min(entry.rows, 2**32 - 1), entry.written, entry.ends, entry.fresh, len(entry.head), len(tags))
@@ -38,8 +39,8 @@ def packed(entry: Entry) -> bytes:
 
 
 def unpacked(data: bytes, start: int = 0) -> Entry | None:
-    """Deserialize the entry that begins at `start`. Returns None if it is too short or its format has another
-    version."""
+    """Deserialize the entry that begins at `start` and ends with `data`. Returns None if `data` is shorter than the
+    fixed part of an entry, or if its format has another version."""
     if len(data) < start + _HEAD.size or data[start] != _VERSION:
         return None
     _version, flags, rows, written, ends, fresh, length, width = _HEAD.unpack_from(data, start)

@@ -41,12 +41,12 @@ class Rule:
 
     parameter: str
     values: tuple[str | None, ...]
-    """Values of which any may match, regardless of case; None matches NULL and an absent parameter."""
+    """Values of which any may match, case-folded (`str.casefold`); None matches NULL and an absent parameter."""
     seconds: float | None
     """Lifetime of an entry that is written. None: the cache is neither read nor written."""
 
     def fits(self, text: str | None) -> bool:
-        """Return whether the text of a parameter is one of the values. None: NULL or absent."""
+        """Return whether the text of a parameter is one of the values, regardless of case. None: NULL or absent."""
         return (None if text is None else text.casefold()) in self.values
 
 
@@ -105,6 +105,8 @@ _NO_SEGMENTS = re.compile(r"[{}?#%\\\x00-\x1f]")
 
 
 def _suffix(text: str | None) -> str | None:
+    """Return the suffix without slashes at its ends; None if it is empty. Raises ValueError if no path can end with
+    it."""
     suffix = stripped(text).strip("/")
     if suffix and (_NO_SEGMENTS.search(suffix) or {"", ".", ".."} & set(suffix.split("/"))):
         raise ValueError(f"{suffix!r} cannot be the end of a path; a word such as purge can")
@@ -112,10 +114,12 @@ def _suffix(text: str | None) -> str | None:
 
 
 def _status_header(text: str | None) -> str | None:
+    """Return the name of the header in lower case; None if it is empty. Raises ValueError if it is not valid."""
     return (header_name(stripped(text) or None) or "").lower() or None
 
 
 def _tags_path(text: str | None) -> str | None:
+    """Return the path; None if it is empty. Raises ValueError if it is no path of a route."""
     path = stripped(text)
     if path and (not path.startswith("/") or _NO_SEGMENTS.search(path)):
         raise ValueError(f"{path!r} is no path such as /api/invalidate")
@@ -123,6 +127,7 @@ def _tags_path(text: str | None) -> str | None:
 
 
 def _no_profiles(_value: object) -> tuple[Profile, ...]:
+    """Return an empty tuple: the service reads the profiles one by one, and sets them afterwards."""
     return ()
 
 
@@ -170,7 +175,7 @@ class CacheOptions:
         nullable=True,
     )
     hashed: bool = flag("UseHashedCacheKeys", False, "Replace long keys by their SHA-256.")
-    hash_threshold: int = integer("HashKeyThreshold", 256, "Length in characters from which a key is hashed.")
+    hash_threshold: int = integer("HashKeyThreshold", 256, "Keys with more characters are hashed.")
     suffix: str | None = text(
         "InvalidateCacheSuffix",
         None,
@@ -210,7 +215,7 @@ class CacheOptions:
 
     @property
     def hash_from(self) -> int | None:
-        """The number of characters from which a key is replaced by its hash. None: no key is."""
+        """Keys with more characters than this are replaced by their hash. None: no key is."""
         return self.hash_threshold if self.hashed else None
 
     def profile(self, name: str | None) -> Profile:

@@ -120,7 +120,7 @@ def _as_read(rule: Rule, parameter: EndpointParameter, timestamps_utc: bool) -> 
 def _read(reader: Reader, value: str) -> Iterator[str]:
     """Yield the text that binding makes of a value of a rule; nothing if it is no value of the type.
 
-    An array is written as in JSON, or as its elements with commas between them.
+    value: for a parameter of an array type, a JSON array, or elements with commas between them.
     """
     with suppress(ValueError):  # not a value of the type, or invalid JSON
         if not reader.array:
@@ -185,6 +185,7 @@ def _is_bytes_set(shape: ResultShape) -> bool:
 
 
 def is_set(endpoint: Endpoint) -> bool:
+    """Return whether the response is an array with any number of rows."""
     return endpoint.shape.is_set and not endpoint.options.single
 
 
@@ -217,9 +218,8 @@ def _indexes(endpoint: Endpoint, name: str) -> Iterator[int]:
 
 
 def _prefix(endpoint: Endpoint, profile: str) -> bytes:
-    """Return the prefix that identifies the endpoint. Each part has its length in front, so that parts cannot be
-    confused.
-    """
+    """Return the prefix that identifies the endpoint. Each part has its length in front, in two bytes, so that parts
+    cannot be confused. profile: name of its cache profile; empty: none."""
     caching = endpoint.options.caching
     # Without stale intervals, a stale entry must not be taken for a fresh one, for example after a change of the
     # comment.

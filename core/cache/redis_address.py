@@ -42,7 +42,9 @@ class RedisAddress:
     """Name of the master at the Sentinels; `hosts` are the Sentinels then."""
     connect_timeout: float = 5.0
     timeout: float = 5.0
+    """For an answer to a command."""
     attempts: int = 3
+    """Number of attempts to connect."""
     keep_alive: int = 60
     ca_file: str | None = None
     """Certificates of the authorities that sign the certificate of the server; None: those of the system."""
@@ -80,23 +82,36 @@ def parse_redis(text: str) -> RedisAddress:
 
 
 def _place(text: str, port: int) -> tuple[str, int]:
+    """Return host and port of `host`, `host:port` or `[address]:port`. port: for a text without one. Raises
+    `BadAddressError`."""
     host, colon, number = text.rpartition(":")
     if not colon or "]" in number or (":" in host and not host.startswith("[")):
         return text.strip("[]"), port
-    return host.strip("[]"), _number("port", number)
+    return host.strip("[]"), _port(number)
+
+
+def _port(text: str) -> int:
+    """Return a port from 1 to 65535. Raises `BadAddressError` for another text."""
+    port = _number("port", text)
+    if not 0 < port < 65536:
+        raise BadAddressError(f"the port {port} is not from 1 to 65535")
+    return port
 
 
 def _number(name: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit():
+    """Return a number of at most nine digits. name: of the option, for the message. Raises `BadAddressError`."""
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
         raise BadAddressError(f"{name} is not a number")
     return int(text)
 
 
 def _seconds(name: str, text: str) -> float:
+    """Return the seconds for a text in milliseconds. name: of the option. Raises `BadAddressError`."""
     return _number(name, text) / 1000
 
 
 def _flag(name: str, text: str) -> bool:
+    """Return the value of a flag. name: of the option. Raises `BadAddressError`."""
     if text.lower() not in _FLAGS:
         raise BadAddressError(f"{name} is neither true nor false")
     return _FLAGS[text.lower()]
@@ -128,6 +143,8 @@ _OPTIONS: dict[str, tuple[str, Callable[[str, str], object]]] = {
 
 
 def _with_option(address: RedisAddress, name: str, value: str) -> RedisAddress:
+    """Return the address with an option. name: in lower case. Raises `BadAddressError` if it is unknown, or for an
+    invalid value."""
     if name in _OPTIONS:
         field, read = _OPTIONS[name]
         return replace(address, **{field: read(name, value)})  # type: ignore[arg-type]
@@ -137,6 +154,7 @@ def _with_option(address: RedisAddress, name: str, value: str) -> RedisAddress:
 
 
 def _from_url(text: str) -> RedisAddress:
+    """Parse a URL `redis://` or `rediss://` (with TLS); its query has options. Raises `BadAddressError`."""
     try:
         parts = urlsplit(text)
         port = parts.port

@@ -64,7 +64,8 @@ class Source(Protocol):
     def sql(self, endpoint: Any, present: int) -> str:
         """Return the statement for a request that supplies the parameters in `present`, whose n-th one is `$n`.
 
-        endpoint: the `core.endpoint.endpoint.Endpoint` of the source; its module may not be imported here.
+        present: bit mask, with bit i for parameter i of the endpoint. endpoint: the `core.endpoint.endpoint.Endpoint`
+        of the source; its module may not be imported here.
 
         Raises:
             core.endpoint.call.UncallableError: there is no statement for these values (execution-3).

@@ -91,7 +91,8 @@ class NamedType:
 
 
 def named_type(word: str, types: Mapping[int, TypeInfo]) -> NamedType | None:
-    """Return the type that `word` names: a built-in type, or a type of the catalogue. None: unknown."""
+    """Return the type that `word` names: a built-in type, or a type of the catalogue. None: unknown. A length such as
+    `(10,2)` is ignored; brackets make it an array, whatever their number."""
     match = _WORD.fullmatch(word.strip())
     if match is None:
         return None
@@ -111,6 +112,8 @@ def is_built_in(word: str) -> bool:
 
 
 def _built_in(name: str) -> tuple[TypeInfo, str] | None:
+    """Return the built-in type of this name, in any case, and its SQL for a cast; None: there is none. The type has the
+    oid 0."""
     names = _BY_WORD.get(name.lower().removeprefix("pg_catalog."))
     if names is None:
         return None
@@ -120,6 +123,8 @@ def _built_in(name: str) -> tuple[TypeInfo, str] | None:
 
 
 def _of_catalogue(name: str, types: Mapping[int, TypeInfo]) -> tuple[TypeInfo, str] | None:
+    """Return the first type of the catalogue, except arrays, whose name, display text or qualified name is `name`, and
+    its SQL for a cast; None: there is none."""
     for info in types.values():
         qualified = f"{info.schema}.{info.name}"
         if info.kind is not TypeKind.ARRAY and name in (info.name, info.display, qualified):

@@ -70,6 +70,8 @@ def choices_of(constraint: str) -> tuple[Choice, ...]:
 
 
 def _values(items: str) -> Iterable[Choice]:
+    """Yield the values of a list in a CHECK constraint. Numbers, and texts that are cast to an integer type, are
+    integers."""
     for match in _VALUE.finditer(items):
         if match["number"] is not None:
             yield int(match["number"])

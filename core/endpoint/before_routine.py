@@ -82,7 +82,8 @@ _SEARCH_PATH = re.compile(r"\sas\s+search_path\b", re.IGNORECASE)
 
 
 def tenant_from(text: str) -> Tenant:
-    """Return the tenant that a text describes. Raises `ValueError`."""
+    """Return the tenant that a text describes, such as `from claim org_id as search_path tenant_{0}`. Raises
+    `ValueError` if it has another form."""
     match = _TENANT.fullmatch(text.strip())
     if match is None:
         raise ValueError(

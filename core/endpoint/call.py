@@ -22,6 +22,8 @@ class UncallableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
+    """A request value, and its SQL in the call."""
+
     parameter: EndpointParameter
     sql: str | None
     """`$n::type`; None if the parameter is absent."""
@@ -29,10 +31,11 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True)
 class _Argument:
+    """An argument of the call. position: in the whole argument list, from 0. name: None: unnamed. sql: None: absent."""
+
     position: int
     name: str | None
     sql: str | None
-    """None: absent."""
     variadic: bool = False
 
 
@@ -82,6 +85,7 @@ def _arguments(endpoint: Endpoint, present: int) -> list[_Argument]:
 
 
 def _slots(endpoint: Endpoint, present: int) -> Iterator[_Slot]:
+    """Yield the request values of the endpoint in order. present: as for `call_sql`."""
     number = 0
     for index, parameter in enumerate(endpoint.parameters):
         if present >> index & 1:
@@ -105,7 +109,8 @@ def _value(slots: list[_Slot]) -> str | None:
 def _written(arguments: list[_Argument]) -> Iterator[str]:
     """Yield the arguments in SQL, by name if possible. Positional arguments precede and have no gaps.
 
-    Raises `UncallableError` if an argument before a positional one is absent.
+    arguments: all of them, in the order of the signature. Raises `UncallableError` if an argument before a positional
+    one is absent.
     """
     present = [argument for argument in arguments if argument.sql is not None]
     last_positional = max((argument.position for argument in _positional(arguments)), default=-1)

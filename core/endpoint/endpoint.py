@@ -303,7 +303,9 @@ class Options(Record):
     queryable: Queryable | None = None
     """How requests may select, filter, order and page the result. None: not at all."""
     single: bool = False
+    """Only the first row of a set is sent, without brackets."""
     void: bool = False
+    """The result is dropped."""
     raw: bool = False
     """Text as PostgreSQL prints it, instead of JSON."""
     separator: str | None = None
@@ -322,12 +324,15 @@ class Options(Record):
     headers: tuple[tuple[str, str], ...] = ()
     """Response headers, in order, with repeated names."""
     content_type: str | None = None
+    """Content type of the response, which may contain placeholders. None: that of the result."""
     audit: bool | None = None
     """Record calls in the audit trail; None: as the configuration says."""
     cors: bool = True
     """Pages of the origins that the configuration allows may call the endpoint."""
     buffer_rows: int | None = None
+    """Rows that are sent together: 0: each row at once; 1: the whole result. None: as the client takes them."""
     internal: bool = False
+    """The endpoint has no route for clients; other endpoints can call it."""
     nested: bool = False
     """Composite columns are nested objects instead of being expanded in place."""
     expressions: tuple[tuple[str, str], ...] = ()
@@ -337,6 +342,7 @@ class Options(Record):
     table_format: str | None = None
     """Key of a table format, or text with a `{parameter}` that is the key in each request (formats-1)."""
     excel_file_name: str | None = None
+    """File name of a spreadsheet, which may contain placeholders, as may `excel_sheet`."""
     excel_sheet: str | None = None
     validations: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Parameter and rules of each `validate`, as written."""
@@ -359,6 +365,7 @@ class Options(Record):
     login: bool = False
     """The first row of the routine signs the caller in (sign-in-14). Access is not restricted."""
     logout: bool = False
+    """The routine signs the caller out."""
     impersonation: Impersonation | None = None
     """Begin or end of an impersonation by the row of a login, or refusal of callers who impersonate.
 

@@ -43,7 +43,8 @@ class HeaderSection:
 
 @dataclass(frozen=True, slots=True)
 class HeaderLines(Record):
-    """The header lines of a comment, as templates. content_type: None: the default of the result."""
+    """The header lines of a comment, as templates. content_type: None: the default of the result. lines: names in lower
+    case, and values."""
 
     content_type: Template | None
     lines: tuple[tuple[str, Template], ...]
@@ -147,6 +148,7 @@ def no_value(_index: int) -> None:
 
 
 def _field_value(name: str, template: Template, value_of: ValueOf) -> str:
+    """Return the value of a header line for one request. name: of the header in lower case."""
     if name == _COOKIE:
         # A semicolon would begin an attribute such as Domain or Path, and could cut off Secure.
         return _encoded(template.fill(value_of, lambda value: _clean(value).replace(";", "%3B")))
@@ -157,6 +159,7 @@ def _field_value(name: str, template: Template, value_of: ValueOf) -> str:
 
 
 def _clean(value: str) -> str:
+    """Return a value of a request without control characters, cut to `MAX_VALUE` bytes."""
     return _cut(_CONTROL.sub("", value[: 2 * MAX_VALUE]))
 
 
@@ -178,6 +181,7 @@ def _clean_parameter(value: str) -> str:
 
 
 def _file_name(match: re.Match[str]) -> str:
+    """Return the parameter `filename`; with characters beyond ASCII, also `filename*` (RFC 6266)."""
     name = match["bare"].strip() if match["quoted"] is None else match["quoted"]
     if name.isascii():
         return match[0]
@@ -186,4 +190,5 @@ def _file_name(match: re.Match[str]) -> str:
 
 
 def _encoded(text: str) -> str:
+    """Return a text with characters beyond ASCII percent-encoded, and without blanks around it."""
     return _BEYOND_ASCII.sub(lambda match: quote(match[0], safe=""), text).strip()

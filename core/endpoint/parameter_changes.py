@@ -22,8 +22,8 @@ _NAME = re.compile(r"[^\W\d][\w$]*|\$\d+")
 
 @dataclass(frozen=True, slots=True)
 class ParameterChange:
-    """The change of a parameter by one line. name, type: new ones, or None. defaulted: there is a new `default`; None:
-    NULL."""
+    """The change of a parameter by one line. name, type: the new ones; None: unchanged. defaulted: `default` is the new
+    default; None: NULL."""
 
     line: str
     """The line without secrets, for messages."""
@@ -118,6 +118,7 @@ class _ParameterEditor:
         return [index for index, parameter in enumerate(self.parameters) if parameter.db_name.lower() == name]
 
     def _change_one(self, index: int, change: ParameterChange) -> None:
+        """Change the parameter or field at an index. An unknown type is reported, and the other changes apply."""
         parameter = self.parameters[index]
         if change.name is not None:
             db_name = change.name if parameter.attribute is None else parameter.db_name
@@ -153,6 +154,7 @@ class _ParameterEditor:
         )
 
     def _change_composite(self, indexes: list[int], change: ParameterChange) -> None:
+        """Rename a composite, whose fields have these indexes. A new type or default is reported."""
         if change.type is not None or change.defaulted:
             fields = ", ".join(self.parameters[index].api_name for index in indexes)
             self._report(change, f"{change.parameter} is a composite; name one of its fields: {fields}")
@@ -166,4 +168,5 @@ class _ParameterEditor:
             )
 
     def _report(self, change: ParameterChange, message: str) -> None:
+        """Add a diagnostic for the line of a change."""
         self.diagnostics.append(Diagnostic(self._routine.identity, change.line, message))

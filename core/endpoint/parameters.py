@@ -67,6 +67,7 @@ class ValueReading:
     base: str | None = None
     """Cast of the array that is the base of a domain; otherwise None."""
     delimiter: str = ","
+    """Between the elements of an array."""
 
 
 def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> ValueReading:
@@ -92,7 +93,8 @@ def describe(oid: int, types: Mapping[int, TypeInfo], camel: bool) -> ValueReadi
 def kind_and_fields(
     info: TypeInfo | None, types: Mapping[int, TypeInfo], camel: bool
 ) -> tuple[ValueKind, tuple[Field, ...]]:
-    """Return the kind of values of a type, and the fields of a composite."""
+    """Return the kind of values of a type, and the fields of a composite. info: None: unknown type. camel: names of the
+    fields are in camel case."""
     base = base_of(info.oid, types) if info is not None else None
     if base is None or base.kind is not TypeKind.COMPOSITE or not base.attributes:
         return value_kind(info), ()
@@ -100,6 +102,7 @@ def kind_and_fields(
 
 
 def _field(attribute: Attribute, types: Mapping[int, TypeInfo], camel: bool) -> Field:
+    """Return the field for an attribute of a composite. camel: its name in requests is in camel case."""
     described = describe(attribute.type_oid, types, camel)
     return Field(
         name=attribute.name,
@@ -114,13 +117,15 @@ def _field(attribute: Attribute, types: Mapping[int, TypeInfo], camel: bool) -> 
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """Naming of the fields of composite parameters. separator: between parameter and attribute."""
+    """Naming of the fields of composite parameters. separator: between parameter and attribute. camel: names in
+    requests are in camel case."""
 
     separator: str = "_"
     camel: bool = True
 
     def field(self, parameter: str, attribute: str, number: int) -> tuple[str, str]:
-        """Return the database spelling and the name in requests; `number` counts the request parameters from 1."""
+        """Return the database spelling of a field and its name in requests. parameter: empty: unnamed. number: of the
+        request parameter, from 1."""
         field = f"{parameter}{self.separator}{attribute}"
         return field, field_name(parameter or attribute, field, number, self.camel)
 
@@ -141,6 +146,7 @@ def _expanded(
     *,
     called: bool,
 ) -> tuple[EndpointParameter, ...]:
+    """Return the request parameters for those of a routine. called: composites are replaced by their fields."""
     types = known.value
     expanded: list[EndpointParameter] = []
     for position, parameter in enumerate(parameters.value):
@@ -156,6 +162,8 @@ def _expanded(
 def _whole(
     shared: Same[Parameter], position: int, known: Same[Mapping[int, TypeInfo]], camel: bool, number: int
 ) -> EndpointParameter:
+    """Return the one request parameter for a parameter. position: its index in the routine. number: of the request
+    parameter, from 1."""
     parameter, types = shared.value, known.value
     described = describe(parameter.type_oid, types, camel)
     # The text of a `.sql` file's parameter without a type is sent to PostgreSQL unchanged, also if it is empty.
@@ -181,6 +189,7 @@ def _whole(
 
 
 def _whole_name(parameter: Parameter, number: int, camel: bool) -> str:
+    """Return the name in requests of a parameter that is not expanded. number: of the request parameter, from 1."""
     if camel and parameter.placeholder and parameter.name:
         return camel_case(parameter.name) or f"${number}"
     return parameter_name(parameter.name, number, camel and not parameter.virtual)
@@ -194,6 +203,8 @@ def _fields(
     naming: Naming,
     first: int,
 ) -> Iterator[EndpointParameter]:
+    """Yield the request parameters for the attributes of a composite parameter. position: its index in the routine.
+    info: the composite type. first: number of the first request parameter, from 1."""
     for number, attribute in enumerate(info.attributes, first):
         described = describe(attribute.type_oid, types, naming.camel)
         field, api_name = naming.field(parameter.name or "", attribute.name, number)
@@ -220,8 +231,8 @@ def _fields(
 def claim_segments(parameters: Sequence[EndpointParameter], segments: Sequence[str]) -> tuple[EndpointParameter, ...]:
     """Return the parameters, with those that segments of the path supply marked as such (routing-13).
 
-    A segment names its parameter by API name, or else by database name, in any case. A segment without a matching
-    parameter is a wildcard.
+    segments: names in the path template. A segment names its parameter by API name, or else by database name, in any
+    case. A segment without a matching parameter is a wildcard.
     """
     if not segments:
         return tuple(parameters)
@@ -237,6 +248,8 @@ def claim_segments(parameters: Sequence[EndpointParameter], segments: Sequence[s
 
 
 def _find(parameters: Sequence[EndpointParameter], name: str, claimed: Mapping[int, str]) -> int | None:
+    """Return the index of the parameter that a segment names: by its name in requests, or else in the database; None:
+    there is none. name: in lower case. claimed: indexes of parameters that other segments name."""
     free = [(index, parameter) for index, parameter in enumerate(parameters) if index not in claimed]
     for index, parameter in free:
         if parameter.api_name.lower() == name:

@@ -99,6 +99,8 @@ def expression_diagnostics(endpoint: Endpoint) -> Iterator[Diagnostic]:
 def _resolved(
     target: int, line: str, expression: str, names: Mapping[str, int], parameters: Sequence[EndpointParameter]
 ) -> ResolvedParameter:
+    """Return the resolved parameter of an expression. target: its index. line: the line as written. names: from
+    `placeholder_names`."""
     placeholders, _quoted = _placeholders(expression)
     values = tuple(names.get(match[1].lower()) for match in placeholders)
     types = ("text" if index is None else parameters[index].cast for index in values)
@@ -123,6 +125,7 @@ def _placeholders(expression: str) -> tuple[list[re.Match[str]], list[re.Match[s
 
 
 def _written(expression: str, placeholders: Iterable[re.Match[str]], values: Iterable[str]) -> str:
+    """Return the expression with values in place of its placeholders, one for each."""
     text, end = "", 0
     for placeholder, value in zip(placeholders, values, strict=True):
         text += expression[end : placeholder.start()] + value

@@ -67,6 +67,8 @@ def headers_set_by_sql(text: str) -> list[tuple[str, str]]:
 
 
 def _headers(members: Any) -> Iterator[tuple[str, str]]:
+    """Yield the headers of one JSON object, names in lower case. A list repeats a header, and null leaves it out.
+    Raises `ResponseSettingError`."""
     if not isinstance(members, Mapping):
         raise ResponseSettingError(f"{HEADERS} is neither an object nor a list of objects")
     for name, value in members.items():
@@ -106,6 +108,7 @@ def conditions(endpoint: Endpoint) -> str:
 
 
 def _columns(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
+    """Yield the setting and the quoted column for each column of the result that sets status or headers."""
     columns = {column.name.lower(): column.name for column in endpoint.routine.columns}
     for setting, name in ((STATUS, endpoint.options.status_column), (HEADERS, endpoint.options.headers_column)):
         if name is not None and name.lower() in columns:

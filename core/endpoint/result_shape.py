@@ -63,6 +63,7 @@ def result_shape(
 def _shape(
     routine: _ReturnProperties, known: Same[Mapping[int, TypeInfo]], camel: bool, nested: bool, resolve_nested: bool
 ) -> ResultShape:
+    """Return the shape of a result, cached for equal properties. Other arguments as in `result_shape`."""
     types = known.value
     returned = base_of(routine.return_type_oid, types)
     if routine.kind is RoutineKind.PROCEDURE or routine.return_type_oid == VOID_TYPE or _is_pseudo(returned, "void"):
@@ -108,7 +109,8 @@ def _is_bare(routine: _ReturnProperties, returned: TypeInfo | None, nested: bool
 
 @dataclass(frozen=True, slots=True)
 class _Selection:
-    """Makes the expressions between `select` and `from`, which are the columns of a result."""
+    """Makes the expressions between `select` and `from`, which are the columns of a result. Fields as the arguments of
+    `result_shape`."""
 
     types: Mapping[int, TypeInfo]
     camel: bool
@@ -116,6 +118,8 @@ class _Selection:
     resolve_nested: bool
 
     def columns(self, routine: _ReturnProperties) -> Iterator[ResultColumn]:
+        """Yield the result columns of a routine that returns no composite directly. Composite columns are expanded,
+        unless they are nested."""
         only = len(routine.columns) == 1
         for column in routine.columns:
             info = base_of(column.type_oid, self.types)
@@ -134,6 +138,7 @@ class _Selection:
                 yield from (self._field(column, attribute) for attribute in info.attributes)
 
     def _whole(self, column: Column, expression: str) -> ResultColumn:
+        """Return a result column that is not expanded. expression: its SQL."""
         return ResultColumn(expression, api_name(column.name, self.camel).encode(), column)
 
     def attribute(self, column: Column) -> ResultColumn:
@@ -141,6 +146,7 @@ class _Selection:
         return self._whole(column, self._inner(quote_identifier(column.name), column.type_oid))
 
     def _field(self, column: Column, attribute: Attribute) -> ResultColumn:
+        """Return the result column for an attribute of a composite column."""
         expression = f"({quote_identifier(column.name)}).{quote_identifier(attribute.name)}"
         key = api_name(attribute.name, self.camel).encode()
         return ResultColumn(self._inner(expression, attribute.type_oid), key, _as_column(attribute), column)
@@ -182,6 +188,7 @@ def _as_column(attribute: Attribute) -> Column:
 
 
 def _scalar(oid: int, types: Mapping[int, TypeInfo]) -> ResultShape:
+    """Return the shape of a single value without a name. oid: of its type."""
     info = base_of(oid, types)
     content_type = TEXT
     if _is_array(info) or _is_built_in(info, "json", "jsonb"):
@@ -220,6 +227,7 @@ def _is_composite(info: TypeInfo | None) -> bool:
 
 
 def _holds_composites(info: TypeInfo | None, types: Mapping[int, TypeInfo]) -> bool:
+    """Return whether the type is an array of composites."""
     return info is not None and info.kind is TypeKind.ARRAY and _is_composite(base_of(info.element, types))
 
 

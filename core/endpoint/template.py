@@ -2,7 +2,7 @@
 
 `{name}` is replaced by the value of a parameter. Its name is that in the database, that in requests, or that of the
 attribute of a composite, in any case. NULL and a missing value give an empty text. `{!name}` is the same;
-`{!name:other}` gives the text `other` instead of an empty one. All other braces are unchanged.
+`{!name:other}` gives the text `other` for NULL and for a missing value. All other braces are unchanged.
 """
 
 from __future__ import annotations
@@ -106,6 +106,8 @@ def with_variables(text: str, names: Mapping[str, int], variables: Mapping[str, 
 def _parts(
     text: str, names: Mapping[str, int], staying: Container[int], unknown: list[str]
 ) -> Iterator[str | Placeholder]:
+    """Yield the parts of a template: fixed texts and placeholders. Adds to `unknown` the names in braces that resemble
+    a parameter name but are not one."""
     literal = ""
     end = 0
     for match in _PLACEHOLDER.finditer(text):
@@ -126,5 +128,6 @@ def _parts(
 
 
 def _text(placeholder: Placeholder, value_of: ValueOf) -> str:
+    """Return the text for a placeholder in one request, before it is made safe."""
     value = value_of(placeholder.index)
     return placeholder.fallback if value is None else value

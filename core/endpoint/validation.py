@@ -68,7 +68,8 @@ class Rule(Record):
         return items >= self.length if self.type is RuleType.MIN_ITEMS else items <= self.length
 
     def accepts(self, text: str | None) -> bool:
-        """Return whether a value is valid. text: as in the request; None: NULL or missing."""
+        """Return whether a value is valid. text: as in the request; None: NULL or missing. For bounds of numbers, a
+        text that is no number is invalid, and NULL is valid."""
         match self.type:
             case RuleType.NOT_NULL:
                 return text is not None
@@ -88,6 +89,7 @@ class Rule(Record):
                 return True
 
     def _within(self, text: str) -> bool:
+        """Return whether a text is a number within the bounds."""
         try:
             number = Decimal(text)
         except InvalidOperation:
@@ -99,7 +101,8 @@ class Rule(Record):
     def refusal(self, db_name: str, api_name: str, message: str | None = None) -> str:
         """Return the message to the caller, with names in place of its placeholders.
 
-        message: that of the comment, instead of the message of the rule.
+        db_name, api_name: of the parameter in the database and in requests. message: that of the comment, instead of
+        the message of the rule.
         """
         first = db_name if self.by_database_name and message is None else api_name
         message = self.message if message is None else message
@@ -112,7 +115,8 @@ _UNSPECIFIC = "Validation failed for parameter '{0}'"
 
 
 def default_message(kind: RuleType, length: int = 0, least: Decimal | None = None, most: Decimal | None = None) -> str:
-    """Return the message of a configured rule without a message. It states the bounds that the rule checks."""
+    """Return the message of a configured rule without a message. It states the bounds that the rule checks, which are
+    as in `Rule`."""
     match kind:
         case RuleType.MIN if least is not None:
             bounds = f"be at least {least:f}"
@@ -138,6 +142,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def _pattern_matches(pattern: str, text: str) -> bool:
+    """Return whether the pattern is found in the text. False also if the search takes longer than `SEARCH_SECONDS`."""
     try:
         return compiled(pattern).search(text, timeout=SEARCH_SECONDS) is not None
     except TimeoutError:
@@ -146,10 +151,10 @@ def _pattern_matches(pattern: str, text: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> regex.Pattern[str]:
-    """Return the pattern as compiled; `$` at its end matches only the end of the value.
+    """Return the pattern as compiled. `$` at its end matches only the end of the value, unless the pattern contains
+    `(?`, which may change the meaning of `$`.
 
-    Raises:
-        regex.error: the pattern is not valid.
+    Raises `regex.error` if the pattern is not valid.
     """
     # Imported here, because it takes 1 MB and most services have no rule with a pattern.
     import regex
@@ -159,7 +164,7 @@ def compiled(pattern: str) -> regex.Pattern[str]:
 
 def _at_the_end(pattern: str) -> str:
     """Return the pattern with another notation for `$` at its end, because `$` also matches in front of a final line
-    end."""
+    end. A pattern with `(?` is unchanged."""
     backslashes = len(pattern) - 1 - len(pattern[:-1].rstrip("\\"))
     if not pattern.endswith("$") or backslashes % 2 or "(?" in pattern:
         return pattern

@@ -61,7 +61,7 @@ def _times(schedule: Schedule, moment: datetime, *, reverse: bool = False) -> It
         raise ScheduleError(f"'{expression}' is none of {', '.join(NAMED)}")
     try:
         times: CronSim = CronSim(expression, moment.astimezone(_zone(schedule.time_zone)), reverse=reverse)
-    except CronSimError as error:
+    except (CronSimError, ValueError) as error:
         raise ScheduleError(f"'{schedule.expression}' is no cron expression: {error}") from None
     return (time.astimezone(UTC) for time in times)
 

@@ -18,6 +18,7 @@ def relation_methods(relation: Relation) -> str:
 
 
 def _of_relation(relation: Relation) -> Iterator[str]:
+    """Yield the methods of a relation; the first item has several."""
     yield ROOT_METHODS
     if relation.insertable:
         yield "POST"

@@ -29,8 +29,8 @@ class PostgRestCatalogue:
     """Time of the reading, in seconds."""
 
     def object_at(self, path: str) -> str | None:
-        """Return the relation or function of an exposed schema that a path addresses, as `api.item`; None: it addresses
-        none."""
+        """Return the relation or function that a path addresses, as `api.item`, in the first exposed schema that has
+        it; None: the path addresses none. path: as routed, not percent-encoded."""
         base = self.options.path.rstrip("/")
         if not path.startswith(f"{base}/"):
             return None

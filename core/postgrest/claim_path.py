@@ -71,12 +71,14 @@ class _Parser:
         return self._place >= len(self._text)
 
     def accept(self, token: str) -> bool:
+        """Return whether the token is next."""
         if not self._text.startswith(token, self._place):
             return False
         self._place += len(token)
         return True
 
     def step(self) -> Select:
+        """Read one step of a path. Raises `ClaimPathError`."""
         if self.accept("."):
             return self._member()
         if self.accept("["):
@@ -84,6 +86,7 @@ class _Parser:
         raise self._error()
 
     def _member(self) -> Select:
+        """Read a step behind a dot."""
         if self.accept("*"):
             return _children
         quoted = self._match(_QUOTED)
@@ -91,6 +94,7 @@ class _Parser:
         return lambda value: _child(value, name)
 
     def _bracket(self) -> Select:
+        """Read a step behind `[`, with its `]`."""
         self._match(_SPACE)
         if self.accept("?"):
             step = self._filter()
@@ -108,6 +112,7 @@ class _Parser:
         return step
 
     def _filter(self) -> Select:
+        """Read a filter behind `?`. It selects the children of a value that pass its test."""
         self._match(_SPACE)
         parenthesised = self.accept("(")
         test = self._alternatives()
@@ -117,22 +122,27 @@ class _Parser:
         return lambda value: (item for item in _children(value) if test(item))
 
     def _alternatives(self) -> Test:
+        """Read tests that `||` joins."""
         tests = [self._conjunction()]
         while self._operator("||"):
             tests.append(self._conjunction())
         return tests[0] if len(tests) == 1 else lambda value: any(test(value) for test in tests)
 
     def _conjunction(self) -> Test:
+        """Read tests that `&&` joins."""
         tests = [self._comparison()]
         while self._operator("&&"):
             tests.append(self._comparison())
         return tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests)
 
     def _operator(self, token: str) -> bool:
+        """Return whether the token is next, behind blanks."""
         self._match(_SPACE)
         return self.accept(token)
 
     def _comparison(self) -> Test:
+        """Read a comparison with a text in quotes, a call of `search()`, or a path alone, which tests whether there is
+        a value."""
         self._match(_SPACE)
         if self.accept("search("):
             return self._search()
@@ -147,6 +157,7 @@ class _Parser:
         return lambda value: compare(path.first(value), literal)
 
     def _search(self) -> Test:
+        """Read the arguments of `search()`: a path, and a regular expression in quotes."""
         path = self._relative()
         self._match(_SPACE)
         if not self.accept(","):
@@ -167,6 +178,7 @@ class _Parser:
         return test
 
     def _relative(self) -> ClaimPath:
+        """Read a path that begins with `@`, the value that is tested."""
         if not self.accept("@"):
             raise self._error()
         steps = []
@@ -175,22 +187,26 @@ class _Parser:
         return ClaimPath(tuple(steps))
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Return the match of a pattern here; None: there is none, and the position stays."""
         match = pattern.match(self._text, self._place)
         if match is not None:
             self._place = match.end()
         return match
 
     def _required(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        """Return the match of a pattern here. Raises `ClaimPathError` if there is none."""
         match = self._match(pattern)
         if match is None:
             raise self._error()
         return match
 
     def _error(self) -> ClaimPathError:
+        """Return the error for the current position."""
         return ClaimPathError(f"failed to parse role-claim-key value ({self._text}), at character {self._place + 1}")
 
 
 def _unquoted(match: re.Match[str]) -> str:
+    """Return the text within quotes, with decoded escapes."""
     text = match[1] if match[1] is not None else match[2]
     return _ESCAPE.sub(r"\1", text)
 

@@ -40,7 +40,11 @@ def preflight_headers(
     allowed: Sequence[str] | None,
 ) -> Headers | None:
     """Return the headers of the response to a preflight; None: the request is no preflight, or its origin is not
-    allowed."""
+    allowed.
+
+    requested_method, requested_headers: values of the headers `Access-Control-Request-…`. allowed: as in
+    `origin_headers`.
+    """
     shared = origin_headers(origin, allowed)
     if method != "OPTIONS" or requested_method is None or shared is None:
         return None
@@ -54,6 +58,7 @@ def preflight_headers(
 
 
 def exposing_headers(origin: str | None, allowed: Sequence[str] | None) -> Headers:
-    """Return the headers of a response that is not one to a preflight; empty if the origin is not allowed."""
+    """Return the headers of a response that is not one to a preflight; empty if the origin is not allowed. allowed: as
+    in `origin_headers`."""
     shared = origin_headers(origin, allowed)
     return [] if shared is None else [*shared, ("Access-Control-Expose-Headers", _EXPOSED)]

@@ -110,6 +110,7 @@ def _raised(message: str, detail: str | None) -> ApiError:
 
 
 def _object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object of a text; None: it is no JSON object."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -118,5 +119,6 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _unreadable(details: str, hint: str) -> ApiError:
+    """Return the error for a `raise sqlstate 'PGRST'` whose parts cannot be read."""
     message = "Could not parse JSON in the \"RAISE SQLSTATE 'PGRST'\" error"
     return ApiError(500, "PGRST121", message, details, hint)

@@ -48,7 +48,8 @@ class ApiError(Exception):
 
 
 def syntax_error(what: str, text: str, place: str, details: str) -> ApiError:
-    """Return the error of a parameter that the grammar refuses. place: line and column in parentheses."""
+    """Return the error of a parameter that the grammar refuses. what: name of the parameter. place: line and column in
+    parentheses. details: what is unexpected and what was expected."""
     return ApiError(400, "PGRST100", f'"failed to parse {what} ({text})" {place}', details)
 
 
@@ -169,7 +170,8 @@ def max_affected_single() -> ApiError:
 def no_relationship(
     origin: str, target: str, schema: str, hint: str | None, proposal: tuple[str, str] | None
 ) -> ApiError:
-    """proposal: a name, and the name that it should replace."""
+    """Return the error of a target that no relationship fits. schema: of both relations. hint: that of the request, or
+    None. proposal: a name, and the name that it should replace; None: there is none."""
     using = f" using the hint '{hint}'" if hint is not None else ""
     return ApiError(
         400,
@@ -214,6 +216,7 @@ def no_column(column: str, table: str) -> ApiError:
 
 
 def no_table(schema: str, table: str, similar: str | None) -> ApiError:
+    """Return the error of an unknown relation. similar: name of another relation of the schema; None: there is none."""
     hint = f"Perhaps you meant the table '{schema}.{similar}'" if similar is not None else None
     return ApiError(404, "PGRST205", f"Could not find the table '{schema}.{table}' in the schema cache", hint=hint)
 

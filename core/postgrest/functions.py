@@ -24,7 +24,8 @@ _JSON_TYPES = ("json", "jsonb")
 def choose_function(
     schema: Schema, name: tuple[str, str], arguments: Collection[str], payload: Payload | None
 ) -> Function:
-    """Return the one function that the arguments fit. arguments: their names. payload: of a POST, else None.
+    """Return the one function that the arguments fit. name: schema and name. arguments: their names. payload: of a
+    POST, else None.
 
     Raises `ApiError` (`PGRST202`: no function fits; `PGRST203`: several fit).
     """
@@ -45,6 +46,7 @@ def choose_function(
 
 
 def _fits(function: Function, keys: frozenset[str]) -> bool:
+    """Return whether all parameters have names, and the keys are among them and have all that are required."""
     if any(not item.name for item in function.arguments):
         return False
     names = {item.name for item in function.arguments}
@@ -63,6 +65,7 @@ def takes_body(function: Function, payload: Payload) -> bool:
 
 
 def _signature(function: Function) -> str:
+    """Return schema, name, and parameters with types, for messages."""
     arguments = ", ".join(f"{item.name} => {item.type}" for item in function.arguments)
     return f"{function.schema}.{function.name}({arguments})"
 
@@ -74,6 +77,8 @@ def _no_function(
     arguments: Sequence[str],
     payload: Payload | None,
 ) -> ApiError:
+    """Return the error of a call that no function fits. overloads: the functions of this name. arguments: names,
+    sorted."""
     full = ".".join(name)
     listed = ", ".join(arguments)
     if payload is not None and payload.kind is PayloadKind.RAW:
@@ -100,6 +105,7 @@ def _error(message: str, details: str, hint: str | None) -> ApiError:
 
 
 def _hint(schema: Schema, name: tuple[str, str], overloads: Sequence[Function], arguments: Sequence[str]) -> str | None:
+    """Return a hint with a similar name or a similar list of parameters; None: there is none."""
     if not overloads:
         other = similar(name[1], _names(schema, name[0]))
         return None if other is None else f"Perhaps you meant to call the function {name[0]}.{other}"
@@ -109,6 +115,7 @@ def _hint(schema: Schema, name: tuple[str, str], overloads: Sequence[Function], 
 
 
 def _list(names: Iterable[str]) -> str:
+    """Return names in alphabetical order in parentheses."""
     return f"({', '.join(sorted(names))})"
 
 

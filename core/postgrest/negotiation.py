@@ -70,6 +70,8 @@ def negotiate(
 
 
 def _produced(media: MediaType, schema: Schema, shape: Shape, plans: bool, plain: bool) -> Negotiated | None:
+    """Return how a media type is produced; None: it cannot be. plans, plain: as `plans` and `plain_select` of
+    `negotiate`."""
     if media.name == PLAN:
         return _plan(media, schema, shape, plain) if plans else None
     if media.name == OBJECT:
@@ -80,6 +82,8 @@ def _produced(media: MediaType, schema: Schema, shape: Shape, plans: bool, plain
 
 
 def _plan(media: MediaType, schema: Schema, shape: Shape, plain: bool) -> Negotiated | None:
+    """Return how the plan of a statement is produced, which is that for another media type; None: that cannot be
+    produced."""
     wrapped_name, _, parameters = media.plan_for.partition(";")
     base = wrapped_name.partition("+")[0] if wrapped_name.startswith("application/vnd.pgrst.") else wrapped_name
     stripped = "nulls=stripped" in parameters.replace(" ", "")
@@ -105,10 +109,12 @@ def _handler(name: str, schema: Schema, shape: Shape, plain: bool) -> Negotiated
 
 
 def _content_type(name: str) -> str:
+    """Return the value of `Content-Type` for the media type of a handler; one for any type gives bytes."""
     return OCTET_STREAM if name == ANY else MediaType(name, name).content_type
 
 
 def _built_in(name: str, shape: Shape) -> Negotiated | None:
+    """Return how a media type is produced without a handler; None: it cannot be."""
     if name in (JSON, ANY):
         return Negotiated(_json(shape), MediaType(JSON, JSON).content_type)
     if name == CSV:
@@ -119,4 +125,6 @@ def _built_in(name: str, shape: Shape) -> Negotiated | None:
 
 
 def _json(shape: Shape, stripped: bool = False) -> Output:
+    """Return the output as JSON: an object if the result is at most one row, else an array. stripped: without null
+    members."""
     return Output("object" if shape.single else "json", shape.scalar, stripped)

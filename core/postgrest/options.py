@@ -87,7 +87,8 @@ class PostgRestOptions:
 
 
 def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
-    """Return the options for texts by key of PostgREST. Raises `InvalidOptionError`."""
+    """Return the options for texts by key of PostgREST; absent and most empty texts give the default. Raises
+    `InvalidOptionError`."""
     read = _Reader(texts)
     schemas = read.names("db-schemas", ("public",))
     for schema in schemas:
@@ -166,6 +167,8 @@ class _Reader:
         return tuple(part for part in (part.strip() for part in text.split(",")) if part)
 
     def number(self, key: str, default: int | None = None) -> int | None:
+        """Return a whole number of at most nine digits; the default if the text is absent or empty. Raises
+        `InvalidOptionError`."""
         text = (self._texts.get(key) or "").strip()
         if not text:
             return default
@@ -174,6 +177,7 @@ class _Reader:
         return int(text)
 
     def flag(self, key: str, *, default: bool) -> bool:
+        """Return a boolean; the default if the text is absent or empty. Raises `InvalidOptionError`."""
         text = (self._texts.get(key) or "").strip().lower()
         if not text:
             return default

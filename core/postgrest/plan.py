@@ -149,10 +149,13 @@ def nodes(node: Node) -> Iterator[Node]:
 
 
 def _columns(items: Iterable[SelectItem]) -> list[SelectColumn]:
+    """Return the items that are columns, without the embeds."""
     return [item for item in items if isinstance(item, SelectColumn)]
 
 
 def _embed(schema: Schema, parent: Node, items: Iterable[SelectItem], numbers: Iterator[int]) -> None:
+    """Add the embeds among the items to a level, with all levels below. numbers: for the aliases of levels. Raises
+    `ApiError`."""
     for item in items:
         if not isinstance(item, SelectEmbed):
             continue
@@ -173,8 +176,8 @@ def _embed(schema: Schema, parent: Node, items: Iterable[SelectItem], numbers: I
 
 
 def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint: str | None) -> Relationship:
-    """Return the one relationship that a target and a hint name. Raises `ApiError` (`PGRST200`: none, `PGRST201`:
-    several)."""
+    """Return the one relationship that a target and a hint name. origin: schema and name of a relation. hint: None: the
+    request has none. Raises `ApiError` (`PGRST200`: none, `PGRST201`: several)."""
     candidates = [
         item
         for item in schema.relationships.get(origin, ())
@@ -197,6 +200,7 @@ def find_relationship(schema: Schema, origin: tuple[str, str], target: str, hint
 
 
 def _matches(item: Relationship, target: str, hint: str | None) -> bool:
+    """Return whether a target and a hint, or None, name a relationship."""
     if item.function is not None:
         return item.function[1] == target
     related = item.target[1]
@@ -224,10 +228,12 @@ def _matches(item: Relationship, target: str, hint: str | None) -> bool:
 
 
 def _hint_of(item: Relationship) -> str:
+    """Return the hint that names a relationship."""
     return item.junction.name if item.junction is not None else item.constraint
 
 
 def _described(item: Relationship) -> dict[str, str]:
+    """Return the object in `details` of the error for several relationships."""
     origin, target = item.origin[1], item.target[1]
     if item.junction is not None:
         first = ", ".join(inner for _, inner in item.junction.columns)
@@ -308,6 +314,8 @@ def find_relation(schema: Schema, name: tuple[str, str]) -> Relation:
 
 
 def _level(root: Node, path: Path, legacy_names: bool, renamed: list[str]) -> Node:
+    """Return the level at a path. Adds to `renamed` the names of embeds that have an alias. Raises `ApiError` as
+    `_addressed` does."""
     node = root
     for name in path:
         child = _addressed(node, name, legacy_names)
@@ -335,6 +343,7 @@ def _addressed(node: Node, name: str, legacy_names: bool) -> Node:
 
 
 def _check_related_order(node: Node, relation: str) -> None:
+    """Raise `ApiError` unless `relation` is an embed of at most one row, by which the level can be sorted."""
     child = node.child(relation)
     if child is None:
         raise errors.not_embedded(relation)
@@ -343,6 +352,7 @@ def _check_related_order(node: Node, relation: str) -> None:
 
 
 def _check_aggregates(node: Node, enabled: bool) -> None:
+    """Raise `ApiError` for aggregates that are disabled, or that a spread of several rows would need."""
     for level in nodes(node):
         if not enabled and any(column.aggregate is not None for column in level.columns):
             raise errors.aggregates_disabled()

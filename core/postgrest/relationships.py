@@ -92,6 +92,7 @@ def _variants(
 
 
 def _direct(relations: Mapping[Name, Relation], keys: Iterable[ForeignKey]) -> Iterator[Relationship]:
+    """Yield two relationships for each foreign key between known relations: from its origin, and to it."""
     for key in keys:
         origin, target = relations.get(key.origin), relations.get(key.target)
         if origin is None or target is None:

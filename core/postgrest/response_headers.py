@@ -35,6 +35,7 @@ def set_by_sql(headers: Headers, text: str | None) -> Headers:
 
 
 def _pairs(text: str) -> Headers:
+    """Return names and values of the headers in a text. Raises `ApiError` (`PGRST111`)."""
     try:
         values = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -62,7 +63,7 @@ def status_by_sql(status: int, text: str | None) -> int:
     is not sendable."""
     if text is None:
         return status
-    if not text.isascii() or not text.isdigit() or not is_sendable(int(text)):
+    if not text.isascii() or not text.isdigit() or len(text) > 9 or not is_sendable(int(text)):
         raise errors.invalid_response_status()
     return int(text)
 

@@ -15,8 +15,9 @@ from enum import Enum
 class Column:
     """A column of a relation.
 
-    type: as `format_type` prints it. base_type: after resolving domains. default: SQL text, or None. domain: the
-    qualified name of its domain, or None.
+    type: as `format_type` prints it. base_type: after resolving domains; empty: not known. default: SQL text, or None.
+    max_length: in characters; None: no limit. enum: values of its type, if that is an enum. domain: the qualified name
+    of its domain, or None.
     """
 
     name: str

@@ -48,6 +48,7 @@ def query_parameters(endpoint: Endpoint) -> Iterator[EndpointParameter]:
 
 
 def _example(type_oid: int) -> str:
+    """Return a value for the example of a filter."""
     return {16: "true", 1082: "2026-01-31", 1184: "2026-01-31T12:00:00Z", 25: "text", 1043: "text"}.get(type_oid, "5")
 
 
@@ -56,6 +57,7 @@ def _listed(language: Language) -> str:
 
 
 def _parameter(name: str, text: str, kind: ValueKind = ValueKind.TEXT) -> EndpointParameter:
+    """Return the description of a parameter of the query language. text: its meaning."""
     return EndpointParameter(
         db_name=name,
         api_name=name,

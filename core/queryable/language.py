@@ -32,7 +32,7 @@ SOURCE = "q"
 
 _BASE_TYPES = {114: "json", 3802: "jsonb", 3614: "tsvector"}
 """Base types for which the SQL of a condition differs."""
-_READS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*(?:select|values|table|with)\b", re.IGNORECASE | re.DOTALL)
+_READS = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/|\()*+(?:select|values|table|with)\b", re.IGNORECASE | re.DOTALL)
 _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.IGNORECASE)
 
 
@@ -40,8 +40,8 @@ _WRITES = re.compile(r"\b(?:insert|update|delete|merge)\b", re.IGNORECASE)
 class QueryColumn:
     """A column of the result of an endpoint, as requests can use it.
 
-    key: its name in responses and queries. columns: the columns of the statement: several, if the column is a composite
-    that an SQL file returns expanded into its attributes.
+    key: its name in responses and queries. name: in the database. type_oid: 0: unknown. columns: the columns of the
+    statement: several, if the column is a composite that an SQL file returns expanded into its attributes.
     """
 
     key: str
@@ -57,8 +57,8 @@ class QueryColumn:
 class Language:
     """The query language of one endpoint.
 
-    unique: keys of the columns that identify a row; empty: unknown. not_null: keys of columns without NULL.
-    default_rows, most_rows: of a page.
+    relation: the result, for the renderer of conditions. unique: keys of the columns that identify a row; empty:
+    unknown. not_null: keys of columns without NULL. default_rows, most_rows: of a page.
     """
 
     endpoint: Endpoint
@@ -143,7 +143,7 @@ def obstacle(endpoint: Endpoint) -> str | None:
         return "procedures cannot be part of a query"
     if isinstance(source, TableOperation) and source.writes:
         return "it changes the table"
-    if isinstance(source, FileSource) and not _only_reads(source.statements[0].text):
+    if isinstance(source, FileSource) and not only_reads(source.statements[0].text):
         return "only a file that is one SELECT can be queried"
     keys = [column.key for column in shape.columns]
     if len(set(keys)) < len(keys):
@@ -151,7 +151,8 @@ def obstacle(endpoint: Endpoint) -> str | None:
     return None
 
 
-def _only_reads(text: str) -> bool:
+def only_reads(text: str) -> bool:
+    """Return whether the SQL of a statement is a query that contains no word of a write, such as `update`."""
     return _READS.match(text) is not None and _WRITES.search(text) is None
 
 
@@ -201,6 +202,7 @@ def _unique(endpoint: Endpoint, columns: tuple[QueryColumn, ...]) -> tuple[str, 
 
 
 def _named(name: str, columns: tuple[QueryColumn, ...]) -> QueryColumn | None:
+    """Return the comparable column with this name in responses or in the database, in any case; None: there is none."""
     folded = name.casefold()
     candidates = (column for column in columns if column.comparable)
     return next((item for item in candidates if folded in (item.key.casefold(), item.name.casefold())), None)

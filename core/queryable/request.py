@@ -114,6 +114,8 @@ def _is_known(language: Language, key: str) -> bool:
 def _paged(
     language: Language, request: ResultRequest, single: dict[str, str], open_cursor: OpenCursor
 ) -> ResultRequest:
+    """Return the request with limit, and with the offset or the position at which its page begins. single: text of each
+    parameter that may occur once. Raises `BindingError`."""
     limit = _number(language, LIMIT, single[LIMIT]) if LIMIT in single else language.default_rows
     request = replace(request, limit=min(limit, language.most_rows))
     requested = [key for key in (OFFSET, AFTER, BEFORE) if key in single]
@@ -133,6 +135,7 @@ def _paged(
 
 
 def _number(language: Language, key: str, text: str) -> int:
+    """Return a number of rows of at most 18 digits. key: the parameter. Raises `BindingError`."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise language.invalid(key, f"{shown(text)} is not a number of rows")
     return int(text)
@@ -172,6 +175,8 @@ def _field(language: Language, key: str, field: Field) -> Field:
 
 
 def _condition(language: Language, key: str, value: str) -> LogicNode:
+    """Return the condition of a filter, or the logic tree, that a parameter sets. Raises `BindingError` if its key
+    names no column that may be compared, or the value is invalid."""
     if grammar.is_logic_key(key):
         path, negated, operator = _parsed(language, key, lambda: grammar.logic_key(key))
         if path:
@@ -195,12 +200,16 @@ def _condition(language: Language, key: str, value: str) -> LogicNode:
 
 
 def _checked(language: Language, key: str, node: LogicNode) -> LogicNode:
+    """Return a node of a logic tree with the keys of columns in responses as names. key: the parameter. Raises
+    `BindingError` as `_field` does."""
     if isinstance(node, Group):
         return replace(node, members=tuple(_checked(language, key, member) for member in node.members))
     return replace(node, field=_field(language, key, node.field))
 
 
 def _selected(language: Language, text: str) -> tuple[SelectColumn, ...]:
+    """Return the columns that `select` names, with those of `*`. Raises `BindingError` for unknown columns and for
+    names that occur twice in the result."""
     columns = [_select_item(language, item) for item in _parsed(language, SELECT, lambda: grammar.select(text))]
     result = tuple(single for column in columns for single in column)
     names = [column.output_name for column in result]
@@ -211,6 +220,8 @@ def _selected(language: Language, text: str) -> tuple[SelectColumn, ...]:
 
 
 def _select_item(language: Language, item: SelectItem) -> tuple[SelectColumn, ...]:
+    """Return the columns of one item of `select`: several for `*`. Raises `BindingError` for embeds, aggregates,
+    unknown columns, and casts that are not allowed."""
     if not isinstance(item, SelectColumn):
         raise language.invalid(SELECT, f"{shown(item.target)} cannot be embedded: the result has only its own columns")
     if item.aggregate == "count" and not item.field.name and language.column("count") is not None:

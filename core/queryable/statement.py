@@ -37,6 +37,7 @@ class _LabelledParameters(Parameters):
         self.labels: list[str] = []
 
     def add(self, value: str | None) -> str:
+        """Add a value with the current label, and return its placeholder."""
         super().add(value)
         self.labels.append(self.label)
         return f"${self._first + len(self.values)}"
@@ -92,7 +93,7 @@ class Query:
         return self.rendered(sql, first).sql
 
     def rendered(self, sql: str = "", first: int = 0) -> RenderedStatement:
-        """Return the statement and its values. Arguments as in `around`."""
+        """Return the statement and its values. sql, first: as in `around`; without them, only the values count."""
         parameters = _LabelledParameters(first)
         text = _Statement(self, parameters).text(sql)
         return RenderedStatement(text, tuple(parameters.values), tuple(parameters.labels))
@@ -118,6 +119,8 @@ class Query:
 
 
 def _output(column: QueryColumn, item: SelectColumn, *, changed: bool, number: int) -> Iterator[ResultColumn]:
+    """Yield the columns of the result for one item of `select`: several, if the column is an expanded composite.
+    changed: the item has a cast or a JSON path. number: of the column in the result of the query, from 1."""
     for part in column.columns:
         key = part.key if len(column.columns) > 1 else item.output_name.encode()
         # Composites of files are recognized by their positions; all other columns are named by the query.
@@ -137,6 +140,8 @@ class _Statement:
         self._renderer = _LabellingRenderer(parameters)
 
     def text(self, sql: str) -> str:
+        """Return the statement. sql: of the endpoint. Must be called once, because it adds the values to the
+        parameters."""
         names = ", ".join(quote_identifier(column.key) for column in self._language.columns)
         selected = self._language.columns if self._request.columns is None else self._request.columns
         columns = [f'"c{number}"' for number, _ in enumerate(selected, 1)]
@@ -167,6 +172,8 @@ class _Statement:
         )
 
     def _level(self, source: str, columns: list[str], more: int = 0) -> str:
+        """Return the SELECT with the conditions, the order, and the limit of the request. source: SQL after FROM.
+        columns: of its output list. more: rows in addition to the limit."""
         request = self._request
         text = f"select {', '.join(columns)} from {source}{self._where(position=True)}"
         if request.order:
@@ -202,15 +209,18 @@ class _Statement:
         return [f"{text} as {quote_identifier(name)}" for text, name in zip(self._selected(), names, strict=True)]
 
     def _expression(self, item: SelectColumn) -> str:
+        """Return the SQL of a selected column, with JSON path and cast."""
         text = self._renderer.field(_TABLE, item.field, self._language.relation)
         return text if item.cast is None else f"cast({text} as {item.cast.lower()})"
 
     # --- order and positions ----------------------------------------------------------------------------------------
 
     def _term(self, term: OrderTerm) -> str:
+        """Return the SQL of what a term of the order compares."""
         return self._renderer.field(_TABLE, term.field, self._language.relation)
 
     def _order_term(self, term: OrderTerm) -> str:
+        """Return a term of ORDER BY, in the direction in which rows are read."""
         descends, nulls_first = self._direction(term)
         text = f"{self._term(term)}{' desc' if descends else ''}"
         return text if nulls_first is descends else f"{text} nulls {'first' if nulls_first else 'last'}"
@@ -224,11 +234,15 @@ class _Statement:
         return descends, nulls_first
 
     def _position(self) -> str:
+        """Return the SQL expression for the position of a row: a JSON array of the texts by which rows are sorted, or
+        `-` if no columns identify a row."""
         if not self._language.unique:
             return "'-'::text"
         return f"json_build_array({', '.join(f'({self._term(term)})::text' for term in self._request.order)})::text"
 
     def _where(self, *, position: bool) -> str:
+        """Return the WHERE clause; empty without conditions. position: only the rows behind the position of the
+        page."""
         request = self._request
         conditions = [
             self._renderer.condition(_TABLE, self._language.relation, node, None) for node in request.conditions
@@ -260,6 +274,8 @@ class _Statement:
         return text
 
     def _behind(self, term: OrderTerm, expression: str, placeholder: str | None) -> str:
+        """Return the condition that the value of a term is behind that of a position. expression: SQL of the term.
+        placeholder: of the value; None: it is NULL."""
         descends, nulls_first = self._direction(term)
         if placeholder is None:
             return f"{expression} is not null" if nulls_first else "false"

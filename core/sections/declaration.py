@@ -116,6 +116,7 @@ def _section_key(path: str, meaning: str, nullable: bool) -> Key:
 
 
 def _keys(value: Declaration | Part) -> Iterator[Key]:
+    """Yield the keys of a declaration: its own, and those of its elements or of the part."""
     if isinstance(value, Part):
         yield from declared_section(value.kind).keys
         return
@@ -125,6 +126,7 @@ def _keys(value: Declaration | Part) -> Iterator[Key]:
 
 
 def _field(value: Declaration | Part) -> Any:
+    """Return the dataclass field of a declaration, with the converted default of the key."""
     if isinstance(value, Part):
         return dataclasses.field(default_factory=value.kind)
     default = converted(value, value.key.path, _default(value.key, value.reader))
@@ -165,12 +167,14 @@ def converted(declaration: Declaration, path: str, value: Any) -> Any:
 
 
 def _each_converted(convert: Convert, path: str, value: Any) -> Any:
+    """Return a map or a tuple with converted texts; an empty tuple for None. path: of the key, for messages."""
     if isinstance(value, Mapping):
         return {name: _convert(convert, f"{path}:{name}", text) for name, text in value.items()}
     return tuple(_convert(convert, path, text) for text in value or ())
 
 
 def _convert(convert: Convert, path: str, value: Any) -> Any:
+    """Return the converted value. path: of the key, for the message. Raises `ConfigError` for a ValueError."""
     try:
         return convert(value)
     except ValueError as error:
@@ -231,6 +235,7 @@ def _after_or_none(convert: Convert) -> Convert:
 
 
 def flag(name: str, default: bool | None, meaning: str, *, convert: Convert | None = None) -> Any:
+    """Declare a boolean. Without a default, null gives None."""
     key = Key(name, KeyType.BOOL, default, meaning, nullable=default is None)
     return Declaration(key, "flag_or_none" if default is None else "flag", convert)
 
@@ -245,6 +250,8 @@ def integer(
     maximum: int = MOST,
     convert: Convert | None = None,
 ) -> Any:
+    """Declare a whole number from `minimum` to `maximum`. If it is nullable or has no default, null gives None. The
+    bounds are those of the key, before `convert`."""
     nullable = nullable or default is None
     key = Key(name, KeyType.INT, default, meaning, nullable=nullable, minimum=minimum, maximum=maximum)
     return Declaration(key, "integer_or_none" if nullable else "integer", convert)
@@ -294,6 +301,7 @@ def lines(name: str, default: Sequence[str], meaning: str) -> Any:
 
 
 def numbers(name: str, default: Sequence[float], meaning: str) -> Any:
+    """Declare a list of numbers of at least 0; the field is a tuple of floats."""
     return Declaration(Key(name, KeyType.NUMBERS, default, meaning), "numbers")
 
 
@@ -307,7 +315,7 @@ def text_map(
     each: Convert | None = None,
     convert: Convert | None = None,
 ) -> Any:
-    """Declare a map of texts. each: converts each text."""
+    """Declare a map of texts. choices: the allowed texts, separated by spaces; empty: any. each: converts each text."""
     key = Key(name, KeyType.TEXT_MAP, default, meaning, choices=tuple(choices.split()), secret=secret, open=True)
     return Declaration(key, "text_map", convert, each)
 

@@ -33,7 +33,9 @@ class TableDefaults:
 
     operations: frozenset[str] = frozenset(NAMES)
     patterns: Mapping[Variant, str] = field(default_factory=lambda: PATTERNS)
+    """Paths of variants; `{0}` is the path of the table."""
     url_path_prefix: str | None = None
+    """None: the default; empty: none."""
     kebab_case_urls: bool = True
 
 
@@ -120,6 +122,7 @@ _BITS = {Command.UPDATE: 4, Command.INSERT: 8, Command.DELETE: 16}
 
 
 def _is_settable(column: TableColumn, table: Table) -> bool:
+    """Return whether an UPDATE may set the column."""
     return column.updatable and column.name not in table.key
 
 
@@ -159,6 +162,7 @@ class _Parts:
 
 
 def _routine(operation: Operation, parts: _Parts, defaults: TableDefaults) -> Routine:
+    """Return the routine of an operation on the table of `parts`."""
     table = parts.table
     columns, parameters = parts.columns_for(operation.command)
     gives_rows = operation.returning or operation.command is Command.SELECT
@@ -184,6 +188,7 @@ def _routine(operation: Operation, parts: _Parts, defaults: TableDefaults) -> Ro
 
 
 def _parameter(column: TableColumn, command: Command, position: int) -> Parameter:
+    """Return the parameter for a column. position: its index in the parameters of the routine."""
     required = command is Command.INSERT and column.required
     return Parameter(
         column.name, column.type_oid, column.type_name, ParameterMode.IN, not required, position, exact=True
@@ -191,6 +196,7 @@ def _parameter(column: TableColumn, command: Command, position: int) -> Paramete
 
 
 def _path(operation: Operation, table: Table, defaults: TableDefaults) -> str:
+    """Return the path of an operation: that of the table, in the pattern of its variant."""
     base = default_path(table.schema, table.name, defaults.url_path_prefix, defaults.kebab_case_urls)
     pattern = defaults.patterns.get((operation.conflict, operation.returning))
     return base if pattern is None else "/" + pattern.replace("{0}", base.strip("/")).lstrip("/")

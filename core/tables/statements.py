@@ -47,10 +47,10 @@ def statement(
     """Return the SQL of an operation: `update "shop"."item" set "name" = $2::text where "id" = $1::integer returning
     …`.
 
-    columns: those of the endpoint's parameters, in order. present: bit mask of the parameters that the request has.
+    columns: by `EndpointParameter.position`. present: bit mask of the parameters that the request has, with bit i for
+    parameter i; the n-th of them is `$n`.
 
-    Raises:
-        UncallableError: no column to write was supplied, or no column that selects rows.
+    Raises `UncallableError` if no column to write was supplied, or no column that selects rows.
     """
     version = _Version.of(table, endpoint, present)
     values = list(_values(columns, endpoint, present))
@@ -72,6 +72,7 @@ def statement(
 
 
 def _values(columns: Sequence[TableColumn], endpoint: Endpoint, present: int) -> Iterator[_Value]:
+    """Yield the columns whose values the request supplies, except the version. Arguments as in `statement`."""
     number = 0
     for index, parameter in enumerate(endpoint.parameters):
         if present >> index & 1 and index == endpoint.version_index:
@@ -82,6 +83,7 @@ def _values(columns: Sequence[TableColumn], endpoint: Endpoint, present: int) ->
 
 
 def _where(values: Sequence[_Value]) -> str:
+    """Return the WHERE clause for rows that have all of the values; empty for no values."""
     return f" where {' and '.join(value.condition for value in values)}" if values else ""
 
 
@@ -123,12 +125,15 @@ NEXT_VERSIONS: Mapping[str, str] = {
 
 
 def _and_version(where: str, version: _Version | None) -> str:
+    """Return a WHERE clause with the condition of the version added. where: a WHERE clause or empty."""
     if version is None or not version.condition:
         return where
     return f"{where} and {version.condition}" if where else f" where {version.condition}"
 
 
 def _update(target: str, table: Table, values: Sequence[_Value], endpoint: Endpoint, version: _Version | None) -> str:
+    """Return the UPDATE without RETURNING. target: the quoted table. Raises `UncallableError` if there is no value of
+    the key, or only of the key."""
     keys = [value for value in values if value.column.name in table.key]
     assigned = [value for value in values if value.column.name not in table.key]
     if not assigned:
@@ -143,13 +148,15 @@ def _update(target: str, table: Table, values: Sequence[_Value], endpoint: Endpo
 
 
 def _delete(target: str, values: Sequence[_Value], endpoint: Endpoint, version: _Version | None) -> str:
+    """Return the DELETE without RETURNING. target: the quoted table. Raises `UncallableError` if there are no values,
+    unless the endpoint is annotated `allow_unfiltered`."""
     if not values and not endpoint.options.allow_unfiltered:
         raise UncallableError("a delete needs a column that says which rows are meant")
     return f"delete from {target}{_and_version(_where(values), version)}"
 
 
 def _insert(target: str, table: Table, values: Sequence[_Value]) -> str:
-    """Return the INSERT. Raises `UncallableError` if there are no values.
+    """Return the INSERT without RETURNING. target: the quoted table. Raises `UncallableError` if there are no values.
 
     `overriding system value` is always included for views. The catalogue does not show whether a column of a view is an
     identity of the underlying table.

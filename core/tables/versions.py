@@ -24,9 +24,10 @@ READING = frozenset(("GET", "HEAD", "QUERY"))
 
 
 def versions_of(header: str) -> tuple[str, ...] | None:
-    """Return the versions in `If-Match`; None for `*`, which any existing row fulfils. Weak tags match no version.
+    """Return the versions in `If-Match`, percent-decoded; None for `*`, which any existing row fulfils. Weak tags match
+    no version, and are left out.
 
-    Raises ValueError: the header is not a list of entity tags.
+    Raises ValueError if the header is not a list of entity tags.
     """
     if header.strip() == "*":
         return None
@@ -43,8 +44,8 @@ def versions_of(header: str) -> tuple[str, ...] | None:
 
 
 def entity_tag(body: bytes, key: str) -> str | None:
-    """Return the entity tag of a row; None: the row has no version. body: the row as JSON, or an array with this row
-    only. key: of the version."""
+    """Return the entity tag of a row, in quotes and percent-encoded; None: the row has no version. body: the row as
+    JSON, or an array with this row only. key: member of the row with the version."""
     try:
         row = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -59,7 +60,8 @@ def entity_tag(body: bytes, key: str) -> str | None:
 
 
 def versioned(endpoint: Endpoint) -> Endpoint:
-    """Return the endpoint; if it changes or removes rows, with the parameter that `If-Match` fills."""
+    """Return the endpoint; if it has a version column and changes or removes rows, with the parameter that `If-Match`
+    fills: a new one for a table, for a routine the one with the name of the column."""
     name = endpoint.options.version_column
     if name is None or endpoint.method in READING:
         return endpoint
@@ -93,7 +95,8 @@ def versioned(endpoint: Endpoint) -> Endpoint:
 
 
 def _parameter(endpoint: Endpoint, name: str) -> int | None:
-    """Return the index of the parameter of a routine with the name of the version column; None: there is none."""
+    """Return the index of the parameter of a routine with the name of the version column, with or without `_` in front,
+    in any case; None: there is none."""
     names = (name.lower(), f"_{name.lower()}")
     for index, parameter in enumerate(endpoint.parameters):
         if parameter.db_name.lower() in names or parameter.api_name.lower() == name.lower():

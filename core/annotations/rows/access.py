@@ -42,6 +42,7 @@ def _allow_anonymous(draft: Draft, line: Line) -> None:
 
 
 def _second_factor(draft: Draft, line: Line) -> None:
+    """Require a second factor; with `off`, a login does not ask for one."""
     _assign_second_factor(draft, line.arguments[0] if line.arguments else "on")
 
 

@@ -62,6 +62,7 @@ def _tags(draft: Draft, line: Line) -> None:
 
 
 def _cache_control(draft: Draft, line: Line) -> None:
+    """Replace `Cache-Control` of the response. Raises `BadValueError` for an unknown directive."""
     text = ", ".join(directives(line.rest))
     unknown = unknown_directive(text)
     if unknown is not None:
@@ -70,6 +71,7 @@ def _cache_control(draft: Draft, line: Line) -> None:
 
 
 def _vary(draft: Draft, line: Line) -> None:
+    """Replace `Vary` of the response. Raises `BadValueError` for a name that no header has."""
     for name in line.arguments:
         if not _FIELD_NAME.fullmatch(name):
             raise BadValueError(f"'{name}' cannot be the name of a header")
@@ -77,6 +79,7 @@ def _vary(draft: Draft, line: Line) -> None:
 
 
 def _set_only(draft: Draft, name: str, value: str) -> None:
+    """Set a header line in place of earlier ones of the same name."""
     draft.headers[:] = [header for header in draft.headers if header[0].lower() != name.lower()]
     draft.headers.append((name, value))
 

@@ -25,6 +25,8 @@ _ALONE = ("tsclient_export_url", "tsclient_url_only")
 
 
 def _assign(option: str, field: str) -> Assign:
+    """Return a function that applies `word = true|false`. option: field of `Options`. field: of `ClientCode`."""
+
     def assign(draft: Draft, value: str) -> None:
         draft.within(option, ClientCode(), **{field: switch(value)})
 
@@ -32,7 +34,8 @@ def _assign(option: str, field: str) -> Assign:
 
 
 def _apply(assign: Assign) -> Apply:
-    """Return a function that applies `tsclient_url_only` or `tsclient_url_only false`."""
+    """Return a function that applies `tsclient_url_only` or `tsclient_url_only false`. assign: applies the text behind
+    the word."""
 
     def apply(draft: Draft, line: Line) -> None:
         assign(draft, line.rest or "true")
@@ -41,6 +44,8 @@ def _apply(assign: Assign) -> Apply:
 
 
 def _assign_module(option: str) -> Assign:
+    """Return a function that applies `tsclient_module = name`. option: field of `Options`."""
+
     def assign(draft: Draft, value: str) -> None:
         if not value:
             raise BadValueError("a module name is missing")
@@ -52,6 +57,8 @@ def _assign_module(option: str) -> Assign:
 
 
 def _switch(prefix: str, client: str, option: str, suffix: str, field: str, meaning: str) -> Annotation:
+    """Return the annotation for a field of `ClientCode`. prefix, suffix: of its name. client: language, for the
+    description. option: field of `Options`."""
     name = prefix + suffix
     assign = _assign(option, field)
     return Annotation(
@@ -65,6 +72,7 @@ def _switch(prefix: str, client: str, option: str, suffix: str, field: str, mean
 
 
 def _module(prefix: str, client: str, option: str) -> Annotation:
+    """Return the annotation for the file of generated code. Arguments as in `_switch`."""
     return Annotation(
         name=f"{prefix}_module",
         aliases=(f"{prefix}_module",),

@@ -10,6 +10,7 @@ from rowcall.core.endpoint.capabilities import Document, Tool
 
 
 def _mcp(draft: Draft, line: Line) -> None:
+    """Make the endpoint a tool, and set its text, name or description, as the keyword says."""
     match line.keyword:
         case "mcp":
             draft.within("tool", Tool(), enabled=True, text=line.rest or None)
@@ -20,18 +21,21 @@ def _mcp(draft: Draft, line: Line) -> None:
 
 
 def _only(line: Line) -> str:
+    """Return the only argument of a line. Raises `BadValueError`."""
     if len(line.arguments) != 1:
         raise BadValueError("exactly one name is expected")
     return line.arguments[0]
 
 
 def _text(line: Line) -> str:
+    """Return the text behind the keyword. Raises `BadValueError` if it is missing."""
     if not line.rest:
         raise BadValueError("a text is missing")
     return line.rest
 
 
 def _openapi(draft: Draft, line: Line) -> None:
+    """Hide the endpoint, set its tags, or add an example, as the first argument says."""
     command = line.arguments[0].lower() if line.arguments else "hide"
     if command in ("hide", "hidden", "ignore"):
         draft.within("document", Document(), hidden=True)

@@ -29,6 +29,7 @@ def _encrypt(draft: Draft, line: Line) -> None:
 
 
 def _decrypt(draft: Draft, line: Line) -> None:
+    """Decrypt columns. Unknown names leave the endpoint out (`core.building.protective_lines`)."""
     names, bindings = _names_and_bindings(line.arguments)
     folded = {name.casefold(): binding for name, binding in bindings.items()}
     merged = _merged(draft.get("encryption", Encryption()).column_bindings, folded)

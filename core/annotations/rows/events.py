@@ -21,6 +21,7 @@ _SCOPES = {scope.value: scope for scope in Audience}
 
 
 def _level(word: str) -> NoticeLevel:
+    """Return the notice level of a word, in any case. Raises `BadValueError`."""
     level = _LEVELS.get(word.lower())
     if level is None:
         raise BadValueError(f"'{word}' is none of {', '.join(_LEVELS)}")
@@ -54,8 +55,8 @@ def _events(**roles: bool) -> Apply:
 
 
 def _set_path(draft: Draft, path: str | None) -> None:
-    """Set the path segment. Without one, it is the name of the notice level that is set at this line (events-1 to
-    events-3)."""
+    """Set the path segment. Without one, it is the name of the notice level that is set at this line, or None (events-1
+    to events-3)."""
     level = draft.get("events", Events()).level
     draft.within("events", Events(), path=path or (level and level.value.lower()))
 
@@ -95,6 +96,8 @@ def _assign_scope(draft: Draft, value: str) -> None:
 
 
 def _set_scope(draft: Draft, words: tuple[str, ...]) -> None:
+    """Set the recipients: a scope, and with `authorize` the roles and users behind it. Raises `BadValueError` for
+    another first word."""
     scope = _SCOPES.get(words[0].lower()) if words else None
     if scope is None:
         raise BadValueError(f"the scope is none of {', '.join(_SCOPES)}")
@@ -130,6 +133,8 @@ def _listen(draft: Draft, line: Line) -> None:
 
 
 def _filter(draft: Draft, line: Line) -> None:
+    """Add a filter: a member of the payload, and the claim that must have its value; the claim has the same name unless
+    it is named."""
     if len(line.arguments) > 2:
         raise BadValueError("expected: sse_filter <member of the payload> [<claim>]")
     member, claim = line.arguments[0], line.arguments[-1]

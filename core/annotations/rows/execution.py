@@ -47,6 +47,7 @@ def _assign_deadline(draft: Draft, value: str) -> None:
 
 
 def _assign_read_from(draft: Draft, value: str) -> None:
+    """Apply `replica within 5 seconds`. Raises `BadValueError` for another form."""
     place, _, limit = value.partition(" ")
     word, _, interval = limit.strip().partition(" ")
     seconds = parse_interval(interval) if word.lower() == "within" else None
@@ -62,7 +63,7 @@ def _assign_buffer_rows(draft: Draft, value: str) -> None:
 
 
 def _name(option: str) -> Apply:
-    """Return a function that sets an option to everything after the keyword, as written."""
+    """Return a function that sets an option to everything after the keyword, as written. option: field of `Options`."""
 
     def apply(draft: Draft, line: Line) -> None:
         draft.set(**{option: line.rest})
@@ -71,6 +72,8 @@ def _name(option: str) -> Apply:
 
 
 def _assigned_name(option: str) -> Assign:
+    """Return a function that applies `word = name`. option: field of `Options`."""
+
     def assign(draft: Draft, value: str) -> None:
         if not value:
             raise BadValueError("a name is missing after the =")

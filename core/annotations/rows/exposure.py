@@ -60,6 +60,7 @@ def _set_method(draft: Draft, method: str) -> None:
 
 
 def _path(draft: Draft, line: Line) -> None:
+    """Set the path to the first word of the line. Further words are ignored."""
     if not line.arguments:
         raise BadValueError("a path is missing")
     draft.path = _path_text(line.arguments[0])
@@ -68,8 +69,8 @@ def _path(draft: Draft, line: Line) -> None:
 def _path_text(word: str) -> str:
     """Return the path template as it is routed: in lower case, with one leading slash.
 
-    Raises:
-        BadValueError: the path is an absolute URL or cannot be routed.
+    word: as written, with or without a leading slash. Raises `BadValueError` if the path is an absolute URL or cannot
+    be routed.
     """
     if "://" in word:
         raise BadValueError("an absolute URL cannot be a path; the path stays as it was")

@@ -19,6 +19,7 @@ def _refuse_impersonation(draft: Draft, line: Line) -> None:
 
 
 def _parameter_hash(draft: Draft, line: Line) -> None:
+    """Replace the value of one parameter by its hash. Raises `BadValueError` for further words."""
     if len(line.arguments) > 1:
         raise BadValueError(f"one parameter is expected; write a line `{line.keyword} <parameter>` for each")
     _assign_parameter_hash(draft, line.arguments[0])
@@ -41,6 +42,7 @@ def add_hash(draft: Draft, target: str, source: str) -> None:
 
 
 def _password_rules(draft: Draft, line: Line) -> None:
+    """Check a parameter as a new password, or with `off` do not. Raises `BadValueError` for other words."""
     parameter, *switches = line.arguments
     switch = switches[0].lower() if switches else "on"
     if len(switches) > 1 or switch not in ("on", "off"):

@@ -12,6 +12,7 @@ from rowcall.core.text.interval import parse_interval
 _WORDS = ("queue", "retries", "backoff", "timeout", "priority", "unique", "serial", "concurrency")
 MOST_RETRIES = 1_000_000
 MOST_AT_ONCE = 1_000_000
+_NUMBER = re.compile(r"-?[0-9]{1,7}")
 
 
 def _assign_job(draft: Draft, value: str) -> None:
@@ -34,13 +35,18 @@ def _assign_job(draft: Draft, value: str) -> None:
 
 
 def _change(word: str, words: list[str]) -> dict[str, object]:
+    """Return the fields of `Job` that a word sets; `timeout` is an option of its own.
+
+    words: those behind the word. Raises `BadValueError` for another word, or an invalid value.
+    """
     argument = " ".join(words)
+    number = _number(argument)
     if word == "queue" and len(words) == 1 and len(argument) <= 63:
         return {"queue": argument}
-    if word == "retries" and argument.isascii() and argument.isdigit() and int(argument) <= MOST_RETRIES:
-        return {"retries": int(argument)}
-    if word == "priority" and argument.removeprefix("-").isdigit() and abs(int(argument)) <= MOST_RETRIES:
-        return {"priority": int(argument)}
+    if word == "retries" and number is not None and 0 <= number <= MOST_RETRIES:
+        return {"retries": number}
+    if word == "priority" and number is not None and abs(number) <= MOST_RETRIES:
+        return {"priority": number}
     if word == "unique":
         return {"unique_by": tuple(words[1:] if words[:1] == ["by"] else words)}
     if word == "serial" and words[:1] == ["by"] and words[1:]:
@@ -57,8 +63,14 @@ def _change(word: str, words: list[str]) -> dict[str, object]:
     )
 
 
+def _number(text: str) -> int | None:
+    """Return the whole number that a text is, of at most seven digits; None: it is another text."""
+    return int(text) if _NUMBER.fullmatch(text) else None
+
+
 def _is_limit(word: str) -> bool:
-    return word.isascii() and word.isdigit() and 0 < int(word) <= MOST_AT_ONCE
+    """Return whether a word is a number from 1 to `MOST_AT_ONCE`."""
+    return 0 < (_number(word) or 0) <= MOST_AT_ONCE
 
 
 _SCHEDULE = re.compile(
@@ -67,6 +79,8 @@ _SCHEDULE = re.compile(
 
 
 def _assign_schedule(draft: Draft, value: str) -> None:
+    """Apply `'0 3 * * *' timezone Europe/Berlin if missed run overlap skip`. The expression may be without quotes.
+    Raises `BadValueError`, also for a schedule that is never due."""
     match = _SCHEDULE.fullmatch(value.strip())
     if match is None:
         raise BadValueError(f"'{value}' is no cron expression, such as '*/5 * * * *'")

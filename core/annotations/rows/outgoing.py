@@ -9,6 +9,8 @@ from rowcall.core.text.interval import parse_interval
 
 
 def _forward(option: str) -> Apply:
+    """Return a function that applies `proxy` or `proxy_out`. option: field of `Options`."""
+
     def apply(draft: Draft, line: Line) -> None:
         draft.set(**{option: _forwarding(draft, line)})
 

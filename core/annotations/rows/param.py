@@ -57,7 +57,8 @@ def _param(draft: Draft, line: Line) -> None:
 
 
 def _split(rest: str) -> tuple[str, str]:
-    """Return the parameter and the rest of the line. `param x=1` is read as `param x = 1`."""
+    """Return the parameter without a leading colon, and the rest of the line. `param x=1` is read as `param x = 1`.
+    rest: everything behind the keyword."""
     parameter, _, behind = (
         rest.replace(",", " ", 1).partition(" ") if "," in rest.split(" ")[0] else rest.partition(" ")
     )
@@ -68,6 +69,8 @@ def _split(rest: str) -> tuple[str, str]:
 
 
 def _merge_patch(draft: Draft, parameter: str) -> None:
+    """Let a parameter receive the members of a body that are no parameters. Raises `BadValueError` if it does not
+    exist."""
     name = draft.parameter_named(parameter)
     if name is None:
         raise BadValueError(f"the routine has no parameter {parameter}")
@@ -75,6 +78,7 @@ def _merge_patch(draft: Draft, parameter: str) -> None:
 
 
 def _upload_metadata(draft: Draft, line: Line, parameter: str) -> None:
+    """Accept uploads, and let a parameter receive their metadata. Raises `BadValueError` if it does not exist."""
     name = draft.parameter_named(parameter)
     if name is None:
         raise BadValueError(f"the routine has no parameter {parameter}")
@@ -83,6 +87,8 @@ def _upload_metadata(draft: Draft, line: Line, parameter: str) -> None:
 
 
 def _change(draft: Draft, line: Line, parameter: str, rest: str) -> None:
+    """Add the change of a parameter to the draft: name, type, default. rest: behind the name of the parameter. Raises
+    `BadValueError` for a name that cannot be one."""
     mark = _DEFAULT.search(rest)
     name, type_word = _name_and_type(_head(rest), colon=line.rest.startswith(":"))
     if name is not None and name.lower() in _MISSPELT:
@@ -114,7 +120,7 @@ def declared_type(line: Line) -> tuple[str, str | None, str | None]:
 
 
 def _head(rest: str) -> list[str]:
-    """Return the words before a default."""
+    """Return the words before a default. rest: behind the name of the parameter."""
     mark = _DEFAULT.search(rest)
     return (rest if mark is None else rest[: mark.start()]).replace(",", " ").split()
 

@@ -32,6 +32,7 @@ def unescaped(draft: Draft, line: Line, value: str) -> str:
 
 
 def _decoded(match: re.Match[str]) -> str:
+    """Return the character of an escape. Raises `BadValueError`."""
     if letter := match["letter"]:
         return _LETTERS[letter]
     if sign := match["sign"]:
@@ -44,6 +45,7 @@ def _decoded(match: re.Match[str]) -> str:
 
 
 def _character(code: int) -> str:
+    """Return the character of a code. Raises `BadValueError` for a surrogate."""
     if 0xD800 <= code <= 0xDFFF:
         raise BadValueError(f"U+{code:04X} is half a character; the value stays as written")
     return chr(code)

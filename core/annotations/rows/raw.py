@@ -17,7 +17,7 @@ from rowcall.core.annotations.rows.parameters import unescaped
 
 def _text(option: str) -> Apply:
     """Return a function that sets a text option: `separator ,`. The text is the rest of the line with its blanks and
-    commas, in which escapes are decoded."""
+    commas, in which escapes are decoded. option: field of `Options`."""
 
     def apply(draft: Draft, line: Line) -> None:
         value = line.text.partition(" ")[2]
@@ -29,7 +29,7 @@ def _text(option: str) -> Apply:
 
 
 def _assigned_text(option: str) -> Assign:
-    """Return a function that applies `separator = ,`. The value is already decoded."""
+    """Return a function that applies `separator = ,`. The value is already decoded. option: field of `Options`."""
 
     def assign(draft: Draft, value: str) -> None:
         draft.set(**{option: value})

@@ -42,6 +42,7 @@ def _query_null(draft: Draft, line: Line) -> None:
 
 
 def _body_parameter(draft: Draft, line: Line) -> None:
+    """Set the parameter that receives the body. A line with further words has no effect."""
     if len(line.arguments) == 1:
         draft.set(body_parameter=line.arguments[0])
 
@@ -53,6 +54,7 @@ def _headers_mode(draft: Draft, line: Line) -> None:
 
 
 def _headers_parameter(draft: Draft, line: Line) -> None:
+    """Set the parameter that receives the headers, in lower case. A line with further words has no effect."""
     if len(line.arguments) == 1:
         draft.set(headers_parameter=line.arguments[0].lower())
 

@@ -45,6 +45,8 @@ def _assign_null_text(draft: Draft, value: str) -> None:
 
 
 def _status(draft: Draft, line: Line) -> None:
+    """Set the status of successful responses. 204 and 205 also drop the result. Raises `BadValueError` for another
+    status than 200 to 299."""
     word = line.arguments[0]
     if not (word.isascii() and word.isdecimal() and len(word) == 3 and word.startswith("2")):
         raise BadValueError(f"'{word}' is not a status of success, from 200 to 299")
@@ -71,6 +73,8 @@ def set_header(draft: Draft, name: str, value: str) -> None:
 
 
 def _column(option: str) -> Apply:
+    """Return a function that sets an option to the first argument. option: field of `Options`."""
+
     def apply(draft: Draft, line: Line) -> None:
         draft.set(**{option: line.arguments[0]})
 

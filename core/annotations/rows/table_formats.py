@@ -12,7 +12,8 @@ def _format(draft: Draft, line: Line) -> None:
 
 
 def _rest_of_line(option: str) -> Apply:
-    """Return a function that sets an option to everything after the keyword, with blanks and commas."""
+    """Return a function that sets an option to everything after the keyword, with blanks and commas. option: field of
+    `Options`."""
 
     def apply(draft: Draft, line: Line) -> None:
         draft.set(**{option: line.rest})
@@ -21,6 +22,9 @@ def _rest_of_line(option: str) -> Apply:
 
 
 def _assigned(option: str) -> Assign:
+    """Return a function that applies `word = text`. For an empty text, it raises `BadValueError`. option: field of
+    `Options`."""
+
     def assign(draft: Draft, value: str) -> None:
         if not value:
             raise BadValueError("a value is missing after the =")

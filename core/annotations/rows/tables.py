@@ -6,6 +6,7 @@ from rowcall.core.annotations.declaration import Annotation, BadValueError, Draf
 
 
 def _version_column(draft: Draft, line: Line) -> None:
+    """Set the version column to the last word, also of `version column <column>`."""
     _assign_version_column(draft, line.words[-1])
 
 

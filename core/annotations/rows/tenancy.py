@@ -8,6 +8,7 @@ from rowcall.core.endpoint.capabilities import TimeZone, ValuePlace
 
 
 def _assign_tenant(draft: Draft, value: str) -> None:
+    """Set the tenant; `off` and its synonyms end that of the configuration. Raises `BadValueError`."""
     try:
         draft.set(tenant=None if value.strip().lower() in FALSE_WORDS else tenant_from(value))
     except ValueError as error:

@@ -25,6 +25,8 @@ _SHEETS = ("csv", "excel", "jsonl")
 
 
 def _upload(draft: Draft, line: Line) -> None:
+    """Accept uploads, with the handlers or the parameter for metadata that the line names. Raises `BadValueError` for
+    another form."""
     words = line.arguments
     if not words:
         draft.within("upload", Upload(), enabled=True)
@@ -39,6 +41,7 @@ def _upload(draft: Draft, line: Line) -> None:
 
 
 def _metadata(draft: Draft, line: Line, word: str) -> None:
+    """Let the parameter that `word` names receive the metadata of uploads. Warn if it does not exist."""
     name = draft.parameter_named(word)
     draft.within("upload", Upload(), enabled=True, metadata=name)
     if name is None:
@@ -46,6 +49,8 @@ def _metadata(draft: Draft, line: Line, word: str) -> None:
 
 
 def _any_fault(value: str) -> str | None:
+    """Return None: any value is valid. This and the other checks return what is wrong with a value, as the end of a
+    sentence."""
     return None
 
 
@@ -75,11 +80,12 @@ def _error_handling_fault(value: str) -> str | None:
 
 
 def _image_words(value: str) -> list[str]:
+    """Return the words of a value, in lower case."""
     return value.lower().replace(",", " ").split()
 
 
 def _report_unknown_images(draft: Draft, word: str, value: str) -> None:
-    """Warn of unknown image types. The other types of the value still apply (uploads-12)."""
+    """Warn of unknown image types. The other types of the value still apply (uploads-12). word: of the setting."""
     unknown = [word for word in _image_words(value) if word not in _IMAGES]
     if unknown and "{" not in value:
         listed = ", ".join(sorted(_IMAGES - {"true", "false"}))
@@ -123,8 +129,8 @@ def _assign(check: Callable[[str], str | None]) -> Callable[[Draft, str, str], N
 def _setting(name: str, value: str, handlers: tuple[str, ...], meaning: str, *, keyword: bool = False) -> Annotation:
     """Return the annotation for a setting of upload handlers.
 
-    value: kind of the value, as in the syntax. handlers: their names may be prefixes of the word. keyword: the form
-    without `=` is also accepted, because the specification shows it.
+    value: kind of the value, as in the syntax. handlers: their names may be prefixes of the word. meaning: its
+    description. keyword: the form without `=` is also accepted, because the specification shows it.
     """
     assign = _assign(_KINDS.get(value, _any_fault))
 
@@ -247,8 +253,8 @@ SETTINGS = (
 
 
 def _turned_on(option: str) -> Apply:
-    """Return a function that applies an annotation without arguments: it turns on `option` of uploads, which implies
-    `upload`."""
+    """Return a function that applies an annotation without arguments: it turns on a field of `Upload`, which implies
+    `upload`. option: the field."""
 
     def apply(draft: Draft, line: Line) -> None:
         if line.arguments:
@@ -259,6 +265,9 @@ def _turned_on(option: str) -> Apply:
 
 
 def _switched(option: str) -> Assign:
+    """Return a function that applies `word = true|false` to a field of `Upload`. If it is on, this implies `upload`.
+    option: the field."""
+
     def assign(draft: Draft, value: str) -> None:
         on = switch(value)
         draft.within("upload", Upload(), enabled=on or draft.get("upload", Upload()).enabled, **{option: on})

@@ -20,6 +20,7 @@ def _validate(draft: Draft, line: Line) -> None:
 
 
 def _message(draft: Draft, line: Line) -> None:
+    """Add the message for a parameter and a rule: the rest of the line behind both, as written."""
     parameter, rule = line.arguments[:2]
     text = line.rest.partition(" ")[2].strip().partition(" ")[2].strip()
     earlier = draft.get("validation_messages", ())

@@ -12,6 +12,8 @@ _SCHEMES = {scheme.value: scheme for scheme in WebhookScheme}
 
 
 def _assign_verify_webhook(draft: Draft, value: str) -> None:
+    """Apply `stripe secret payments within 10 minutes`. The secret has the name of the scheme unless it is named.
+    Anonymous callers are admitted, unless an earlier line is about authorization."""
     words, _, interval = f"{value} ".partition(" within ")
     name, *rest = words.split() or [""]
     scheme = _SCHEMES.get(name.lower())
@@ -31,6 +33,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 
 def _assign_publishes(draft: Draft, value: str) -> None:
+    """Apply `order.paid key order_id`. Raises `BadValueError` for another form."""
     topic, *rest = value.split() or [""]
     if not _TOPIC.fullmatch(topic) or (rest and (len(rest) != 2 or rest[0].lower() != "key")):
         raise BadValueError(f"'{value}' is none of: order.paid, order.paid key order_id")

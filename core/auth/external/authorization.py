@@ -17,8 +17,9 @@ def authorization_url(
 ) -> str:
     """Return the URL of the provider's page with all parameters.
 
-    endpoint: from the discovery document, for a provider without a configured URL. verifier: of PKCE; only its digest
-    is sent (RFC 7636, 4.2). nonce: is repeated in the ID token.
+    endpoint: from the discovery document, for a provider without a configured URL. redirect_uri: URL of this service to
+    which the provider returns. verifier: of PKCE, of which only the digest is sent (RFC 7636, 4.2); None: without PKCE.
+    nonce: is repeated in the ID token; None: none is sent.
     """
     if provider.auth_url:
         values = (quote(provider.client_id, safe=""), quote(redirect_uri, safe=""), quote(state, safe=""))
@@ -50,4 +51,5 @@ def with_query(url: str, added: dict[str, str]) -> str:
 
 
 def code_challenge(verifier: str) -> str:
+    """Return the digest of a PKCE verifier in base64url (method S256)."""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

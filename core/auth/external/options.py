@@ -20,6 +20,7 @@ UNTYPED = {4: "", 5: "", 6: ""}
 
 
 def _template(text: str | None) -> str:
+    """Return `TEMPLATE` for None and an empty text."""
     return text or TEMPLATE
 
 

@@ -43,7 +43,8 @@ def name_of(info: Mapping[str, Any]) -> str | None:
 def with_address(analytics: str | None, key: str, address: str | None) -> str | None:
     """Return the analytics of the sign-in page as JSON, with the client address added as the member `key`.
 
-    None: there are none, or they are no JSON object. If the address is unknown or `key` is empty, nothing is added.
+    None: there are none, they are no JSON object, or their values are nested too deeply to be written. If the address
+    is unknown or `key` is empty, nothing is added.
     """
     if not analytics:
         return None
@@ -55,7 +56,10 @@ def with_address(analytics: str | None, key: str, address: str | None) -> str | 
         return None
     if key and address:
         content[key] = address
-    return orjson.dumps(content).decode()
+    try:
+        return orjson.dumps(content).decode()
+    except orjson.JSONEncodeError:  # more levels than are written, but not more than are read
+        return None
 
 
 def _text(value: object) -> str | None:

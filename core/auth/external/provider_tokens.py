@@ -20,10 +20,11 @@ _TYPES = ("logout+jwt", "jwt", "")
 def fault_of(
     provider: Provider, claims: Mapping[str, Any], nonce: str | None, algorithm: str, access_token: str | None
 ) -> str | None:
-    """Return the fault of claims whose signature, issuer, audience and times were checked, or None.
+    """Return the fault of the claims of an ID token, or None. Signature, issuer, audience and times were checked
+    before.
 
-    nonce: None if none was sent, as for a refresh. algorithm: of the signature. access_token: the one that came with
-    the claims, which `at_hash` has to fit.
+    nonce: None if none was sent, as for a refresh. algorithm: of the signature, such as `RS256`. access_token: the one
+    that came with the claims, which `at_hash` has to fit; None: there was none.
     """
     audience = claims.get("aud")
     party = claims.get("azp")
@@ -46,6 +47,7 @@ def fault_of(
 
 
 def _same(value: object, expected: str) -> bool:
+    """Return whether a value is the expected text, compared in constant time."""
     return isinstance(value, str) and hmac.compare_digest(value.encode(), expected.encode())
 
 

@@ -36,6 +36,7 @@ def equivalent(texts: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def _listener(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the address at which the service listens: a socket, or host and port."""
     socket = texts.get("server-unix-socket")
     if socket:
         yield "Urls", f"http://unix:{socket}"
@@ -46,6 +47,7 @@ def _listener(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _pool(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the settings of the connection pool. Times of PostgREST are in seconds; 0 means no limit."""
     yield _POOL + "ExclusiveConnections", texts.get("db-pool") or "10"
     yield _POOL + "QueueTimeout", f"{texts.get('db-pool-acquisition-timeout') or '10'} seconds"
     # PostgREST lets each request wait that long, also in a long overload.
@@ -63,6 +65,7 @@ def _log(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _interface(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the keys of the section `PostgRest`, as far as `texts` has them."""
     for key in INTERFACE_KEYS:
         text = texts.get(key.postgrest)
         if text is not None and key.postgrest != "admin-server-host":

@@ -16,7 +16,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\"}
 
 
 class ConfigurationFileError(ValueError):
-    """A line that cannot be read. The message has file, line and remedy."""
+    """A line that cannot be read. The message has file, line and remedy. name: of the file. line: from 1."""
 
     def __init__(self, name: str, line: int, message: str) -> None:
         super().__init__(f"{name}:{line}: {message}")
@@ -31,6 +31,9 @@ def parse_configuration_file(name: str, text: str, environment: Mapping[str, str
 
 
 class _Parser:
+    """A parser of one file. Methods read at the current position and move it behind what they have read. They raise
+    `ConfigurationFileError`."""
+
     def __init__(self, name: str, text: str, environment: Mapping[str, str]) -> None:
         self._name = name
         self._text = text
@@ -38,6 +41,7 @@ class _Parser:
         self._place = 0
 
     def entries(self) -> Iterator[tuple[str, str]]:
+        """Yield key and text of each line, in order."""
         while self._skip(across_lines=True):
             key = self._match(_KEY)
             if key is None:
@@ -72,6 +76,7 @@ class _Parser:
         return False
 
     def _match(self, pattern: re.Pattern[str]) -> str | None:
+        """Return the text that matches the pattern here; None: no match, and the position stays."""
         match = pattern.match(self._text, self._place)
         if match is None:
             return None
@@ -79,6 +84,7 @@ class _Parser:
         return match.group()
 
     def _value(self, key: str) -> str:
+        """Read the value of a key."""
         if self._text[self._place] == "\n":
             raise self._error(f'{key} has no value; write {key} = "" for an empty one')
         if self._text[self._place] == '"':
@@ -89,6 +95,7 @@ class _Parser:
         raise self._error(f'the value of {key} needs quotes: {key} = "…"')
 
     def _quoted(self, key: str) -> str:
+        """Read a text in quotes with its escapes. A backslash at the end of a line joins it with the next line."""
         parts: list[str] = []
         place = self._place + 1
         text = self._text
@@ -108,6 +115,7 @@ class _Parser:
         return "".join(parts)
 
     def _interpolated(self, text: str) -> str:
+        """Return a text with variables of the environment in place of `$(NAME)`, and `$` in place of `$$`."""
         return _VARIABLE.sub(self._variable, text)
 
     def _variable(self, match: re.Match[str]) -> str:
@@ -119,4 +127,5 @@ class _Parser:
         return self._environment[name]
 
     def _error(self, message: str) -> ConfigurationFileError:
+        """Return the error for the current line."""
         return ConfigurationFileError(self._name, self._text.count("\n", 0, self._place) + 1, message)

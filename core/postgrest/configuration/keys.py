@@ -177,7 +177,7 @@ _KNOWN = {key.postgrest for key in INTERFACE_KEYS} | set(SERVICE_KEYS)
 
 
 def from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return key → text for variables `PGRST_…`."""
+    """Return key → text for variables `PGRST_…`, by the present names of keys, also unknown ones."""
     result: dict[str, str] = {}
     for name, text in environment.items():
         if not name.startswith(ENVIRONMENT_PREFIX):
@@ -198,7 +198,7 @@ def present_names(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def ineffective_keys(texts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the keys whose values have no effect, with the reason."""
+    """Return the keys whose values have no effect, with the reason. texts: by key."""
     return [
         (key, why)
         for key, (supported, why) in WITHOUT_EFFECT.items()
@@ -207,5 +207,5 @@ def ineffective_keys(texts: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def unknown_keys(texts: Iterable[str]) -> list[str]:
-    """Return the keys that PostgREST does not have."""
+    """Return the keys that PostgREST does not have, in alphabetical order. texts: the keys."""
     return sorted(key for key in texts if key not in _KNOWN and not key.startswith(APP_SETTINGS))

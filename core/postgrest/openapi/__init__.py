@@ -46,7 +46,8 @@ def document_parts(
     """Yield the JSON text of the document that describes one schema, in parts. No part is about several relations or
     functions.
 
-    accessible: what the document contains. host: that of the request.
+    name: of the schema. accessible: what the document contains. host: that of the request, for the address of the
+    service.
     """
     relations = [item for item in accessible.relations if (name, item) in schema.relations]
     title, description = _split(accessible.comment)
@@ -100,6 +101,7 @@ def _split(comment: str | None) -> tuple[str | None, str | None]:
 
 
 def _address(options: PostgRestOptions, host: str) -> dict[str, Any]:
+    """Return the members of the document with the address of the service: that of the configuration, else `host`."""
     uri = options.openapi_server_proxy_uri
     if uri is None:
         return {"host": host, "basePath": options.path, "schemes": ["http"]}
@@ -111,6 +113,7 @@ def _address(options: PostgRestOptions, host: str) -> dict[str, Any]:
 def _paths(
     schema: Schema, name: str, relations: Iterable[str], accessible: Accessible
 ) -> Iterator[Mapping[str, dict[str, Any]]]:
+    """Yield members of `paths`: the root, relations, functions. name: of the schema. relations: names."""
     yield {
         "/": {
             "get": {
@@ -135,12 +138,14 @@ def _definition(schema: Schema, relation: Relation) -> Mapping[str, Any]:
 
 
 def _parameters(schema: Schema, name: str, relations: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield members of `parameters`: shared ones, then those of each relation. name: of the schema."""
     yield _shared_parameters()
     for item in relations:
         yield dict(parameters_of(schema.relations[name, item]))
 
 
 def _shared_parameters() -> dict[str, Any]:
+    """Return the parameters that all relations have."""
     return {
         **{
             name: {

@@ -9,7 +9,7 @@ from rowcall.core.postgrest.schema import Argument, Function
 
 
 def function_path(function: Function, summary: str | None, description: str | None) -> dict[str, Any]:
-    """Return the path item of a function."""
+    """Return the path item of a function. summary, description: of its operations; None: left out."""
     shared: dict[str, Any] = {"tags": [f"(rpc) {function.name}"]}
     if summary is not None:
         shared["summary"] = summary
@@ -26,6 +26,7 @@ def function_path(function: Function, summary: str | None, description: str | No
 
 
 def _body(function: Function) -> dict[str, Any]:
+    """Return the parameter for the body of a POST."""
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {item.name: typed(item.type) for item in function.arguments if item.name},
@@ -39,6 +40,7 @@ def _body(function: Function) -> dict[str, Any]:
 
 
 def _query(argument: Argument) -> dict[str, Any]:
+    """Return the parameter of the query string for an argument."""
     result: dict[str, Any] = {"name": argument.name, "required": argument.required, "in": "query"}
     if argument.variadic:
         element = argument.type.removesuffix("[]")

@@ -39,6 +39,7 @@ def _targets(schema: Schema, relation: Relation) -> dict[str, tuple[str, str]]:
 
 
 def _property(relation: Relation, column: Column, targets: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    """Return the schema of a column. targets: from `_targets`."""
     # A type of PostgreSQL itself, also one below a domain, is shown without its modifiers; others by their own name.
     name = column.type if "." in column.base_type or not column.base_type else column.base_type
     result = typed(name)
@@ -56,6 +57,7 @@ def _property(relation: Relation, column: Column, targets: dict[str, tuple[str, 
 
 
 def _description(relation: Relation, column: Column, targets: dict[str, tuple[str, str]]) -> str | None:
+    """Return the comment of a column with notes about its keys; None: it has neither. targets: from `_targets`."""
     notes: list[str] = []
     if column.name in relation.key:
         notes.append("This is a Primary Key.<pk/>")
@@ -70,7 +72,7 @@ def _description(relation: Relation, column: Column, targets: dict[str, tuple[st
 
 
 def parameters_of(relation: Relation) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield name and definition of each parameter of a relation."""
+    """Yield name and definition of each parameter of a relation: its body, and a filter for each column."""
     yield (
         f"body.{relation.name}",
         {
@@ -89,7 +91,7 @@ def parameters_of(relation: Relation) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def relation_path(relation: Relation, summary: str | None, description: str | None) -> dict[str, Any]:
-    """Return the path item of a relation."""
+    """Return the path item of a relation. summary, description: of its operations; None: left out."""
     name = relation.name
     filters = [f"rowFilter.{name}.{column.name}" for column in relation.columns]
 

@@ -33,16 +33,18 @@ def reference(section: str, name: str) -> dict[str, str]:
 
 
 def swagger_type(name: str) -> str | None:
-    """Return the type of a value; None: a JSON value, which may have any type."""
+    """Return the type of a value in Swagger; None: a JSON value, which may have any type. name: of a type of
+    PostgreSQL."""
     return "array" if name.endswith("[]") else _TYPES.get(name, "string")
 
 
 def format_of(name: str) -> str:
+    """Return the format of a type: its name, or the one of OpenAPI for integers."""
     return _FORMATS.get(name, name)
 
 
 def typed(name: str) -> dict[str, Any]:
-    """Return `format`, `type` and `items` of a type."""
+    """Return `format`, `type` and `items` of a type, of which a JSON value has only the first."""
     result: dict[str, Any] = {"format": format_of(name)}
     kind = swagger_type(name)
     if kind is not None:

@@ -37,6 +37,8 @@ Parser = Callable[[str, int], Outcome]
 
 
 def merged(first: Error, second: Error) -> Error:
+    """Return the error of two that is further on in the text; at the same place, both. An error without messages yields
+    to one with messages."""
     if not second.messages and first.messages:
         return first
     if not first.messages and second.messages:
@@ -52,7 +54,8 @@ def _character_at(text: str, place: int) -> tuple[int, str]:
 
 
 def matching(pattern: str, *expected: str, required: bool = True) -> Parser:
-    """Return the parser of repeated characters, given as a regular expression. expected: names of the characters."""
+    """Return the parser of repeated characters, given as a regular expression. expected: names of the characters.
+    required: False: no character is needed."""
     compiled = re.compile(pattern, re.DOTALL)
 
     def parse(text: str, place: int) -> Outcome:
@@ -66,7 +69,8 @@ def matching(pattern: str, *expected: str, required: bool = True) -> Parser:
 
 
 def one_of(pattern: str, expected: str | None = None) -> Parser:
-    """Return the parser of one character of a class."""
+    """Return the parser of one character of a class, given as a regular expression. expected: its name; None: errors do
+    not name it."""
     compiled = re.compile(pattern, re.DOTALL)
     expectation = () if expected is None else ((_EXPECTED, expected),)
 
@@ -98,6 +102,7 @@ def string(expected: str) -> Parser:
 
 
 def in_any_case(expected: str) -> Parser:
+    """Return the parser of a word whose letters may be in upper case. expected: in lower case."""
     return sequence(*(either(character(item), character(item.upper())) for item in expected))
 
 
@@ -107,6 +112,8 @@ def nothing(_text: str, place: int) -> Outcome:
 
 
 def sequence(*parsers: Parser) -> Parser:
+    """Return the parser that applies others one after another, until one fails."""
+
     def parse(text: str, place: int) -> Outcome:
         result = Outcome(False, place, Error(place))
         for parser in parsers:
@@ -150,10 +157,14 @@ def attempt(parser: Parser) -> Parser:
 
 
 def optional(parser: Parser) -> Parser:
+    """Return the parser that reads nothing if another one fails without having consumed anything."""
     return either(parser, nothing)
 
 
 def many(parser: Parser) -> Parser:
+    """Return the parser that repeats another one until it fails. It fails itself if the last repetition has consumed
+    something."""
+
     def parse(text: str, place: int) -> Outcome:
         consumed = False
         while True:
@@ -181,7 +192,8 @@ def ahead(parser: Parser) -> Parser:
 
 
 def not_ahead(pattern: str) -> Parser:
-    """Return the parser that reads nothing, and fails if a character of a class follows."""
+    """Return the parser that reads nothing, and fails if a character of a class follows, given as a regular
+    expression."""
     compiled = re.compile(pattern, re.DOTALL)
 
     def parse(text: str, place: int) -> Outcome:
@@ -230,6 +242,7 @@ def described(error: Error) -> str:
 
 
 def _joined(names: list[str]) -> str:
+    """Return names separated by commas, the last one by `or`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
@@ -237,6 +250,7 @@ _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def _escaped(character: str) -> str:
+    """Return a character as Haskell escapes it."""
     if character in _ESCAPES:
         return _ESCAPES[character]
     return character if " " <= character <= "~" else f"\\{ord(character)}"

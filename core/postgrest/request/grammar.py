@@ -102,7 +102,7 @@ class Cursor:
 
 
 def _parsed(what: str, text: str, parse: Callable[[Cursor], Parsed]) -> Parsed:
-    """Parse a parameter. what: its name in messages. Raises `ApiError`."""
+    """Parse the text of a parameter. what: its name in messages. Raises `ApiError`."""
     try:
         return parse(Cursor(text))
     except RefusedError:
@@ -132,7 +132,7 @@ def quoted(cursor: Cursor) -> str | None:
 
 
 def name(cursor: Cursor) -> str:
-    """Read a quoted or plain name."""
+    """Read a quoted or plain name. Raises `RefusedError`."""
     result = quoted(cursor)
     if result is not None:
         return result
@@ -143,7 +143,7 @@ def name(cursor: Cursor) -> str:
 
 
 def _ends_with_dash(cursor: Cursor) -> bool:
-    """Whether a dash follows that is no part of an arrow."""
+    """Return whether a dash follows that is no part of an arrow."""
     return cursor.sees("-") and not cursor.sees("->")
 
 
@@ -153,7 +153,7 @@ def _stripped(text: str) -> str:
 
 
 def json_path(cursor: Cursor) -> tuple[JsonStep, ...]:
-    """Read the arrows that follow a name."""
+    """Read the arrows that follow a name, if any. Raises `RefusedError`."""
     steps: list[JsonStep] = []
     while cursor.sees("->"):
         text = cursor.take("->>")
@@ -174,7 +174,7 @@ def json_path(cursor: Cursor) -> tuple[JsonStep, ...]:
 
 
 def field(cursor: Cursor) -> Field:
-    """Read a column and its JSON path."""
+    """Read a column and its JSON path, with blanks around them. Raises `RefusedError`."""
     cursor.skip_spaces()
     column = name(cursor)
     result = Field(column, json_path(cursor))
@@ -186,11 +186,13 @@ def field(cursor: Cursor) -> Field:
 
 
 def select(text: str) -> tuple[SelectItem, ...]:
-    """Parse the value of `select`. An empty text means all columns."""
+    """Parse the value of `select`. An empty text means all columns. Raises `ApiError`, as all functions here that take
+    a text."""
     return _parsed("select parameter", text, _items) or (SelectColumn(Field("*")),)
 
 
 def _items(cursor: Cursor) -> tuple[SelectItem, ...]:
+    """Read the items up to `)` or the end of the text; there may be none."""
     if cursor.sees(")") or cursor.at_end:
         return ()
     items = [_item(cursor)]
@@ -212,6 +214,7 @@ def _comma(cursor: Cursor) -> bool:
 
 
 def _item(cursor: Cursor) -> SelectItem:
+    """Read a column, an aggregate, an embed or a spread."""
     cursor.skip_spaces()
     if cursor.take("..."):
         return _embed(cursor, name(cursor), None, spread=True)
@@ -236,7 +239,7 @@ def _item(cursor: Cursor) -> SelectItem:
 
 
 def _column(cursor: Cursor, first: str, alias: str | None) -> SelectColumn:
-    """Read what follows the name of a column."""
+    """Read what follows the name of a column. first: the name."""
     column = Field(first, json_path(cursor))
     cursor.skip_spaces()
     cast = _cast(cursor)
@@ -251,12 +254,14 @@ def _column(cursor: Cursor, first: str, alias: str | None) -> SelectColumn:
 
 
 def _end_of_item(cursor: Cursor) -> None:
+    """Read the blanks behind an item. Refuses what is neither the end of the text nor `,` or `)`."""
     if not (cursor.at_end or cursor.sees(",") or cursor.sees(")")):
         raise RefusedError
     cursor.skip_spaces()
 
 
 def _cast(cursor: Cursor) -> str | None:
+    """Read a cast `::type`; None: none is next."""
     if not cursor.take("::"):
         return None
     cast = cursor.match(_WORD)
@@ -266,6 +271,7 @@ def _cast(cursor: Cursor) -> str | None:
 
 
 def _embed(cursor: Cursor, target: str, alias: str | None, *, spread: bool) -> SelectEmbed:
+    """Read what follows the name of an embed: hint, kind of join, and items in parentheses."""
     hint: str | None = None
     inner: bool | None = None
     for _ in range(2):
@@ -289,7 +295,7 @@ def _embed(cursor: Cursor, target: str, alias: str | None, *, spread: bool) -> S
 
 
 def key_path(text: str) -> tuple[tuple[str, ...], Field]:
-    """Parse the key of a filter: names of embeds, then a field."""
+    """Parse the key of a filter: names of embeds, then a field. Returns both."""
     return _parsed("tree path", text, _key_path)
 
 
@@ -299,6 +305,7 @@ def _key_path(cursor: Cursor) -> tuple[tuple[str, ...], Field]:
 
 
 def _path(cursor: Cursor) -> list[str]:
+    """Read names that dots separate."""
     names = [name(cursor)]
     while cursor.take("."):
         names.append(name(cursor))
@@ -306,12 +313,12 @@ def _path(cursor: Cursor) -> list[str]:
 
 
 def operation(text: str) -> Operation:
-    """Parse the value of a filter."""
+    """Parse the value of a filter, such as `not.eq.5`."""
     return _parsed("filter", text, lambda cursor: _operation(cursor, _rest))
 
 
 def is_operation(text: str) -> bool:
-    """Whether a text is the value of a filter."""
+    """Return whether a text is the value of a filter."""
     try:
         _operation(Cursor(text), _rest)
     except RefusedError:
@@ -320,6 +327,7 @@ def is_operation(text: str) -> bool:
 
 
 def _rest(cursor: Cursor) -> str:
+    """Read the rest of the text."""
     start, cursor.position = cursor.position, len(cursor.text)
     return cursor.text[start:]
 
@@ -355,6 +363,7 @@ def _operation(cursor: Cursor, value: Callable[[Cursor], str]) -> Operation:
 
 
 def _is_value(cursor: Cursor) -> str:
+    """Read an operand of `is`, in any case; return it in lower case. What follows it is not read."""
     rest = cursor.text[cursor.position :].lower()
     for candidate in ("not_null", "null", "true", "false", "unknown"):
         if rest.startswith(candidate):
@@ -420,6 +429,7 @@ def logic(operator: str, negated: bool, text: str) -> Group:
 
 
 def _members(cursor: Cursor) -> tuple[LogicNode, ...]:
+    """Read the members of a group in parentheses."""
     cursor.enter()
     cursor.skip_spaces()
     cursor.expect("(")
@@ -436,6 +446,7 @@ _GROUP = re.compile(r"(not\.)?(and|or)(?=[ \t]*\()")
 
 
 def _member(cursor: Cursor) -> LogicNode:
+    """Read a condition or a group."""
     cursor.skip_spaces()
     group = _GROUP.match(cursor.text, cursor.position)
     if group is not None:
@@ -449,6 +460,7 @@ def _member(cursor: Cursor) -> LogicNode:
 
 
 def _tree_value(cursor: Cursor) -> str:
+    """Read the operand of a condition in a logic tree: an array literal without nested braces, or an element."""
     if cursor.sees("{"):
         end = cursor.position + 1
         while end < len(cursor.text) and cursor.text[end] not in "{}":
@@ -478,6 +490,7 @@ _NULLS = {"nullsfirst": "NULLS FIRST", "nullslast": "NULLS LAST"}
 
 
 def _order_term(cursor: Cursor) -> OrderTerm:
+    """Read a column, or a column of an embed, with direction and place of nulls."""
     cursor.skip_spaces()
     first = name(cursor)
     relation: str | None = None
@@ -496,7 +509,8 @@ def _order_term(cursor: Cursor) -> OrderTerm:
 
 
 def names(what: str, text: str) -> tuple[str, ...]:
-    """Parse the value of `columns` or `on_conflict`."""
+    """Parse the value of `columns` or `on_conflict`; repeated names count once. what: name of the parameter in
+    messages."""
     return _parsed(what, text, _names)
 
 

@@ -63,8 +63,8 @@ DEFAULT = MediaType(ANY, ANY)
 
 
 def parse_accept(headers: Iterable[str]) -> tuple[MediaType, ...]:
-    """Return the entries in the order of preference: quality, then specificity, then position. Without entries,
-    return `DEFAULT`."""
+    """Return the entries in the order of preference: quality, then specificity, then position. Without entries, return
+    `DEFAULT`. headers: values of `Accept`."""
     entries: list[tuple[float, int, int, MediaType]] = []
     for header in headers:
         for text in _split(header, ","):
@@ -92,6 +92,8 @@ def _split(text: str, separator: str) -> list[str]:
 
 
 def _entry(text: str) -> tuple[MediaType, float, int]:
+    """Return the media type of an entry, its quality, and how specific it is (0 for `*/*`). A quality that cannot be
+    read is 0."""
     pieces = [piece.strip() for piece in _split(text, ";")]
     name = pieces[0].lower()
     parameters: dict[str, str] = {}

@@ -35,8 +35,9 @@ class Payload:
     r"""A body.
 
     text: the JSON as it arrived or as made from CSV; of a raw body its text, or `\x…` for bytes. keys: of its objects,
-    in the order of their first appearance. is_array: the JSON is an array. count: number of its elements. fields: names
-    and values of a form. raw_type: type of PostgreSQL for a raw body.
+    in the order of their first appearance. is_array: the JSON is an array. count: number of its elements; 1 if the
+    request has `columns`, as the JSON is not parsed then. fields: names and values of a form. raw_type: type of
+    PostgreSQL for a raw body.
     """
 
     kind: PayloadKind
@@ -75,6 +76,8 @@ def parse_payload(
 
 
 def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload:
+    """Return the payload of a JSON body. With `columns`, the JSON is not checked here. An empty body of a call is `{}`,
+    and a value that is neither object nor array is an empty array. Raises `ApiError`."""
     if function and not body.strip():
         body = b"{}"
     if columns is not None:
@@ -93,6 +96,7 @@ def _json(body: bytes, columns: Sequence[str] | None, function: bool) -> Payload
 
 
 def _common_keys(elements: list[object]) -> tuple[str, ...]:
+    """Return the keys that all elements have. Raises `ApiError` if they differ, or an element is no object."""
     if not elements:
         return ()
     first = elements[0]
@@ -106,6 +110,7 @@ def _common_keys(elements: list[object]) -> tuple[str, ...]:
 
 
 def _text(body: bytes) -> str:
+    """Return the text of a body. Raises `ApiError` if it is not UTF-8."""
     try:
         return body.decode()
     except UnicodeDecodeError:
@@ -113,6 +118,8 @@ def _text(body: bytes) -> str:
 
 
 def _csv(text: str) -> Payload:
+    """Return the payload of CSV with a header row. `NULL` is null, and values behind the last name are ignored. Raises
+    `ApiError` for a row with too few values."""
     # The limit of the module is that of the process; a body has a limit of its own.
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))
     rows = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
@@ -129,6 +136,7 @@ def _csv(text: str) -> Payload:
 
 
 def _form(text: str) -> Payload:
+    """Return the payload of a form. If a name is repeated, the JSON has its last value."""
     fields = tuple(parse_qsl(text, keep_blank_values=True))
     values = dict(fields)
     return Payload(PayloadKind.FORM, orjson.dumps(values).decode(), tuple(values), fields=fields)

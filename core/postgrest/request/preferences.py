@@ -45,7 +45,8 @@ class Preferences:
 
 
 def parse_preferences(headers: Iterable[str]) -> Preferences:
-    """Merge the values of all `Prefer` headers. If a preference is sent twice, the first value counts."""
+    """Merge the values of all `Prefer` headers. If a preference is sent twice, the first value counts. A `max-affected`
+    that is no number is ignored."""
     values: dict[str, str] = {}
     unknown: list[str] = []
     for header in headers:

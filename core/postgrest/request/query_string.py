@@ -142,6 +142,7 @@ def is_operation(value: str) -> bool:
 
 
 def _logic_tree(key: str, value: str) -> tuple[Path, LogicNode]:
+    """Return path and group of a logic parameter. Raises `ApiError`."""
     path, negated, operator = _part_of(key, _logic_key, grammar.logic_key)
     return path, grammar.logic(operator, negated, value)
 
@@ -152,6 +153,7 @@ def _level(key: str) -> Path:
 
 
 def _number(value: str) -> int | None:
+    """Return a whole number of at most 18 digits, which may be negative; None for another text."""
     text = value.strip()
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 18:
@@ -160,6 +162,8 @@ def _number(value: str) -> int | None:
 
 
 def _ranges(limits: dict[Path, int], offsets: dict[Path, int]) -> Iterable[tuple[Path, Range]]:
+    """Yield the range of each level that has a limit or an offset. A negative offset is 0. Raises `ApiError` for a
+    negative limit."""
     for path in dict.fromkeys((*limits, *offsets)):
         limit = limits.get(path)
         if limit is not None and limit < 0:
@@ -184,4 +188,5 @@ def encoded(text: str) -> str:
 
 
 def _key(pair: tuple[str, str | None]) -> str:
+    """Return the key of a parameter, for sorting."""
     return pair[0]

@@ -10,7 +10,8 @@ import re
 from rowcall.core.postgrest import errors
 from rowcall.core.postgrest.request.tree import Range
 
-_HEADER = re.compile(r"(\d+)-(\d*)", re.ASCII)
+_HEADER = re.compile(r"([0-9]{1,18})-([0-9]{0,18})")
+"""Larger numbers are not those of rows."""
 
 
 def top_level(query: Range | None, header: str | None) -> Range:
@@ -39,7 +40,8 @@ def top_level(query: Range | None, header: str | None) -> Range:
 
 
 def content_range(offset: int, rows: int, total: int | None) -> str:
-    """Return the value of `Content-Range`. rows: number in the response. total: None: the rows were not counted."""
+    """Return the value of `Content-Range`. offset: number of skipped rows. rows: number in the response. total: None:
+    the rows were not counted."""
     count = "*" if total is None else str(total)
     if rows == 0 or total == 0:
         return f"*/{count}"

@@ -47,6 +47,7 @@ _element = either(attempt(sequence(_quoted, not_ahead("[^,)]"))), matching("[^,)
 
 
 def _lexeme(parser: Parser) -> Parser:
+    """Return the parser with blanks around it."""
     return sequence(_blanks, parser, _blanks)
 
 
@@ -106,6 +107,7 @@ _column = _lexeme(
 
 
 def _items(text: str, place: int) -> Outcome:
+    """Read the items of `select`."""
     item = either(
         sequence(attempt(_spread), _in_parentheses(_items)), sequence(attempt(_embed), _in_parentheses(_items)), _column
     )
@@ -116,11 +118,12 @@ def _items(text: str, place: int) -> Outcome:
 
 
 def _words(words: tuple[str, ...]) -> Parser:
+    """Return the parser of one of the words."""
     return either(*(attempt(string(word)) for word in words))
 
 
 def _operation(value: Parser) -> Parser:
-    """Return the parser of `[not.]operator.value`."""
+    """Return the parser of `[not.]operator.value`. value: parser of the operand."""
     within = sequence(attempt(sequence(string("in"), _delimiter)), _lexeme(character("(")))
     elements = sequence(separated(_element, character(",")), _lexeme(character(")")))
     words = (in_any_case(word) for word in ("null", "not_null", "true", "false", "unknown"))
@@ -153,6 +156,7 @@ _operator = labelled(either(attempt(string("and")), string("or")), "logic operat
 
 
 def _tree(text: str, place: int) -> Outcome:
+    """Read a condition or a group of a logic tree."""
     members = separated(_tree, _lexeme(character(",")))
     group = sequence(_negation, _operator, _lexeme(character("(")), members, _lexeme(character(")")))
     return either(attempt(_condition), group)(text, place)
@@ -182,7 +186,8 @@ PARSERS: Mapping[str, Parser] = {
 
 
 def syntax_error(what: str, text: str, prefix: str = "") -> errors.ApiError:
-    """Return the error of a parameter. prefix: what the grammar reads before the text, and messages do not show."""
+    """Return the error of a parameter that the grammar has refused. what: a key of `PARSERS`. text: of the parameter.
+    prefix: what the grammar reads before the text, and messages do not show."""
     whole = prefix + text
     try:
         error = PARSERS[what](whole, 0).error
@@ -192,7 +197,7 @@ def syntax_error(what: str, text: str, prefix: str = "") -> errors.ApiError:
 
 
 def _position(text: str, place: int) -> str:
-    """Return line and column, of which a tab takes up to eight."""
+    """Return line and column of a place, both from 1, in parentheses. A tab takes up to eight columns."""
     line, column = 1, 1
     for item in text[:place]:
         if item == "\n":

@@ -43,7 +43,8 @@ def call_statement(
     """Return the statement of a call.
 
     plan: of the result; its top level has the name of the function. arguments: names and texts of a GET, in their
-    order. payload: of a POST, else None. count: also count all rows, regardless of the range.
+    order. payload: of a POST, else None. output: how the rows become the body. count: also count all rows, regardless
+    of the range.
     """
     parameters = Parameters()
     called = _call(function, arguments, payload, parameters)
@@ -73,6 +74,8 @@ def is_scalar(function: Function) -> bool:
 def _call(
     function: Function, arguments: Sequence[tuple[str, str]], payload: Payload | None, parameters: Parameters
 ) -> str:
+    """Return the SELECT that calls the function once. Arguments as in `call_statement`. Values are added to the
+    parameters."""
     if payload is None:
         return _selected(function, _from_texts(function, arguments, parameters))
     if len(function.arguments) == 1 and not function.arguments[0].name:
@@ -109,6 +112,7 @@ def _from_texts(function: Function, fields: Sequence[tuple[str, str]], parameter
 
 
 def _named(argument: Argument, value: str) -> str:
+    """Return an argument by its name. value: as SQL."""
     word = "VARIADIC " if argument.variadic else ""
     return f"{word}{quote_identifier(argument.name)} := {value}"
 

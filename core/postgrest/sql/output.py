@@ -101,6 +101,7 @@ def body(output: Output) -> str:
 
 
 def _stripped(text: str, output: Output) -> str:
+    """Return the SQL of a JSON value, without null members if the output is stripped."""
     return f"json_strip_nulls({text})" if output.stripped else text
 
 

@@ -79,12 +79,15 @@ class Renderer:
         return text + "".join(map(self._step, field.path))
 
     def _step(self, step: JsonStep) -> str:
+        """Return the SQL of an arrow. An index of less than ten digits is part of the text; other keys are
+        parameters."""
         arrow = "->>" if step.text else "->"
         if step.index and len(step.key.lstrip("-")) < 10:
             return f"{arrow}{int(step.key)}" if int(step.key) >= 0 else f"{arrow}({int(step.key)})"
         return f"{arrow}{self._parameters.add(step.key)}::text"
 
     def _cast(self, text: str, cast: str | None) -> str:
+        """Return the SQL of a value with a cast; without one for None."""
         return f"CAST({text} AS {_type_name(cast)})" if cast is not None else text
 
     # --- conditions -------------------------------------------------------------------------------------------------
@@ -104,12 +107,14 @@ class Renderer:
         return self._comparison(table, relation, node)
 
     def _comparison(self, table: str, relation: Relation | None, condition: Condition) -> str:
+        """Return the SQL of a condition that names no embed."""
         operation = condition.operation
         left = self.field(table, condition.field, relation)
         text = self._operation(left, operation, condition.field, relation)
         return f"NOT {text}" if operation.negated else text
 
     def _operation(self, left: str, operation: Operation, field: Field, relation: Relation | None) -> str:
+        """Return the SQL of an operation, without its negation. left: SQL of the field."""
         operator = operation.operator
         if operator == "in":
             elements = operation.value if isinstance(operation.value, tuple) else (operation.value,)
@@ -135,6 +140,7 @@ class Renderer:
         return f"{left} {_OPERATORS[operator]} {placeholder}"
 
     def _full_text(self, left: str, operation: Operation, value: str, field: Field, relation: Relation | None) -> str:
+        """Return the SQL of a full-text search. left: SQL of the field. value: the query."""
         configuration = ""
         if operation.configuration is not None:
             configuration = f"{self._parameters.add(operation.configuration)}::regconfig, "
@@ -202,6 +208,7 @@ class Renderer:
         return str(limit) if 0 <= limit <= MOST_OF_A_PAGE else f"{self._parameters.add(str(limit))}::bigint"
 
     def _order_term(self, node: Node, table: str, relation: Relation | None, term: OrderTerm) -> str:
+        """Return a term of ORDER BY, for a column of the level or of an embed. table: quoted name of the level."""
         if term.relation is not None and (child := node.child(term.relation)) is not None:
             below = self._schema.relations.get(child.relation)
             text = self.field(quote_identifier(child.alias), term.field, below)
@@ -210,9 +217,11 @@ class Renderer:
         return " ".join(part for part in (text, term.direction, term.nulls) if part)
 
     def _junction(self, node: Node) -> str:
+        """Return the quoted name of the junction between a level and the level above."""
         return quote_identifier(f"{node.alias}_junction")
 
     def _join_conditions(self, node: Node, relationship: Relationship, table: str, parent: str) -> Iterator[str]:
+        """Yield the conditions that join a level with the level above. table, parent: their quoted names."""
         junction = relationship.junction
         if junction is None:
             for outer, inner in relationship.columns:
@@ -225,7 +234,7 @@ class Renderer:
             yield f"{between}.{quote_identifier(inner)} = {table}.{quote_identifier(target)}"
 
     def _join(self, child: Node, parent: str) -> str:
-        """Return the lateral join of an embed."""
+        """Return the lateral join of an embed. parent: quoted name of the level above."""
         alias = quote_identifier(child.alias)
         word = "INNER" if child.inner else "LEFT"
         inside = self.level(child, parent)
@@ -258,7 +267,8 @@ class Renderer:
         return list(dict.fromkeys(names))
 
     def _items(self, node: Node, table: str, relation: Relation | None) -> tuple[list[str], list[str]]:
-        """Return the output columns, and the terms of GROUP BY if there is an aggregate."""
+        """Return the output columns of a level, and the terms of GROUP BY; the latter are empty without an aggregate.
+        table: its quoted name."""
         plain: list[str] = []
         items: list[str] = []
         hoisted = node.spread
@@ -291,6 +301,8 @@ class Renderer:
         return None if representation is None else representation.function
 
     def _represented(self, text: str, field: Field, relation: Relation | None) -> str:
+        """Return the SQL of a column, rendered as JSON by the function of its domain, if there is one. text: SQL of the
+        column."""
         column = relation.column(field.name) if relation is not None and not field.path else None
         function = None if column is None else self._output_function(column)
         return text if function is None else f"{quote_qualified(*function)}({text})"
@@ -318,6 +330,7 @@ class Renderer:
         return self.field(table, column.field, relation) if represented else text
 
     def _group_term(self, text: str, table: str, relation: Relation | None) -> str:
+        """Return a term of GROUP BY; for `table.*`, all columns."""
         if text != f"{table}.*" or relation is None:
             return text
         return ", ".join(f"{table}.{quote_identifier(column.name)}" for column in relation.columns)

@@ -165,6 +165,7 @@ def _with_defaults(document: str, columns: Iterable[Column], parameters: Paramet
 
 
 def _on_conflict(conflict: Conflict | None, columns: Sequence[Column]) -> str:
+    """Return the ON CONFLICT clause; empty for None. columns: those that the insert sets."""
     if conflict is None:
         return ""
     target = ", ".join(map(quote_identifier, conflict.columns))
@@ -177,6 +178,7 @@ def _on_conflict(conflict: Conflict | None, columns: Sequence[Column]) -> str:
 
 
 def _where(schema: Schema, relation: Relation, filters: Sequence[LogicNode], parameters: Parameters) -> str:
+    """Return the WHERE clause of the filters; empty without filters."""
     renderer = Renderer(schema, parameters)
     table = quote_qualified(relation.schema, relation.name)
     conditions = [renderer.condition(table, relation, item, None) for item in filters]

@@ -69,6 +69,7 @@ def test_names_where_providers_put_them(info: dict[str, object], name: str | Non
         ('{"a":1}', "ip", None, '{"a":1}'),
         ("[]", "ip", "1.2.3.4", None),
         ("{", "ip", "1.2.3.4", None),
+        ('{"a":' + "[" * 300 + "]" * 300 + "}", "ip", "1.2.3.4", None),
         ("", "ip", "1.2.3.4", None),
         (None, "ip", "1.2.3.4", None),
     ],

@@ -221,3 +221,17 @@ def test_reading_from_a_replica_that_never_comes_to_it_is_reported(
     assert [said is not None and said in item.message and item.line == "read_from replica" for item in values] == [
         True
     ] * (said is not None)
+
+
+def test_an_example_with_too_many_levels_is_a_warning() -> None:
+    made = routine(parameter("ids", ARRAY + 23), comment="HTTP\nopenapi example ids = " + "[" * 100_000)
+    (warning,) = build_endpoint(made, catalog(made), EndpointDefaults()).diagnostics
+    assert "is no value of ids as JSON has it" in warning.message
+
+
+@pytest.mark.parametrize("default", [True, False])
+def test_headers_fill_a_parameter_with_a_default_of_the_comment(default: bool) -> None:
+    comment = "HTTP\nrequest_headers parameter\nrequest_headers_parameter_name _h"
+    made = routine(parameter("_h", 25), comment=comment + "\nparam _h default null" * default)
+    messages = [item.message for item in build_endpoint(made, catalog(made), EndpointDefaults()).diagnostics]
+    assert any("has no default" in message for message in messages) is not default

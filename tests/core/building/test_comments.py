@@ -290,6 +290,20 @@ SHOWN = [word for word, annotation in BY_WORD.items() if not annotation.secret]
 WORDS = st.sampled_from([*SHOWN, *(word.upper() for word in SHOWN), "GET", "/a/{b}", "=", ":", "@", "5s", "{", "\\"])
 
 
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "job retries \u00b2",
+        "job priority \u00b2",
+        "job retries " + "9" * 5000,
+        "job concurrency " + "9" * 5000 + " per _token",
+        "schedule */" + "9" * 5000 + " * * * *",
+    ],
+)
+def test_a_number_that_cannot_be_read_is_a_warning(comment: str) -> None:
+    assert len(messages(comment)) == 1
+
+
 @given(st.one_of(st.text(), st.lists(st.one_of(WORDS, st.text(max_size=6))).map(" ".join)))
 def test_any_text_is_parsed(comment: str) -> None:
     draft = read(comment)

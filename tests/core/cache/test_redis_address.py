@@ -34,7 +34,22 @@ def test_addresses(text: str, address: RedisAddress) -> None:
     assert parse_redis(text) == address
 
 
-@pytest.mark.parametrize("text", ["", "ssl=true", "h,wrong=1", "h:port", "h,ssl=perhaps", "http://h", "redis://h:x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "ssl=true",
+        "h,wrong=1",
+        "h:port",
+        "h,ssl=perhaps",
+        "http://h",
+        "redis://h:x",
+        "h:0",
+        "h:65536",
+        "h:" + "9" * 5000,
+        "redis://h/" + "9" * 5000,
+    ],
+)
 def test_what_cannot_be_used_is_reported_without_the_password(text: str) -> None:
     with pytest.raises(BadAddressError) as error:
         parse_redis(f"{text},password=much-secret" if "://" not in text else text)

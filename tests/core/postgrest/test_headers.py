@@ -65,6 +65,8 @@ def test_applied_preferences(header: str, method: str, value: str | None) -> Non
         (Range(2, None), "0-3", Range(2, 2)),
         (None, "items=0-9", Range()),
         (None, "1-0x", Range()),
+        (None, "0-" + "9" * 5000, Range()),
+        (None, "9" * 5000 + "-", Range()),
     ],
 )
 def test_range_of_the_top_level(query: Range | None, header: str | None, result: Range) -> None:
