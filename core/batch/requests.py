@@ -48,7 +48,7 @@ class MissingResultError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A response, as references see it. body: parsed JSON, a text, or None."""
+    """A response, as references see it. headers: by name in lower case. body: parsed JSON, a text, or None."""
 
     status: int
     headers: Mapping[str, str]
@@ -57,8 +57,11 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class BatchRequest:
-    """One request of a batch. number: from 1. body: JSON value. has_body: whether there is a body, which may be
-    null."""
+    """One request of a batch, with its references. number: from 1. method: in upper case. path: with the query string.
+    headers: names in lower case. body: JSON value. has_body: whether there is a body, which may be null.
+
+    results, in methods: of all earlier requests, in their order.
+    """
 
     number: int
     method: str
@@ -82,7 +85,8 @@ class BatchRequest:
         return begin + _REFERENCE.sub(lambda match: quote(_as_text(_value(match, results)), safe=""), rest)
 
     def filled_headers(self, results: Sequence[Result]) -> list[tuple[str, str]]:
-        """Return the headers with the values of references. Raises `MissingResultError`."""
+        """Return the headers with the values of references. Raises `MissingResultError`, also for a value that a header
+        cannot have."""
         filled = [(name, _as_text(_filled(value, results))) for name, value in self.headers]
         for name, value in filled:
             if not value.isprintable():
@@ -104,7 +108,8 @@ class BatchRequest:
 
 
 def read_batch(body: bytes, most: int) -> tuple[BatchRequest, ...]:
-    """Parse a batch of at most `most` requests. Raises `BatchError`."""
+    """Parse a batch of 1 to `most` requests, a JSON array. Raises `BatchError` if it is not valid, or a request refers
+    to a later one."""
     try:
         items = exact_json.parse(body)
     except ValueError as error:
@@ -150,6 +155,7 @@ def _request(number: int, item: Any) -> BatchRequest:
 
 
 def _is_plain(path: str) -> bool:
+    """Return whether a path can be sent: it is ASCII, without blanks and control characters."""
     return path.isascii() and path.isprintable() and " " not in path
 
 
@@ -182,6 +188,7 @@ def _filled(value: Any, results: Sequence[Result]) -> Any:
 
 
 def _value(match: re.Match[str], results: Sequence[Result]) -> Any:
+    """Return the value of a reference. match: of `_REFERENCE`. Raises `MissingResultError` if the response lacks it."""
     result = results[int(match[1]) - 1]
     value: Any = {"body": result.body, "status": result.status, "headers": result.headers}[match[2]]
     for step in _STEPS.findall(match[3]):
@@ -201,7 +208,7 @@ _MISSING: Any = object()
 
 
 def _as_text(value: Any) -> str:
-    """Return a JSON value as a part of a path or header; empty for null. Raises `MissingResultError` as `_json` does."""
+    """Return a JSON value as a part of a path or header; empty for null. Raises `MissingResultError` as `_json`."""
     if value is None:
         return ""
     return value if isinstance(value, str) else _json(value).decode()
