@@ -188,8 +188,8 @@ cdef const char *render_body(
 ) noexcept nogil:
     """Render an array literal `{…}`, without bounds, as a JSON array.
 
-    depth: number of containers around the array, of which dimensions are none. dimension: number of the dimension that begins here, from 1. Returns the position behind the literal, or NULL if the
-    literal is malformed.
+    depth: number of containers around the array, of which dimensions are none. dimension: number of the dimension that
+    begins here, from 1. Returns the position behind the literal, or NULL if the literal is malformed.
     """
     cdef char separator
     if text == end or text[0] != c'{' or dimension > MAX_DIMENSIONS:
