@@ -47,6 +47,11 @@ def injected_parameters(endpoint: Endpoint, mapping: LoginOptions) -> tuple[Inje
     )
 
 
+def claim_parameters(endpoint: Endpoint, mapping: LoginOptions) -> tuple[InjectedParameter, ...]:
+    """Return the parameters that are set from claims; as for `injected_parameters`."""
+    return tuple(item for item in injected_parameters(endpoint, mapping) if item.source is not Source.ADDRESS)
+
+
 def _filled(index: int, parameter: EndpointParameter, mapping: LoginOptions) -> InjectedParameter | None:
     """Return the injection of a parameter whose name the mapping has; None: it is not injected. index: of the
     parameter."""

@@ -21,10 +21,14 @@ METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "QUERY"))
 OWN_HEADERS = frozenset(
     (
         *("authorization", "cookie", "connection", "content-length", "expect", "host", "te", "trailer"),
-        *("transfer-encoding", "upgrade", "forwarded"),
+        *("transfer-encoding", "upgrade", "forwarded", "origin", "referer"),
     )
 )
-"""Headers that requests of a batch cannot set, because those of the batch itself or of its connection apply."""
+"""Headers that requests of a batch cannot set, because those of the batch itself or of its connection apply. The same
+applies to those that begin with one of `OWN_PREFIXES`."""
+
+OWN_PREFIXES = ("x-forwarded-", "sec-")
+"""Reported by a proxy or a browser."""
 
 KEY = "idempotency-key"
 
@@ -135,7 +139,7 @@ def _request(number: int, item: Any) -> BatchRequest:
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         raise BatchError("headers has to be an object of texts", number)
     for name, value in headers.items():
-        if name.lower() in OWN_HEADERS or name.lower().startswith("x-forwarded-"):
+        if name.lower() in OWN_HEADERS or name.lower().startswith(OWN_PREFIXES):
             raise BatchError(f"the header {name[:60]} cannot be set for one request", number)
         if not _NAME.fullmatch(name) or not value.isprintable():
             raise BatchError(f"{name[:60]!r} is no header that can be sent", number)

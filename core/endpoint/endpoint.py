@@ -370,6 +370,8 @@ class Options(Record):
     """Claims are written to session variables (access-17)."""
     role_from_claim: bool = False
     """The routine runs as the role of PostgreSQL that a claim names."""
+    database_role: str | None = None
+    """The role of PostgreSQL for which the steps of requests are compiled; None: they are for all roles."""
     hashes: tuple[tuple[str, str], ...] = ()
     """Parameter to fill → parameter whose value is hashed for it, as named in the comment (sign-in-26)."""
     password_rules: tuple[tuple[str, str], ...] = ()

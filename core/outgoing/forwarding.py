@@ -30,6 +30,7 @@ OF_CONTENT_FORWARDED = frozenset({"content-encoding", "content-language", "conte
 BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "QUERY"})
 PLAIN_TEXT = "text/plain; charset=utf-8"
 
+_SEPARATORS = str.maketrans(dict.fromkeys("!#$%&'*+.^_`|~", "-"))
 _AUTHORITY = re.compile(r"[A-Za-z0-9._~\[\]:-]+")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _UNRESERVED_PATH = "/:@!$&'()*+,;=~"
@@ -60,16 +61,24 @@ AutomaticValue = tuple[Automatic, str | None]
 """A parameter and its value as text; None: NULL."""
 
 
+def variable_name(name: str) -> str:
+    """Return a text that is equal for all header names that a server may take for the same one: many servers make
+    variables of headers (RFC 3875, 4.1.18), so that `X_Forwarded_For` is read as `X-Forwarded-For`.
+    """
+    return name.lower().translate(_SEPARATORS)
+
+
 def request_headers(items: Iterable[tuple[str, str]], excluded: Collection[str], *, with_body: bool) -> Headers:
     """Return the headers of a request that are forwarded, without those that describe its client.
 
     Headers of the connection, those that its header Connection names, and most of those about the body (`Content-*`)
-    are not forwarded. excluded: names in lower case. with_body: the body is forwarded, with `OF_CONTENT_FORWARDED`.
+    are not forwarded. excluded: names as `variable_name` returns them. with_body: the body is forwarded, with
+    `OF_CONTENT_FORWARDED`.
     """
     forwarded: Headers = []
     named: set[str] = set()
     for pair in items:
-        name = pair[0].lower()
+        name = variable_name(pair[0])
         if name == "connection":
             named |= _words(pair[1])
         elif name in excluded or name in OF_CONNECTION or name.startswith(FORWARDED):

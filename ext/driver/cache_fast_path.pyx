@@ -93,8 +93,8 @@ cdef class CacheLookup:
     cached responses (`ext.response_cache.table`). seconds: lifetime of a lease; 0: until it is released. longest: bytes
     of the longest key that is used as a name itself; requests with longer keys go to `otherwise`. unshared: if not
     empty, every request goes to `otherwise`. lease(cache, name, number, began): returns the lease object. cache: passed
-    to `lease`. ending: called at the end of the request. compute: the steps that compute and store the response, which a
-    miss enters. on_hit(context): called for a hit, or None. report(context, outcome): called with `hit` or `miss`, or
+    to `lease`. ending: called at the end of the request. compute: the steps that compute and store the response, which
+    a miss enters. on_hit(context): called for a hit, or None. report(context, outcome): called with `hit` or `miss`, or
     None. otherwise: the fallback step.
     """
 

@@ -87,7 +87,7 @@ cdef int _end(Connection connection, list broken) except -1:
     if connection.phase == LINGERING and not connection.deadline:
         broken.append("engine-9: nothing limits the time for which input is dropped")
     if connection.eof and connection.phase in (READING_HEAD, DISCARDING, LINGERING) and not connection.writing_paused:
-        broken.append(f"engine-9: the client sends nothing any more, and the connection stays in phase {connection.phase}")
+        broken.append(f"engine-9: the client has ended its input, and the connection is in phase {connection.phase}")
     if connection.writable is not None and not connection.writable.done() and not connection.writing_paused:
         broken.append("engine-10: a sender waits for room that is there")
     return 0

@@ -15,8 +15,9 @@ from rowcall.core.auth.schemes import BearerScheme, CookieScheme, JwtScheme, Sch
 from rowcall.core.auth.token_families import Mark
 from rowcall.core.errors.problems import Problem
 from rowcall.service.identity.refresh_token_use import new_mark
-from rowcall.service.identity.session_cookies import Headers, cookie_headers, with_fields
+from rowcall.service.identity.session_cookies import cookie_headers, with_fields
 from rowcall.service.identity.sessions import Sessions, cookie_header
+from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import RequestContext
 
 NOT_STORED: Headers = [("cache-control", "no-store"), ("pragma", "no-cache")]

@@ -2,10 +2,15 @@
 
 The role is set for the transaction of the call only (`SET LOCAL ROLE`), like other settings. Only roles that the
 configuration lists are set. A user without such a role is refused; the routine never runs as the service instead.
+
+PostgreSQL checks the use of schemas when it prepares a statement, and inlines functions into its plan, which another
+role may not execute. Roles therefore never share a prepared statement: the steps are compiled for each role.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rowcall.core.auth.claims import User
@@ -39,6 +44,29 @@ def refuse_without_role(endpoint: Endpoint, services: Services) -> Step | None:
         raise Problem(403, f"{endpoint.name} is for users with a database role in the claim {roles.claim}")
 
     return refuse
+
+
+class RoleSteps:
+    """Continues a request with the steps of its role. steps: returns the further steps of an endpoint."""
+
+    def __init__(
+        self, endpoint: Endpoint, services: Services, steps: Callable[[Endpoint, Services], tuple[Step, ...]]
+    ) -> None:
+        self._roles = services.options.auth.database_roles
+        self._endpoint = endpoint
+        self._services = services
+        self._compile = steps
+        self._compiled: dict[str | None, tuple[Step, ...]] = {}
+        """By role; None: a login runs as the service."""
+
+    def choose(self, context: RequestContext) -> None:
+        """Continue with the steps of the role of the request."""
+        role = role_of(context.user, self._roles)
+        steps = self._compiled.get(role)
+        if steps is None:
+            options = replace(self._endpoint.options, database_role=role)
+            steps = self._compiled[role] = self._compile(replace(self._endpoint, options=options), self._services)
+        context.follow(steps)
 
 
 def database_role(endpoint: Endpoint, services: Services) -> Preamble | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rowcall.core.auth.parameter_injection import (
     InjectedParameter,
     Source,
+    claim_parameters,
     hashed_parameters,
     injected_parameters,
     with_injected,
@@ -57,6 +58,22 @@ def bind(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
         return (anonymous if context.user is None else signed_in)(context)
 
     return bind_for_user, _fill(endpoint, injected, addresses, services)
+
+
+def fill_of_job(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that sets the parameters from claims for a job that was enqueued in SQL with claims; arguments of
+    one without claims stay as they are. None: these are no attempts of jobs, or there is no such parameter.
+    """
+    injected = claim_parameters(endpoint, services.options.auth.login) if services.job_runs else ()
+    if not injected:
+        return None
+    fill = _fill(endpoint, injected, (), services)
+
+    def fill_unless_bound(context: RequestContext) -> None:
+        if context.user is not None and not context.scope.job.bound:
+            fill(context)
+
+    return fill_unless_bound
 
 
 def _fill(

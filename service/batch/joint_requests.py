@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.core.endpoint.resolved_parameters import resolved_parameters
 from rowcall.core.errors.problems import Problem
 from rowcall.core.sqlfile.source import FileSource
 from rowcall.service.database.call import Call
@@ -61,6 +62,8 @@ def _reason(endpoint: Endpoint) -> str | None:
         return "each tenant has a connection of its own"
     if options.connection is not None:
         return f"it runs on the connection {options.connection}"
+    if resolved_parameters(endpoint):
+        return "SQL of its comment fills parameters on a connection of its own, which does not see earlier requests"
     if options.invalidates:
         return "it invalidates cached responses at once"
     if endpoint.routine.may_commit:

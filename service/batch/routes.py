@@ -24,19 +24,11 @@ from rowcall.service.http_client.messages import Headers, HttpResponse
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
-from rowcall.service.request.subrequests import Subrequests
+from rowcall.service.request.subrequests import Subrequests, headers_for_caller
 from rowcall.service.request_context.request_context import RequestContext
 
 _JSON = "application/json"
 _KEYS = "post it to ?transaction=false, and give each request the header Idempotency-Key"
-_OF_BATCH = frozenset(
-    (
-        *("accept", "content-length", "content-type", "connection", "content-encoding", "expect", "host"),
-        *("idempotency-key", "prefer", "te", "trailer", "transfer-encoding", "upgrade", "accept-encoding"),
-        *("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "range"),
-    )
-)
-"""Headers of the batch that do not apply to its requests."""
 _NOT_RETURNED = frozenset(("connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"))
 
 
@@ -136,10 +128,10 @@ class _Batches:
         by itself.
         """
         body = request.filled_body(responses.results)
-        headers = _passed_on(context.scope.headers.items())
-        if body is not None and not any(name == "content-type" for name, _ in request.headers):
-            headers.append(("content-type", _JSON))
-        headers += request.filled_headers(responses.results)
+        own = request.filled_headers(responses.results)
+        if body is not None and not any(name == "content-type" for name, _ in own):
+            own.append(("content-type", _JSON))
+        headers = headers_for_caller(context, own)
         response: HttpResponse = await calls.call_for_caller(
             request.method, request.target(responses.results), headers, body, context, transaction=transaction
         )
@@ -204,13 +196,6 @@ class _Responses:
 
     def written(self) -> bytes:
         return b"[" + b",".join(self._written) + b"]"
-
-
-def _passed_on(headers: Sequence[tuple[str, str]]) -> Headers:
-    """Return the headers of the batch that apply to each of its requests, such as credentials, and those by which a
-    trusted proxy reports the client.
-    """
-    return [(name, value) for name, value in headers if name.lower() not in _OF_BATCH]
 
 
 def _in_transaction(query: str) -> bool:

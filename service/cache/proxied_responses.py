@@ -19,6 +19,7 @@ from rowcall.service.cache.keys import joined, key_of, reads_body
 from rowcall.service.cache.response_cache import announce, lifetime_of, skips_of, status_reporter
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
+from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.head_protocol import is_head
 from rowcall.service.request_context.protocols import Headers, ObservedProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
@@ -28,6 +29,13 @@ _PARTIAL = ("range", "if-range", "if-none-match", "if-modified-since", "if-match
 """Headers of requests whose response may be a part of the resource, or state that it has not changed (RFC 9110, 13 and
 14).
 """
+
+_PLACE = ":authority"
+"""Name, among those of headers, of the scheme and host that the client has requested. The other service gets them in
+`X-Forwarded-*`, so its response may differ by them, such as in links."""
+
+PlaceOf = Callable[[Any], str]
+"""Returns scheme and host that the client has requested, given the scope of a request."""
 
 _IN_KEY = frozenset({"", "authorization", "cookie"})
 """Words of `Vary` that need no key of their own: these headers are part of every key."""
@@ -55,6 +63,8 @@ def around_answer(
     largest = services.caches.largest(plan.place)
     needs_body = reads_body(endpoint, plan)
     report = status_reporter(services.options.cache.status_header, count)
+    place_of = _place_reader(services)
+    always = frozenset({_PLACE}) if services.options.outbound.proxy.forwarded_headers else frozenset[str]()
     announced = announce(endpoint, plan) if plan.tags or plan.operator_tags else None
 
     def report_outcome(context: RequestContext, word: str) -> None:
@@ -79,7 +89,7 @@ def around_answer(
         if type(result) is not Entry and isinstance(result, Awaitable):
             result = await result
         # A response that varies by headers has a key for each combination of their values.
-        if type(result) is Entry and (varied_key := _other_key(result, context)) is not None:
+        if type(result) is Entry and (varied_key := _other_key(result, context, place_of)) is not None:
             return await find(context, varied_key)
         return result
 
@@ -107,7 +117,7 @@ def around_answer(
         context.at_end(ending)
         if announced is not None and (waiting := announced(context)) is not None:
             await waiting
-        context.protocol = _CacheWriter(context, seconds_of(context), largest)
+        context.protocol = _CacheWriter(context, seconds_of(context), largest, always, place_of)
 
     return (look_up, forward)
 
@@ -118,37 +128,49 @@ def _asks_for_less(context: RequestContext) -> bool:
     return is_head(context) or any(headers.get(name) is not None for name in _PARTIAL)
 
 
-def _other_key(entry: Entry, context: RequestContext) -> bytes | None:
+def _place_reader(services: Services) -> PlaceOf:
+    """Return the function that reads scheme and host."""
+    read = client_reader(services.options.forwarding)
+
+    def place_of(scope: Any) -> str:
+        client = read(scope)
+        return f"{client.scheme}://{client.host or scope.authority or scope.headers.get('host') or ''}".lower()
+
+    return place_of
+
+
+def _other_key(entry: Entry, context: RequestContext, place_of: PlaceOf) -> bytes | None:
     """Return the key of another entry for this request; None: `entry` is for it (RFC 9111, 4.1).
 
-    There is another key if the other service varies its response by headers (`Vary`) that this request has with other
-    values than the request of the entry. It depends on a random number in the entry: if that entry is invalidated, all
-    entries that depend on it become unreachable.
+    There is another key if the other service varies its response by headers (`Vary`), or by the requested host, that
+    this request has with other values than the request of the entry. It depends on a random number in the entry: if
+    that entry is invalidated, all entries that depend on it become unreachable.
     """
     _status, _headers, *varies = orjson.loads(entry.head)
     if not varies:
         return None
     names, number, values = varies
-    own = _values(context, names)
+    own = _values(context, names, place_of)
     return None if own == values else hashlib.sha256(joined(number, own)).hexdigest().encode()
 
 
-def _values(context: RequestContext, names: list[str]) -> str:
+def _values(context: RequestContext, names: list[str], place_of: PlaceOf) -> str:
     """Return a digest of the values that the headers with these names have in the request."""
-    headers = context.scope.headers
-    return hashlib.sha256(joined(*(", ".join(headers.get_all(name)) for name in names))).hexdigest()
+    scope = context.scope
+    values = (place_of(scope) if name == _PLACE else ", ".join(scope.headers.get_all(name)) for name in names)
+    return hashlib.sha256(joined(*values)).hexdigest()
 
 
-def _varies_by(headers: Headers) -> list[str]:
-    """Return the names of the request headers on which a response depends (RFC 9110, 12.5.5), sorted and in lower case,
-    except those that are in every key. `*`: it depends on more than headers.
+def _varies_by(headers: Headers, always: frozenset[str]) -> list[str]:
+    """Return the names of the request headers on which a response depends (RFC 9110, 12.5.5), with `always`, sorted and
+    in lower case, except those that are in every key. `*`: it depends on more than headers.
     """
     names = {
         word.strip() for name, value in headers if name.lower() == "vary" for word in value.lower().split(",")
     } - _IN_KEY
     if any(name.lower() == "content-encoding" for name, _ in headers):
         names.add("accept-encoding")
-    return sorted(names)
+    return sorted(names | always)
 
 
 def _are_events(headers: Headers) -> bool:
@@ -163,13 +185,17 @@ class _CacheWriter(ObservedProtocol):
     request computes its own.
 
     room: maximum size in bytes of a response that is buffered to be sent in one piece. seconds: lifetime; None:
-    unlimited.
+    unlimited. always: names by which responses differ, besides those of `Vary`.
     """
 
-    __slots__ = ("_context", "_seconds", "room")
+    __slots__ = ("_always", "_context", "_place_of", "_seconds", "room")
 
-    def __init__(self, context: RequestContext, seconds: float | None, room: int) -> None:
+    def __init__(
+        self, context: RequestContext, seconds: float | None, room: int, always: frozenset[str], place_of: PlaceOf
+    ) -> None:
         super().__init__(context.protocol)
+        self._always = always
+        self._place_of = place_of
         self._context = context
         self._seconds = seconds
         self.room = room
@@ -195,7 +221,7 @@ class _CacheWriter(ObservedProtocol):
         if lease is None:
             return
         self._context.lease = None
-        names = _varies_by(headers)
+        names = _varies_by(headers, self._always)
         if "*" in names or _are_events(headers):
             lease.pass_on()
             return
@@ -203,5 +229,5 @@ class _CacheWriter(ObservedProtocol):
         # here (`ending`). Cookies are omitted, as they belong to one caller.
         head: list[Any] = [status, [(name, value) for name, value in headers if name.lower() != "set-cookie"]]
         if names:
-            head += [names, secrets.token_hex(16), _values(self._context, names)]
+            head += [names, secrets.token_hex(16), _values(self._context, names, self._place_of)]
         lease.keep(Entry(body, 1, head=orjson.dumps(head), tags=lease.tags), self._seconds)

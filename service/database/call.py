@@ -94,6 +94,8 @@ class Call:
     """Settings and commands of each request. Such a call is started with `Database.begin_with_preamble` or
     `begin_by_deadline`.
     """
+    role: str | None = None
+    """The database role that `preamble` sets; None: it sets none. Its rights count when a statement is prepared."""
     session: SessionEffects = UNKNOWN
     """Session effects of the routine."""
     existed: bool = True

@@ -39,6 +39,9 @@ select pg_catalog.concat_ws(' ',
    where {_USERS} and c.relkind in ('r', 'v', 'm', 'f', 'p', 'c')),
   (select {_HASH.format(row="row(t.oid, t.xmin)")}
    from pg_catalog.pg_type t join pg_catalog.pg_namespace n on n.oid = t.typnamespace where {_USERS}),
+  (select {_HASH.format(row="row(e.oid, e.xmin)")}
+   from pg_catalog.pg_enum e join pg_catalog.pg_type t on t.oid = e.enumtypid
+   join pg_catalog.pg_namespace n on n.oid = t.typnamespace where {_USERS}),
   (select {_HASH.format(row="row(w.ev_class, w.oid, w.xmin)")}
    from pg_catalog.pg_rewrite w join pg_catalog.pg_class c on c.oid = w.ev_class
    join pg_catalog.pg_namespace n on n.oid = c.relnamespace where {_USERS}),

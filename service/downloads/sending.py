@@ -39,7 +39,7 @@ from rowcall.service.downloads.files import (
 )
 from rowcall.service.pipeline.own_call import own_call, rows_of
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.protocols import Headers
+from rowcall.service.request_context.protocols import Headers, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.headers import comment_fields
 
@@ -197,6 +197,8 @@ class _Download:
         that the file does not have, 502 if the object store fails.
         """
         request, protocol = context.scope.headers, context.protocol
+        if not isinstance(file, BytesInMemory):
+            leave_uncompressed(protocol)
         name = row.name or (safe_name(row.value) if row.source in (FileSource.FILE, FileSource.OBJECT) else "")
         kind = file.content_type or (content_type(name) if name else UNKNOWN)
         headers: Headers = [(name, value) for name, value in comment_fields(context) if name.lower() not in _OF_FILE]

@@ -103,6 +103,7 @@ def call_of(endpoint: Endpoint, services: Services, writer: BodyWriter | None) -
         single=single and shape.path is not ResultPath.OBJECT,
         timeout=endpoint.options.timeout,
         preamble=preamble or None,
+        role=endpoint.options.database_role,
         wrapped=services.options.wrap_in_transaction and not may_commit(routine),
         policy=services.options.policies.of(endpoint.options.error_policy),
         refusals=_server_refusals(endpoint, services),

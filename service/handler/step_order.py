@@ -16,9 +16,9 @@ from rowcall.service.accounts.password_rules import check_passwords
 from rowcall.service.auth.access import authenticate, authorize
 from rowcall.service.auth.antiforgery import ask_for_token
 from rowcall.service.auth.cross_site import refuse_cross_site
-from rowcall.service.auth.database_role import refuse_without_role
+from rowcall.service.auth.database_role import RoleSteps, refuse_without_role
 from rowcall.service.auth.lockout import count_sign_ins
-from rowcall.service.auth.parameter_injection import bind, hash_parameters
+from rowcall.service.auth.parameter_injection import bind, fill_of_job, hash_parameters
 from rowcall.service.batch.joint_requests import refuse_in_joint_batch
 from rowcall.service.cache.keys import record_values
 from rowcall.service.downloads.links import issue_link, open_link
@@ -81,6 +81,15 @@ def choose_connection(endpoint: Endpoint, services: Services) -> Step | None:
     return TenantConnections(endpoint, services, lambda other, there: _compiled(other, there, before)).choose
 
 
+def choose_role(endpoint: Endpoint, services: Services) -> Step | None:
+    """Return the step that continues with the steps of the database role; None: the endpoint runs as the service."""
+    if not endpoint.options.role_from_claim:
+        return None
+    last = STEPS.index(choose_role) + 1
+    before = STEPS[: max(last, STEPS.index(comment_headers))] if services.job_runs else STEPS[:last]
+    return RoleSteps(endpoint, services, lambda other, using: _compiled(other, using, before)).choose
+
+
 def apply_query(endpoint: Endpoint, services: Services) -> Step | None:
     """Return the step that continues with the steps of the request's query over the result; None: the endpoint is not
     `queryable`.
@@ -111,6 +120,7 @@ STEPS: Sequence[Factory] = (
     refuse_without_role,
     require_tenant,
     choose_connection,
+    choose_role,
     apply_time_zone,
     ask_for_token,
     refuse_unknown_connection,
@@ -126,6 +136,7 @@ STEPS: Sequence[Factory] = (
     choose_export,
     apply_query,
     bind,
+    fill_of_job,
     require_version,
     forget_supplied,
     fill_headers,
@@ -167,7 +178,8 @@ def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Fact
 
 def compile_job(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
     """Return the steps of an attempt of a job, whose arguments are bound already. services: those with `job_runs`."""
-    before = [step for step in STEPS[: STEPS.index(comment_headers)] if step not in (trace_requests, note_call)]
+    of_job = (trace_requests, note_call, choose_role, fill_of_job)
+    before = [step for step in STEPS[: STEPS.index(comment_headers)] if step not in of_job]
     return _compiled(endpoint, services, before)
 
 

@@ -22,6 +22,7 @@ from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
+from rowcall.service.request_context.surroundings import within_tenant
 from rowcall.service.request_context.trace import trace_of
 
 REPLAYED = ("idempotency-replayed", "true")
@@ -86,10 +87,12 @@ class _Once:
         self, endpoint: Endpoint, call: Call, services: Services, count: Callable[[str], None], *, set_by_sql: bool
     ) -> None:
         self._count = count
+        self._tenant = endpoint.options.tenant
         idempotency = endpoint.options.idempotency
         # Senders may add to a webhook when they repeat it, so only its key is compared.
         self._of_webhook = endpoint.options.webhook is not None
         self._named = "this webhook" if self._of_webhook else "a request with this Idempotency-Key"
+        self._tenant = endpoint.options.tenant
         stored = services.options.webhook_lifetime if idempotency is None else idempotency.seconds
         self._database = services.database
         self._call = call
@@ -141,13 +144,13 @@ class _Once:
             await transaction.commit()
 
     def _values(self, context: RequestContext, key: str) -> tuple[Values, Values]:
-        """Return two lists of values: owner and key; and owner, key, digest of the request, and seconds for which the
-        key is stored.
+        """Return two lists of values: owner (with the tenant of the request) and key; and these, digest of the request,
+        and seconds for which the key is stored.
         """
+        owner = _SENDER if self._of_webhook else owner_of(context.user).encode()
+        names: Values = [within_tenant(owner, self._tenant, context), key.encode()]
         if self._of_webhook:
-            names: Values = [_SENDER, key.encode()]
             return names, [*names, b"\\x", self._seconds]
-        names = [owner_of(context.user).encode(), key.encode()]
         return names, [*names, digest_of(context), self._seconds]
 
     def _take(self, context: RequestContext, state: _State) -> bool:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rowcall.service.request_context.protocols import ObservedProtocol
-
-Headers = list[tuple[str, str]]
+from rowcall.service.request_context.protocols import Headers, HeadersProtocol
 
 UNCACHED: Headers = [
     ("cache-control", "no-cache,no-store"),
@@ -27,29 +25,13 @@ def with_fields(headers: Headers, fields: Headers) -> Headers:
     return [*(field for field in headers if field[0].lower() not in replaced), *fields]
 
 
-class RenewingProtocol(ObservedProtocol):
+class RenewingProtocol(HeadersProtocol):
     """Adds Set-Cookie headers with the values `cookies` to the response, and headers against caching."""
 
-    __slots__ = ("_cookies",)
+    __slots__ = ()
 
     def __init__(self, protocol: Any, cookies: list[str]) -> None:
-        super().__init__(protocol)
-        self._cookies = cookies
+        super().__init__(protocol, cookie_headers(cookies))
 
-    def response_empty(self, status: int, headers: Headers) -> None:
-        self.inner.response_empty(status, self._with_cookies(headers))
-
-    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        self.inner.response_bytes(status, self._with_cookies(headers), body)
-
-    def response_file(self, status: int, headers: Headers, file: str) -> None:
-        self.inner.response_file(status, self._with_cookies(headers), file)
-
-    def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
-        self.inner.response_file_range(status, self._with_cookies(headers), file, start, end)
-
-    def response_stream(self, status: int, headers: Headers) -> Any:
-        return self.inner.response_stream(status, self._with_cookies(headers))
-
-    def _with_cookies(self, headers: Headers) -> Headers:
-        return with_fields(headers, cookie_headers(self._cookies))
+    def _joined(self, headers: Headers) -> Headers:
+        return with_fields(headers, self._headers)

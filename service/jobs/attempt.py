@@ -75,14 +75,14 @@ async def run_attempt(job: Job, jobs: RunnableJobs, auth: AuthOptions, start: St
     if job.number > (endpoint.options.job or JobSettings()).retries + 1:
         return Attempt(_UNFIT, "it was interrupted too often, by lost workers or the service", retry=False)
     capture = CapturedResponse(_Caller(job))
-    headers = [] if job.trace is None else [("traceparent", job.trace)]
+    headers = job.headers if job.trace is None else [*job.headers, ("traceparent", job.trace)]
     if endpoint.options.tenant is not None and job.tenant is not None:
         headers += headers_of_tenant(endpoint.options.tenant, job.tenant)
     context = RequestContext(SubrequestScope(endpoint.method, endpoint.path, "", headers, 1), capture)
     context.scope.job = job
     context.user = job.user(auth)
     try:
-        context.mask, context.arguments, context.has_null = bind_arguments(endpoint, job)
+        context.mask, context.arguments, context.has_null = bind_arguments(endpoint, job, auth)
     except BindingError as error:
         return Attempt(_UNFIT, error.detail, retry=False)
     start(context, jobs.steps(endpoint))

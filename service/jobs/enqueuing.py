@@ -11,7 +11,7 @@ from rowcall.service.jobs.job import arguments_of, names_of
 from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
-from rowcall.service.request_context.surroundings import tenant_of
+from rowcall.service.request_context.surroundings import headers_of_zone, tenant_of, within_tenant
 from rowcall.service.request_context.trace import trace_of
 
 _ADD = (
@@ -30,7 +30,8 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
     database = services.database
     call = own_call(f"{endpoint.name} enqueue", _ADD, 10, services)
     address = options.path.rstrip("/")
-    signature = names_of(endpoint)
+    signed = orjson.dumps(names_of(endpoint))
+    execution_header = services.options.events.execution_header
     chosen = None if job.unique_by is None else _indexes(endpoint, job.unique_by)
     serial = _indexes(endpoint, job.serial_by) if job.serial_by else ()
     prefix = f"{endpoint.name} ".encode()
@@ -43,22 +44,34 @@ def enqueue(endpoint: Endpoint, services: Services) -> Step:
         claims = None if user is None else orjson.dumps([list(claim) for claim in user.claims])
         name, queue, priority = fixed
         tenant = orjson.dumps(tenant_of(endpoint.options.tenant, context))
-        arguments = b'{"signature":' + orjson.dumps(signature) + b',"tenant":' + tenant + b',"values":' + values + b"}"
-        unique = None if chosen is None else _key(context, chosen)
-        limited = prefix + _key(context, serial) if serial else None
+        headers = orjson.dumps(_headers_for_attempts(endpoint, execution_header, context))
+        parts = (b'{"signature":', signed, b',"tenant":', tenant, b',"headers":', headers, b',"values":', values, b"}")
+        unique = None if chosen is None else within_tenant(_key(context, chosen), endpoint.options.tenant, context)
+        limited = within_tenant(prefix + _key(context, serial), endpoint.options.tenant, context) if serial else None
         trace = trace_of(context.protocol)
         traceparent = None if trace is None else trace.traceparent.encode()
         owner = owner_of(user).encode()
-        sent: Values = [name, arguments, queue, priority, unique, owner, claims, limited, traceparent, limit]
+        sent: Values = [name, b"".join(parts), queue, priority, unique, owner, claims, limited, traceparent, limit]
         async with database.transaction(call, context) as transaction:
             execution = await transaction.begin_with(call, sent)
             await transaction.commit()
         number = (execution.body or b"").decode()
         body = orjson.dumps({"id": number, "state": "waiting"})
-        headers = [("content-type", "application/json"), ("location", f"{address}/{number}")]
-        context.protocol.response_bytes(202, headers, body)
+        accepted = [("content-type", "application/json"), ("location", f"{address}/{number}")]
+        context.protocol.response_bytes(202, accepted, body)
 
     return run
+
+
+def _headers_for_attempts(endpoint: Endpoint, execution_header: str, context: RequestContext) -> list[tuple[str, str]]:
+    """Return the headers of a request that the attempts of its job have too: its time zone, and the id that its events
+    have. Credentials are not among them.
+    """
+    execution = context.scope.headers.get(execution_header)
+    return [
+        *headers_of_zone(endpoint.options.time_zone, context),
+        *(() if execution is None else ((execution_header, execution),)),
+    ]
 
 
 def _indexes(endpoint: Endpoint, names: tuple[str, ...]) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import orjson
 
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.options import AuthOptions
+from rowcall.core.auth.parameter_injection import claim_parameters, with_injected
 from rowcall.core.binding.binding import Binder, Binding
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -30,8 +31,9 @@ class Job:
     """One attempt of a job.
 
     endpoint: its name. attempt: number of the attempt in the database, from 1, interrupted ones included. bound:
-    whether `arguments` contains bound arguments (`arguments_of`) with their signature and the tenant; otherwise it is a
-    JSON document by parameter names. claims: of the caller, as pairs of type and value; None for an anonymous caller.
+    whether `arguments` contains bound arguments (`arguments_of`) with their signature, the tenant and headers;
+    otherwise it is a JSON document by parameter names. claims: of the caller, as pairs of type and value; None for an
+    anonymous caller.
     cancelled: set when the caller has cancelled the job, or the worker stops.
     """
 
@@ -67,6 +69,12 @@ class Job:
         tenant = self.arguments.get("tenant") if self.bound and isinstance(self.arguments, Mapping) else None
         return tenant if isinstance(tenant, str) else None
 
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """Headers of the request that enqueued it, which its attempts have too; empty for jobs enqueued in SQL."""
+        pairs = self.arguments.get("headers", ()) if self.bound and isinstance(self.arguments, Mapping) else ()
+        return [(str(name), str(value)) for name, value in pairs]
+
     def interrupt(self, reason: str) -> None:
         """Record that the attempt ends for a reason of the service, unless the caller has cancelled it before."""
         if not self.cancelled.is_set():
@@ -100,9 +108,10 @@ def names_of(endpoint: Endpoint) -> str:
     return ",".join(f"{item.db_name}:{item.cast}" for item in endpoint.parameters)
 
 
-def bind_arguments(endpoint: Endpoint, job: Job) -> Binding:
+def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions) -> Binding:
     """Return the arguments of a job for a call: those that were bound when it was enqueued, or its JSON document bound
-    like the body of a request. Raises `BindingError` for arguments that do not fit the endpoint.
+    like the body of a request. If the job has claims, the document need not have the parameters that are set from them.
+    Raises `BindingError` for arguments that do not fit the endpoint.
     """
     if job.bound:
         if not isinstance(job.arguments, Mapping) or job.arguments.get("signature") != names_of(endpoint):
@@ -112,5 +121,7 @@ def bind_arguments(endpoint: Endpoint, job: Job) -> Binding:
         texts = [values[key] for key in sorted(values, key=int)]
         arguments = [None if text is None else text.encode(errors="surrogateescape") for text in texts]
         return Binding(mask, arguments, None in arguments)
+    if job.claims is not None:
+        endpoint = with_injected(endpoint, {item.index for item in claim_parameters(endpoint, options.login)})
     binder = Binder(bound_parameters(endpoint), Transport.BODY, endpoint.options.query_null, refusals=endpoint.refusals)
     return binder.bind_body(orjson.dumps(job.arguments))

@@ -7,7 +7,7 @@ from functools import partial
 
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import UnavailableError
-from rowcall.service.database.call import Call, NoticeListener
+from rowcall.service.database.call import Call, Hear, NoticeListener
 from rowcall.service.database.database import Database
 from rowcall.service.jobs.job import Job
 from rowcall.service.pipeline.own_call import own_call
@@ -27,7 +27,7 @@ def run_in_job(endpoint: Endpoint, call: Call, services: Services) -> Step:
     lock = own_call(f"{endpoint.name} job", _LOCK, 2, services, reads=False)
     finish = own_call(f"{endpoint.name} job", _FINISH, 4, services, binary=(3,), reads=False)
     content_type = (endpoint.options.content_type or endpoint.shape.content_type).encode()
-    call.hear = _Progress.of
+    call.hear = partial(_progress, call.hear)
     return partial(_run, services.database, call, lock, finish, content_type)
 
 
@@ -73,22 +73,33 @@ async def _run_once(
         await transaction.commit((finish, [*names, content_type, body]))
 
 
+def _progress(hear: Hear | None, context: RequestContext) -> _Progress:
+    """Return the notice listener of an attempt. hear: makes that of the endpoint, which publishes events; None: there
+    is none.
+    """
+    return _Progress(context.scope.job, None if hear is None else hear(context))
+
+
 class _Progress(NoticeListener):
-    """Notice listener that reports what a routine raises at level INFO as the progress of its job."""
+    """Notice listener that reports what a routine raises at level INFO as the progress of its job, and forwards
+    everything to the listener of the endpoint.
+    """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, listener: NoticeListener | None) -> None:
         self._job = job
-
-    @classmethod
-    def of(cls, context: RequestContext) -> _Progress:
-        return cls(context.scope.job)
+        self._listener = listener
 
     def hear(self, severity: str, sqlstate: str, message: str, hint: str | None) -> None:
         if severity == "INFO":
             self._job.report(message)
+        if self._listener is not None:
+            self._listener.hear(severity, sqlstate, message, hint)
 
     def send(self, message: str) -> None:
-        """Ignore a message of the service: only what the routine raises is progress."""
+        """Forward a message of the service: only what the routine raises is progress."""
+        if self._listener is not None:
+            self._listener.send(message)
 
     def end(self, committed: bool) -> None:
-        """Do nothing: the outcome is stored with the job, by `finish_job` or by the runner."""
+        if self._listener is not None:
+            self._listener.end(committed)

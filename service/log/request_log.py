@@ -131,9 +131,12 @@ def logged(protocol: Any) -> LoggedProtocol | None:
 
 
 def correlation_of(protocol: Any) -> str:
-    """Return the correlation id of the request; empty without one."""
-    correlated = find_wrapper(protocol, CorrelatedProtocol)
-    return "" if correlated is None else correlated.correlation
+    """Return the correlation id of the request, which an internal subrequest shares with its outer request; empty
+    without one.
+    """
+    while protocol is not None and type(protocol) is not CorrelatedProtocol:
+        protocol = getattr(protocol, "inner", None) or getattr(protocol, "outer", None)
+    return "" if protocol is None else str(protocol.correlation)
 
 
 def request_properties(protocol: Any) -> dict[str, str]:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from rowcall.service.request_context.protocols import ObservedProtocol
 from rowcall.service.request_context.request_context import RequestContext
 from rowcall.service.shared_state.host_state import HostState
 
@@ -96,15 +97,15 @@ def _ignore(done: asyncio.Future[Any]) -> None:
         done.exception()
 
 
-class _CancelledProtocol:
+class _CancelledProtocol(ObservedProtocol):
     """A protocol whose client seems to disconnect when the call is cancelled."""
 
     def __init__(self, protocol: Any, cancelled: asyncio.Future[None]) -> None:
-        self._protocol = protocol
+        super().__init__(protocol)
         self._cancelled = cancelled
 
     async def client_disconnect(self) -> None:
-        gone = asyncio.ensure_future(self._protocol.client_disconnect())
+        gone = asyncio.ensure_future(self.inner.client_disconnect())
         try:
             await asyncio.wait((gone, self._cancelled), return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -50,7 +50,7 @@ from rowcall.service.mcp.cancellation import CancelledCallError, cancel_call, un
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services, SubrequestSender
 from rowcall.service.request.body import read_body
-from rowcall.service.request_context import trace
+from rowcall.service.request.subrequests import headers_for_caller
 from rowcall.service.request_context.client_address import client_reader
 from rowcall.service.request_context.request_context import RequestContext, Step
 
@@ -63,8 +63,6 @@ the response."""
 _JSON = ("content-type", "application/json")
 _REPLY = [_JSON, ("MCP-Protocol-Version", PROTOCOL)]
 _SCHEMES = {"ws": "http", "wss": "https"}
-_PASSED_ON = frozenset({"host", "user-agent", "cookie", "authorization", "forwarded", "accept-language", *trace.NAMES})
-"""Headers of the caller for the endpoint, besides those that begin with `x-`: credentials, origin and trace."""
 
 
 def mcp_routes(
@@ -318,8 +316,7 @@ class _Server:
         request: the tool call, which the client may cancel. own: further headers. send: sends the subrequest. Raises
         `CancelledCallError`.
         """
-        passed_on = [(key, value) for key, value in context.scope.headers.items() if _is_passed_on(key)]
-        headers = [*passed_on, *own, *subrequest.headers]
+        headers = headers_for_caller(context, [*own, *subrequest.headers])
 
         async def call(outer: RequestContext) -> tuple[HttpResponse, bytes]:
             answer = await send(subrequest.method, subrequest.target, headers, subrequest.body, outer)
@@ -346,7 +343,3 @@ class _Server:
     def _send(self, context: RequestContext, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
         context.protocol.response_bytes(status, list(headers), body)
         context.answered = True
-
-
-def _is_passed_on(name: str) -> bool:
-    return name in _PASSED_ON or name.startswith("x-")

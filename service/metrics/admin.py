@@ -105,12 +105,13 @@ class AdminListener:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread, close the socket, and delete the path of a Unix socket."""
+        """End the thread, delete the path of a Unix socket, and close the socket."""
         self._server.shutdown()
-        self._server.server_close()
         if self._address.unix:
+            # While the socket is open: behind that, the path may be that of a successor.
             with suppress(OSError):
                 os.unlink(self._address.host)
+        self._server.server_close()
 
 
 class _Server(ThreadingHTTPServer):

@@ -26,6 +26,7 @@ from rowcall.core.outgoing.forwarding import (
     mended_path,
     query_with,
     request_headers,
+    variable_name,
 )
 from rowcall.core.outgoing.options import ProxyOptions
 from rowcall.service.http_client.messages import IDEMPOTENT, HttpResponse, OutgoingRequest, ResponseWaiter
@@ -76,7 +77,7 @@ class ForwardRequest:
         self._context = context_headers(endpoint, services)
         keys = services.options.auth.api_keys
         self._secret = "cookie" if keys is None else keys.header
-        self._excluded = options.exclude_headers | context_names(services)
+        self._excluded = frozenset(map(variable_name, options.exclude_headers | context_names(services)))
         # A body that the routine or the binding needs as well is read completely.
         self.keeps_body = bool(self._automatic) or not endpoint.passes_through
         if endpoint.options.upload is not None and options.forward_uploads:

@@ -42,7 +42,6 @@ class _Result(CapturedResponse):
 
     def __init__(self, outer: Any, begin: Callable[[HttpResponse], asyncio.Task[HttpResponse]]) -> None:
         super().__init__(outer)
-        self.outer = outer
         self.inner = outer
         self._begin = begin
         self.sending: asyncio.Task[HttpResponse] | None = None

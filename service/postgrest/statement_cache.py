@@ -1,4 +1,8 @@
-"""Driver statements by SQL text, bounded: each shape of a query is prepared once on each connection."""
+"""Driver statements by role and SQL text, bounded: each role prepares each shape of a query once on a connection.
+
+PostgreSQL checks the use of schemas when it prepares a statement, and inlines functions into its plan, which another
+role may not execute. Roles therefore never share a prepared statement.
+"""
 
 from __future__ import annotations
 
@@ -37,18 +41,18 @@ class StatementCache:
         self._new_pace = new_pace
         self._size = size
         self._renderer = RawRenderer(Codecs(), True, separator=SEPARATOR, new_line=b"\n", quotes=False)
-        self._statements: dict[tuple[str, bool], CachedStatement] = {}
+        self._statements: dict[tuple[str, str, bool], CachedStatement] = {}
         self.misses = 0
-        """How often a text was new."""
+        """How often a text was new for its role."""
 
     def __len__(self) -> int:
         return len(self._statements)
 
-    def find(self, sql: Sql, repeatable: bool) -> CachedStatement:
-        """Return the statement for a text, a new one if there is none yet. repeatable: running it twice does no harm,
-        so it may be pipelined.
+    def find(self, sql: Sql, role: str, repeatable: bool) -> CachedStatement:
+        """Return the statement of a role for a text, a new one if there is none yet. repeatable: running it twice does
+        no harm, so it may be pipelined.
         """
-        key = (sql.sql, repeatable)
+        key = (sql.sql, role, repeatable)
         cached = self._statements.get(key)
         if cached is None:
             self.misses += 1

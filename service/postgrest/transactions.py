@@ -50,10 +50,10 @@ class Transactions:
         self._settings = settings
         self._options = options
         self._error_of = error_of
-        self._before: Ahead = ()
+        self._before: Sql | None = None
         if options.pre_request is not None:
             name = ".".join(map(quote_identifier, options.pre_request.split(".", 1)))
-            self._before = ((statement_for(f"select {name}()", 0), []),)
+            self._before = Sql(f"select {name}()", ())
 
     def begin(
         self, request: ApiRequest, work: Work, listener: NoticeListener | None = None, *, alone: bool = False
@@ -67,8 +67,8 @@ class Transactions:
         """
         if not self.is_one_segment(request, work):
             return None
-        cached = self._statements.find(work.statement, work.repeatable)
-        ahead = ahead_of(self._values(request, work)) + self._before
+        cached = self._statements.find(work.statement, request.user.role, work.repeatable)
+        ahead = self._ahead(request, work)
         execution = Execution(cached.statement, values_of(work.statement), ahead)
         execution.label = request.scope.path
         execution.notice_listener = listener
@@ -102,7 +102,9 @@ class Transactions:
         Raises `ApiError` if it failed or the check of `work` does, and `Problem` if there was no connection.
         """
         try:
-            if self._runs.settle(execution, self._statements.find(work.statement, work.repeatable).pace):
+            if self._runs.settle(
+                execution, self._statements.find(work.statement, request.user.role, work.repeatable).pace
+            ):
                 return None
         except ValueError:
             raise _unsendable() from None
@@ -120,18 +122,17 @@ class Transactions:
         mode = "read only" if work.read_only else "read write"
         start = (
             (statement_for(f"begin isolation level {level} {mode}", 0), []),
-            *ahead_of(self._values(request, work)),
-            *self._before,
+            *self._ahead(request, work),
         )
         async with self._runs.transaction(request.disconnected, listener) as transaction:
             estimate = None
             try:
                 if work.estimate is not None:
-                    statement, values = self._prepared(work.estimate)
+                    statement, values = self._prepared(request, work.estimate)
                     execution = await transaction.run(statement, values, start)
                     estimate = self._result_of_plan(request, execution)
                     start = ()
-                statement, values = self._prepared(work.statement)
+                statement, values = self._prepared(request, work.statement)
                 execution = await transaction.run(statement, values, start)
             except ValueError:
                 raise _unsendable() from None
@@ -147,8 +148,13 @@ class Transactions:
                 self._raise_if_failed(request, await transaction.end(COMMIT))
         return result
 
-    def _prepared(self, sql: Sql) -> tuple[Any, Values]:
-        return self._statements.find(sql, repeatable=False).statement, values_of(sql)
+    def _prepared(self, request: ApiRequest, sql: Sql) -> tuple[Any, Values]:
+        return self._statements.find(sql, request.user.role, repeatable=False).statement, values_of(sql)
+
+    def _ahead(self, request: ApiRequest, work: Work) -> Ahead:
+        """Return the settings of a request, and the call of the pre-request function."""
+        settings = ahead_of(self._values(request, work))
+        return settings if self._before is None else (*settings, self._prepared(request, self._before))
 
     def _values(self, request: ApiRequest, work: Work) -> Values:
         return self._settings.values(

@@ -14,8 +14,9 @@ from rowcall.core.endpoint.before_routine import (
     for_the_session,
 )
 from rowcall.core.endpoint.endpoint import Endpoint
+from rowcall.ext.driver.execution import Statement
 from rowcall.service.database.preamble import Command, Preamble
-from rowcall.service.database.statements import statement_for
+from rowcall.service.database.statements import numbers, statement_for
 from rowcall.service.request_context.request_context import RequestContext
 
 if TYPE_CHECKING:
@@ -25,15 +26,25 @@ if TYPE_CHECKING:
 ValueOf = Callable[[RequestContext], bytes | None]
 
 
-def before_routine(_endpoint: Endpoint, services: Services) -> Preamble | None:
+Prepare = Callable[[str, int], Statement]
+"""Returns the statement of an SQL text with this number of values."""
+
+
+def before_routine(endpoint: Endpoint, services: Services) -> Preamble | None:
     """Return the commands as the last part of the preamble, so that they can read its settings; None: there are no
     commands.
     """
     commands = services.options.before
-    return Preamble(commands=tuple(_compiled(command, services) for command in commands)) if commands else None
+    # Roles share no prepared statement (`service.auth.database_role`).
+    prepare = _new_statement if endpoint.options.role_from_claim else statement_for
+    return Preamble(commands=tuple(_compiled(command, services, prepare) for command in commands)) if commands else None
 
 
-def _compiled(command: BeforeCommand, services: Services) -> Command:
+def _new_statement(text: str, values: int) -> Statement:
+    return Statement(next(numbers), text.encode(), values)
+
+
+def _compiled(command: BeforeCommand, services: Services, prepare: Prepare) -> Command:
     """Return the command with its statement, and the function that reads its values from a request."""
     text, takes = numbered(command.sql, {})
     readers = dict(enumerate((value_of(value, services) for value in command.values), 1))
@@ -44,10 +55,10 @@ def _compiled(command: BeforeCommand, services: Services) -> Command:
 
     lasting = for_the_session(text)
     return Command(
-        statement_for(text, len(sources)),
+        prepare(text, len(sources)),
         values,
         has_no_session_effects=ends_with_transaction(command.sql),
-        lasting=None if lasting is None else statement_for(lasting, len(sources)),
+        lasting=None if lasting is None else prepare(lasting, len(sources)),
     )
 
 

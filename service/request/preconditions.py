@@ -10,7 +10,7 @@ from rowcall.core.errors.problems import Problem
 from rowcall.core.tables.routines import TableOperation
 from rowcall.core.tables.versions import array_of, entity_tag, sent_version, version_key, versions_of
 from rowcall.service.request_context.arguments import remove_argument, set_argument
-from rowcall.service.request_context.protocols import Headers
+from rowcall.service.request_context.protocols import Headers, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.response.entity_tag import TaggedProtocol
 
@@ -92,7 +92,9 @@ def tag_with_version(endpoint: Endpoint, _services: Services) -> Step | None:
 
     def tag(context: RequestContext) -> None:
         tags = ",".join(context.scope.headers.get_all("if-none-match"))
-        context.protocol = TaggedProtocol(context.protocol, partial(_tagged, key, tags))
+        context.protocol = protocol = TaggedProtocol(context.protocol, partial(_tagged, key, tags))
+        # Compression would make the tag a weak one, which no `If-Match` can use (RFC 9110, 8.8.3.3 and 13.1.1).
+        leave_uncompressed(protocol)
 
     return tag
 
@@ -104,6 +106,7 @@ def _tagged(key: str, tags: str, status: int, headers: Headers, body: bytes) -> 
     mark = entity_tag(body, key) if 200 <= status < 300 else None
     if mark is None:
         return status, headers
+    headers = [field for field in headers if field[0].lower() != "etag"]
     if status == 200 and tags and (tags.strip() == "*" or mark in (item.strip() for item in tags.split(","))):
         return 304, [
             *((name, value) for name, value in headers if not name.lower().startswith("content-")),

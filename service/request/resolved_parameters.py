@@ -94,6 +94,7 @@ class _Statement:
         Raises: Problem: it failed.
         """
         inner = RequestContext(context.scope, context.protocol)
+        inner.user = context.user  # a claim of it may be the tenant of events
         texts = [None if index is None else argument_text(context, index) for index in self._values]
         inner.arguments = [None if text is None else text.encode() for text in texts]
         await self._run_either(inner, calls)

@@ -13,7 +13,7 @@ import errno
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from rowcall.core.errors.problems import Problem
 from rowcall.core.http.forwarded_headers import FORWARDED
@@ -24,6 +24,7 @@ from rowcall.service.http_client.messages import Headers, HttpResponse
 from rowcall.service.request_context.deadline import end_by
 from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.trace import NAMES, trace_of
 
 DEEPEST = 8
 """Deepest nesting of subrequests, beyond which they are considered an endless recursion."""
@@ -35,6 +36,16 @@ _SLASH, _ENCODED = "\ufdd0", "%EF%B7%90"
 no text contains.
 """
 _ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
+
+_OF_MESSAGE = frozenset(
+    (
+        *("accept", "accept-charset", "accept-encoding", "accept-profile", "connection", "expect", "host"),
+        *("idempotency-key", "prefer", "range", "te", "trailer", "transfer-encoding", "upgrade"),
+    )
+)
+"""Headers of a request that describe it and its response, not its client; so do those that begin with `content-` or
+`if-`.
+"""
 
 Start = Callable[[RequestContext, tuple[Step, ...]], None]
 InterfaceSteps = Callable[[str, str], tuple[Step, ...] | None]
@@ -77,7 +88,6 @@ class SubrequestScope:
     proto = "http"
     http_version = "1.1"
     server = "localhost"
-    authority = "localhost"
 
     def __init__(
         self,
@@ -101,11 +111,56 @@ class SubrequestScope:
         self.method = method
         self.path = self.raw_path = path
         self.query_string = query
-        has_host = any(name == "host" for name, _ in headers)
-        self.headers = _SubrequestHeaders(headers if has_host else [("host", "localhost"), *headers])
+        host = next((value for name, value in headers if name == "host"), None)
+        self.headers = _SubrequestHeaders([("host", "localhost"), *headers] if host is None else headers)
+        self.authority = host or "localhost"
         self.depth = depth
+        self.continues_trace = False
+        """The header `traceparent` is that of the service itself, whose sampling decision holds."""
         self.client = client
         self.scheme = scheme
+
+
+def _with_trace(headers: Headers, outer: RequestContext) -> Headers:
+    """Return the headers with the trace of the outer request: its span, or if it is not traced, what its client has
+    sent, unless the headers have a trace of their own.
+    """
+    sent = [(name, value) for name in NAMES if (value := outer.scope.headers.get(name)) is not None]
+    trace = trace_of(outer.protocol)
+    if trace is not None:
+        own = [("traceparent", trace.traceparent), *(item for item in sent if item[0] != "traceparent")]
+        return [*((name, value) for name, value in headers if name.lower() not in NAMES), *own]
+    named = {name.lower() for name, _ in headers}
+    return headers if named.intersection(NAMES) else [*headers, *sent]
+
+
+def headers_for_caller(outer: RequestContext, own: Headers) -> Headers:
+    """Return the headers of a subrequest for the client of the outer request: those of the outer request that describe
+    the client, such as credentials, tenant and trace, and those by which a trusted proxy reports it; then `own`, the
+    headers of the subrequest itself, which replace them.
+    """
+    names = {name.lower() for name, _ in own} | _OF_MESSAGE
+    passed_on = [
+        (name, value)
+        for name, value in outer.scope.headers.items()
+        if (lowered := name.lower()) not in names and not lowered.startswith(("content-", "if-"))
+    ]
+    return [*passed_on, *own]
+
+
+class _Sender(NamedTuple):
+    """Who sends a subrequest. address: of the client; empty: unknown. host: which the client has addressed."""
+
+    address: str
+    scheme: str
+    host: str
+
+
+def _client_of(outer: RequestContext) -> _Sender:
+    """Return the client of the outer request as the sender of its subrequests."""
+    scope = outer.scope
+    host = scope.headers.get("host") or scope.authority or "localhost"
+    return _Sender(str(scope.client), str(scope.scheme), str(host))
 
 
 class AbsentClient:
@@ -128,9 +183,10 @@ class CapturedResponse:
         self._body = body
         self._loop = asyncio.get_running_loop()
         self._pipe: _PipeReader | None = None
-        self._outer = outer
+        self.outer = outer
         self.begun: asyncio.Future[HttpResponse] = self._loop.create_future()
         """The response, once its status and headers are known."""
+        self._abandoned: asyncio.Future[None] = self._loop.create_future()
         self.endpoint = self.path = ""
 
     async def __call__(self) -> bytes:
@@ -141,8 +197,18 @@ class CapturedResponse:
             yield self._body
         yield b""
 
-    def client_disconnect(self) -> Any:
-        return self._outer.client_disconnect()
+    async def client_disconnect(self) -> None:
+        """Wait until the client has disconnected, or nothing waits for the response any more (`abandon`)."""
+        gone = asyncio.ensure_future(self.outer.client_disconnect())
+        try:
+            await asyncio.wait((gone, self._abandoned), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            gone.cancel()
+
+    def abandon(self) -> None:
+        """End the subrequest as if its client had disconnected, because what waits for the response was cancelled."""
+        if not self._abandoned.done():
+            self._abandoned.set_result(None)
 
     def answered(self, status: int, headers: Headers, source: Any = None) -> HttpResponse:
         """Begin the response: complete `begun` with it, and return it for its body. source: as for `HttpResponse`."""
@@ -318,8 +384,8 @@ class Subrequests:
         target: encoded path and query. outer: the request that makes this call. written: as for `SubrequestSender`.
         """
         own = [(name, value) for name, value in headers if name.lower() not in FORWARDED]
-        scheme = "https" if self._is_secure(outer.scope) else "http"
-        return await self._called(method, target, own, body, outer, "", scheme, written=written)
+        sender = _Sender("", "https" if self._is_secure(outer.scope) else "http", "localhost")
+        return await self._called(method, target, own, body, outer, sender, written=written)
 
     async def call_for_caller(
         self,
@@ -332,22 +398,20 @@ class Subrequests:
         written: str | None = None,
         transaction: JointTransaction | None = None,
     ) -> HttpResponse:
-        """Call an endpoint as `call` does, with client address and scheme of the outer request.
+        """Call an endpoint as `call` does, with client address, scheme and host of the outer request.
 
         transaction: in which it runs, if its steps were compiled for that. written: as for `SubrequestSender`.
         """
-        client, scheme = str(outer.scope.client), str(outer.scope.scheme)
         return await self._called(
-            method, target, headers, body, outer, client, scheme, written=written, transaction=transaction
+            method, target, headers, body, outer, _client_of(outer), written=written, transaction=transaction
         )
 
     async def call_interface(
         self, method: str, target: str, headers: Headers, body: bytes | None, outer: RequestContext
     ) -> HttpResponse:
         """Call PostgREST's interface as `call_for_caller` calls an endpoint, also at a path that an endpoint has."""
-        client, scheme = str(outer.scope.client), str(outer.scope.scheme)
         return await self._called(
-            method, target, headers, body, outer, client, scheme, written=None, interface=self._interface
+            method, target, headers, body, outer, _client_of(outer), written=None, interface=self._interface
         )
 
     async def _called(
@@ -357,53 +421,75 @@ class Subrequests:
         headers: Headers,
         body: bytes | None,
         outer: RequestContext,
-        client: str,
-        scheme: str,
+        sender: _Sender,
         *,
         written: str | None,
         transaction: JointTransaction | None = None,
         interface: InterfaceSteps | None = None,
     ) -> HttpResponse:
-        """Call the endpoint, or the interface if it serves the target, and return the response once it begins. Raises
-        `OutboundError` for an endless recursion.
+        """Call the endpoint, or the interface if it serves the target, and return the response once it begins. If this
+        is cancelled before, the subrequest ends as if its client had disconnected. Raises `OutboundError` for an
+        endless recursion.
 
-        client, scheme: of the scope. interface: None: only endpoints are called. The others are as for `call` and
-        `call_for_caller`.
+        interface: None: only endpoints are called. The others are as for `call` and `call_for_caller`.
         """
+        capture = self._begun(method, target, headers, body, outer, sender, written, transaction, interface)
+        try:
+            return await capture.begun
+        except asyncio.CancelledError:
+            capture.abandon()
+            raise
+
+    def _begun(
+        self,
+        method: str,
+        target: str,
+        headers: Headers,
+        body: bytes | None,
+        outer: RequestContext,
+        sender: _Sender,
+        written: str | None,
+        transaction: JointTransaction | None,
+        interface: InterfaceSteps | None,
+    ) -> CapturedResponse:
+        """Begin a subrequest, and return what receives its response. Parameters and errors as for `_called`."""
         depth = getattr(outer.scope, "depth", 0) + 1
         if depth > DEEPEST:
             raise OutboundError(f"endpoints of this service call each other more than {DEEPEST} times deep")
         raw_path, _, query = target.partition("#")[0].partition("?")
         capture = CapturedResponse(outer.protocol, body or b"")
-        own = [(name, value) for name, value in headers if name.lower() != "host"]
+        own = [("host", sender.host), *((name, value) for name, value in headers if name.lower() != "host")]
+        own = _with_trace(own, outer)
         if body and not any(name.lower() == "content-length" for name, _ in own):
             own.append(("content-length", str(len(body))))
         context = RequestContext(
-            SubrequestScope(method, raw_path, query, own, depth, client, scheme, self, transaction), capture
+            SubrequestScope(method, raw_path, query, own, depth, sender.address, sender.scheme, self, transaction),
+            capture,
         )
+        context.scope.continues_trace = trace_of(outer.protocol) is not None
         try:
             if interface is not None and (steps := interface(method, raw_path)) is not None:
                 self._start(context, steps)
-                return await capture.begun
+                return capture
             context.scope.path = decode_path(raw_path)
             # An encoded slash belongs to its segment; decoded, it would separate two segments for the router.
             marked = _marked(raw_path)
             match = self._find(method, decode_path(marked))
         except MalformedPathError as error:
             self._fail(context, error)
-            return await capture.begun
+            return capture
         if match is None or (
             match.route.primary.options.internal and not _is_named(match.route.path, written, raw_path)
         ):
             self._fail(context, Problem(404, f"there is no endpoint {method} {raw_path[:200]}"))
-            return await capture.begun
+            return capture
         context.values = match.values if marked == raw_path else _with_slashes(match.values)
         if outer.deadline:
             end_by(context, outer.deadline)
         if method == "HEAD":
             context.protocol = HeadProtocol(capture)
         self._start(context, self._steps[id(match.route)])
-        return await capture.begun
+        return capture
 
     def _find(self, method: str, path: str) -> Match | None:
         """Return the route of a decoded path (for HEAD also that of GET); None without one, and for a path that ends

@@ -6,7 +6,7 @@ with its body, and can tag it or add headers. Only what the body would cost in o
 
 from __future__ import annotations
 
-from rowcall.service.request_context.protocols import Headers, ObservedProtocol
+from rowcall.service.request_context.protocols import Headers, ObservedProtocol, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext
 
 
@@ -15,13 +15,34 @@ def is_head(context: RequestContext) -> bool:
     return bool(context.scope.method == "HEAD")
 
 
+class _BodyNotSent:
+    """The writer of a body of which nothing is sent: its reader counts as disconnected."""
+
+    def send_bytes(self, _data: bytes) -> bool:
+        return False
+
+    def send_str(self, _data: str) -> bool:
+        return False
+
+
 class HeadProtocol(ObservedProtocol):
-    """Wraps the HTTP server's protocol: a response of GET is sent with its header section only."""
+    """Wraps the HTTP server's protocol: a response of GET is sent with its header section only, whatever its form."""
 
     __slots__ = ()
 
-    def response_empty(self, status: int, headers: Headers) -> None:
-        self.inner.response_empty(status, headers)
-
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
         self.inner.response_empty(status, [*headers, ("content-length", str(len(body)))])
+
+    def response_str(self, status: int, headers: Headers, body: str) -> None:
+        self.response_bytes(status, headers, body.encode())
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        leave_uncompressed(self.inner)
+        self.inner.response_empty(status, headers)
+
+    def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
+        self.inner.response_empty(status, headers)
+
+    def response_stream(self, status: int, headers: Headers) -> _BodyNotSent:
+        self.inner.response_empty(status, headers)
+        return _BodyNotSent()

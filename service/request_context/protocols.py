@@ -19,7 +19,9 @@ def find_wrapper(protocol: Any, kind: type[Wrapper]) -> Wrapper | None:
 
 
 class ObservedProtocol:
-    """Forwards everything. Base class of wrappers that observe responses."""
+    """Forwards everything. Base class of wrappers that observe or change responses: a form of response that one of them
+    does not mention passes unchanged.
+    """
 
     __slots__ = ("inner",)
 
@@ -35,9 +37,39 @@ class ObservedProtocol:
     def client_disconnect(self) -> Any:
         return self.inner.client_disconnect()
 
+    def response_empty(self, status: int, headers: Headers) -> None:
+        """Send a response without a body."""
+        self.inner.response_empty(status, headers)
+
+    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
+        """Send a response with a complete body."""
+        self.inner.response_bytes(status, headers, body)
+
+    def response_str(self, status: int, headers: Headers, body: str) -> None:
+        """Send a response with a complete body, in UTF-8."""
+        self.inner.response_str(status, headers, body)
+
+    def response_file(self, status: int, headers: Headers, file: str) -> None:
+        """Send a file, which the HTTP server reads. file: path; may be that of a streamed body."""
+        self.inner.response_file(status, headers, file)
+
+    def response_file_range(self, status: int, headers: Headers, file: str, start: int, end: int) -> None:
+        """Send the bytes of a file from `start` to before `end`."""
+        self.inner.response_file_range(status, headers, file, start, end)
+
     def response_stream(self, status: int, headers: Headers) -> Any:
         """Begin a body whose length is not known; a wrapper can only change its headers."""
         return self.inner.response_stream(status, headers)
+
+
+def leave_uncompressed(protocol: Any) -> None:
+    """Exclude the response of a request from compression, also its headers if the body is not sent (HEAD, 304).
+    protocol: of the request; the compressing protocol is searched among those that it wraps.
+    """
+    while protocol is not None and not hasattr(protocol, "compresses"):
+        protocol = getattr(protocol, "inner", None)
+    if protocol is not None:
+        protocol.compresses = False
 
 
 class HeadersProtocol(ObservedProtocol):

@@ -26,11 +26,29 @@ def tenant_of(tenant: Tenant | None, context: RequestContext) -> str | None:
     return _value(tenant.place, tenant.name, context) or None
 
 
+def within_tenant(text: bytes, tenant: Tenant | None, context: RequestContext) -> bytes:
+    """Return a text that equals that of another request only if both are of the same tenant; unchanged if the endpoint
+    is for all tenants. text: without line breaks, so that a tenant cannot be mistaken for a part of it.
+    """
+    value = tenant_of(tenant, context)
+    return text if value is None else value.encode(errors="surrogateescape") + b"\n" + text
+
+
 def headers_of_tenant(tenant: Tenant, value: str) -> list[tuple[str, str]]:
     """Return headers with which `tenant_of` returns the value. A claim needs none, as it is the user's."""
     if tenant.place is ValuePlace.HEADER:
         return [(tenant.name, value)]
     return [("host", tenant.name.replace("*", value))] if tenant.place is ValuePlace.HOST else []
+
+
+def headers_of_zone(zone: TimeZone | None, context: RequestContext) -> list[tuple[str, str]]:
+    """Return headers with which `zone_of` returns the time zone of this request; empty if it names none. A claim needs
+    none, as it is the user's.
+    """
+    name = zone_of(zone, context)
+    if zone is None or name is None or zone.place is ValuePlace.CLAIM:
+        return []
+    return [("prefer", f"timezone={name}") if zone.place is ValuePlace.PREFER else (zone.name.lower(), name)]
 
 
 def _of_host(pattern: str, context: RequestContext) -> str | None:

@@ -41,27 +41,13 @@ class Trace(Protocol):
 
 
 class TracedProtocol(ObservedProtocol):
-    """Wraps the HTTP server's protocol if requests are traced."""
+    """Wraps the HTTP server's protocol if requests are traced. Responses pass unchanged."""
 
     __slots__ = ("trace",)
 
     def __init__(self, protocol: Any, trace: Trace) -> None:
         super().__init__(protocol)
         self.trace = trace
-
-
-class PassingProtocol(TracedProtocol):
-    """Wraps the protocol of a request about which nothing is recorded: responses pass unchanged."""
-
-    __slots__ = ("response_bytes", "response_empty", "response_file", "response_file_range", "response_str")
-
-    def __init__(self, protocol: Any, trace: Trace) -> None:
-        super().__init__(protocol, trace)
-        self.response_empty = protocol.response_empty
-        self.response_bytes = protocol.response_bytes
-        self.response_str = protocol.response_str
-        self.response_file = protocol.response_file
-        self.response_file_range = protocol.response_file_range
 
 
 def trace_of(protocol: Any) -> Trace | None:

@@ -20,6 +20,21 @@ class SecureProtocol(HeadersProtocol):
         return [*self._headers, *headers]
 
 
+_OF_POLICY = frozenset({"access-control-allow-origin", "access-control-allow-credentials"})
+"""Headers by which a response allows an origin; a browser refuses a response with several of them."""
+
+
+class CorsProtocol(HeadersProtocol):
+    """Adds the headers of the CORS policy to each response. They replace those that it has from elsewhere, such as from
+    the service behind a proxy or from PostgREST's interface.
+    """
+
+    __slots__ = ()
+
+    def _joined(self, headers: Headers) -> Headers:
+        return [*(field for field in headers if field[0].lower() not in _OF_POLICY), *self._headers]
+
+
 def with_security_headers(handle: Handle, fields: tuple[tuple[str, str], ...]) -> Handle:
     """Wrap `handle` so that every response has these headers."""
     added = list(fields)
@@ -46,6 +61,6 @@ def with_cors(handle: Handle, cors: Cors, closed: Callable[[str, str], bool]) ->
         elif closed(scope.method, scope.path):
             handle(scope, protocol)
         else:
-            handle(scope, HeadersProtocol(protocol, cors.actual(origin)))
+            handle(scope, CorsProtocol(protocol, cors.actual(origin)))
 
     return handle_cross_origin

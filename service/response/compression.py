@@ -65,16 +65,17 @@ def _whole(coding: str, level: int, body: bytes) -> bytes:
 
 class CompressedProtocol(ObservedProtocol):
     """Compresses bodies of suitable types, with a coding that the client accepts. accepted: value of
-    `Accept-Encoding`.
+    `Accept-Encoding`. compresses: attribute; False: the response is sent as it is (`leave_uncompressed`).
     """
 
-    __slots__ = ("_accepted", "_options", "_streaming")
+    __slots__ = ("_accepted", "_options", "_streaming", "compresses")
 
     def __init__(self, protocol: Any, options: Compression, accepted: str) -> None:
         super().__init__(protocol)
         self._options = options
         self._accepted = accepted
         self._streaming: str | None = None
+        self.compresses = True
 
     def response_empty(self, status: int, headers: Headers) -> None:
         """Send a response without a body. One to HEAD, or with status 304, gets the headers that the compressed
@@ -88,7 +89,8 @@ class CompressedProtocol(ObservedProtocol):
             headers = [field for field in headers if field[0].lower() != "content-length"]
         if status == 304:
             # It has the headers of the complete response (RFC 9110, 15.4.5), which may have been compressed.
-            headers = [_weakened(field) for field in _with_coding(headers, None)]
+            headers = _with_coding(headers, None)
+            headers = headers if self._choose() is None else [*map(_weakened, headers)]
         self.inner.response_empty(status, headers)
 
     def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
@@ -118,8 +120,8 @@ class CompressedProtocol(ObservedProtocol):
         return None if coding is None else _CODERS[coding](self._options.level(coding))
 
     def _choose(self) -> str | None:
-        """Return the coding for this client; None: it accepts none."""
-        return self._options.choose(self._accepted)
+        """Return the coding for this client; None: it accepts none, or the response is not compressed."""
+        return self._options.choose(self._accepted) if self.compresses else None
 
     def _fits(self, headers: Headers) -> bool:
         """Return whether a response with these headers may be compressed."""

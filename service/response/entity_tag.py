@@ -39,14 +39,18 @@ def tag_answers(endpoint: Endpoint, _services: Services) -> Step | None:
 
 def _tagged(tags: str, status: int, headers: Headers, body: bytes) -> tuple[int, Headers]:
     """Return status and headers of the response with its tag: 304 if the client has it. A status other than 200 gets no
-    tag. tags: value of `If-None-Match`; may be empty.
+    tag, and a response that has one, such as that of another service, keeps it. tags: value of `If-None-Match`; may be
+    empty.
     """
     if status != 200:
         return status, headers
-    mark = f'W/"{blake2b(body, digest_size=12).hexdigest()}"'
+    mark = next((value for name, value in headers if name.lower() == "etag"), None)
+    if mark is None:
+        mark = f'W/"{blake2b(body, digest_size=12).hexdigest()}"'
+        headers = [*headers, ("etag", mark)]
     if tags and _fits(tags, mark):
-        return 304, [*((name, value) for name, value in headers if name.lower() not in _OF_BODIES), ("etag", mark)]
-    return status, [*headers, ("etag", mark)]
+        return 304, [(name, value) for name, value in headers if name.lower() not in _OF_BODIES]
+    return status, headers
 
 
 class TaggedProtocol(ObservedProtocol):
@@ -66,12 +70,6 @@ class TaggedProtocol(ObservedProtocol):
             self.inner.response_empty(304, headers)
         else:
             self.inner.response_bytes(status, headers, body)
-
-    def response_empty(self, status: int, headers: Headers) -> None:
-        self.inner.response_empty(status, headers)
-
-    def response_file(self, status: int, headers: Headers, file: str) -> None:
-        self.inner.response_file(status, headers, file)
 
 
 def _fits(if_none_match: str, mark: str) -> bool:

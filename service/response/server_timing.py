@@ -6,13 +6,11 @@ It is only made if `HttpServer:ServerTiming` is set; otherwise no endpoint has a
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from rowcall.ext.driver.execution import Execution
 from rowcall.ext.rendering.timed_rows import TimedPlan
+from rowcall.service.request_context.protocols import Headers, HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext
-
-Headers = list[tuple[str, str]]
 
 
 def start_clock(context: RequestContext) -> None:
@@ -22,34 +20,19 @@ def start_clock(context: RequestContext) -> None:
     context.protocol = TimedProtocol(context)
 
 
-class TimedProtocol:
+class TimedProtocol(HeadersProtocol):
     """Wraps the HTTP server's protocol and adds `Server-Timing` to each response. The clock starts with its
     creation.
     """
 
+    __slots__ = ("_began", "_context")
+
     def __init__(self, context: RequestContext) -> None:
-        self.inner = context.protocol
+        super().__init__(context.protocol, [])
         self._context = context
         self._began = time.monotonic()
-        self.client_disconnect = self.inner.client_disconnect
 
-    def __call__(self) -> Any:
-        """Return the body of the request, which uploads read after the clock has started."""
-        return self.inner()
-
-    def __aiter__(self) -> Any:
-        return self.inner.__aiter__()
-
-    def response_empty(self, status: int, headers: Headers) -> None:
-        self.inner.response_empty(status, self._with_timing(headers))
-
-    def response_bytes(self, status: int, headers: Headers, body: bytes) -> None:
-        self.inner.response_bytes(status, self._with_timing(headers), body)
-
-    def response_file(self, status: int, headers: Headers, file: str) -> None:
-        self.inner.response_file(status, self._with_timing(headers), file)
-
-    def _with_timing(self, headers: Headers) -> Headers:
+    def _joined(self, headers: Headers) -> Headers:
         return [*headers, ("server-timing", server_timing(self._context.execution, time.monotonic() - self._began))]
 
 

@@ -52,6 +52,12 @@ class SchemaSnapshot:
         of_tenants = (name.casefold() for tenant in tenants for name in tenant.connections(names))
         return frozenset(used.union(of_tenants))
 
+    def has_types_of(self, other: SchemaSnapshot) -> bool:
+        """Return whether the types in results are those of another snapshot, on all databases. An endpoint refers to
+        types by oid, so it can be unchanged although an attribute of a nested type is new.
+        """
+        return self.types == other.types and self.other_types == other.other_types
+
     def types_of(self, endpoint: Endpoint) -> Mapping[int, TypeInfo]:
         """Return the types of the database on which the endpoint runs."""
         return self.other_types.get((endpoint.options.connection or "").casefold(), self.types)

@@ -78,6 +78,10 @@ class SnapshotReader:
         self._routed = RoutedChecks(self._places, self._catalogues, verify)
         self._files = sql_file_source(settings, exposure.files, exposure.routines, exposure.discovery.trust)
         self._exact = settings.read(ServiceOptions).exact_types
+        self.complete = True
+        """Whether the last reading could read all databases. If not, parts of its snapshot are missing, or those of an
+        earlier one.
+        """
 
     def sources(self) -> Iterator[Connector]:
         """Yield the connectors of the databases from which routines are read."""
@@ -131,16 +135,24 @@ class SnapshotReader:
         Raises `psycopg.Error`, and `StartupError` for configurations that must not be served.
         """
         if whole:
-            self._catalogues.forget()
+            self.forget()
         if not seen:
             self._catalogues.forget_seen()
         with paused():
             try:
                 snapshot = await self._read_until_stable(number, only_files=only_files)
+            except Exception:
+                # What this reading has found to be changed would be taken for known by the next one.
+                self.forget()
+                raise
             finally:
                 clear_all()
             keep(first=number == 1)
             return snapshot
+
+    def forget(self) -> None:
+        """Make the next reading read everything, because no worker serves the result of this one."""
+        self._catalogues.forget()
 
     async def _read_until_stable(self, number: int, *, only_files: bool) -> SchemaSnapshot:
         """Read the snapshot, and again if a lookup in the system caches fails: an object was dropped between two
@@ -183,7 +195,7 @@ class SnapshotReader:
                     routed_here = routed.setdefault(place, RoutedEndpoints())
                     routed_here.endpoints += placed
                     routed_here.types |= {(info.schema, info.name): info for info in reached.values()}
-        await self._routed.check(routed, types)
+        self.complete = await self._routed.check(routed, types) and (self._files is None or self._files.complete)
         if number == 1:
             for name in unused_profiles(self._options.cache, (endpoint for group in groups for endpoint in group)):
                 log.info("cache profile '%s' is used by no endpoint", name)

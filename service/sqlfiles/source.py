@@ -81,6 +81,8 @@ class SqlFileSource:
         self._not_exposed: tuple[Diagnostic, ...] = ()
         """Diagnostics about files without an annotation whose comment looks like one."""
         self._has_read = False
+        self.complete = True
+        """Whether the last reading could read all databases that files name."""
 
     async def read(
         self, home: str, place_of: Place, open_at: OpenAt, *, only_files: bool = False
@@ -109,6 +111,7 @@ class SqlFileSource:
         present = {text.path for text in texts}
         self._known = {path: known for path, known in self._known.items() if path in present}
         good: dict[str, _ValidFile] = {}
+        self.complete = True
         for where in dict.fromkeys((*by_place, *(known.place for known in self._known.values()))):
             files = by_place.get(where, [])
             try:
@@ -121,6 +124,7 @@ class SqlFileSource:
             except psycopg.Error as error:
                 if where == home:
                     raise
+                self.complete = False
                 for item in files:
                     errors[item.path] = f"{item.path}: connection {where}, where it is described: {str(error).strip()}"
         if errors and self.options.strict and not self._has_read:

@@ -55,6 +55,14 @@ class StaticFile:
         return self.state[2] / 1e9
 
 
+def uncompressed(url: str) -> str:
+    """Return the path of the file that a file with this path is compressed from, as `Folder` finds such files; any
+    other path is returned as it is.
+    """
+    suffix = next((suffix for _, suffix in _CODINGS if url.endswith(suffix)), "")
+    return url.removesuffix(suffix)
+
+
 class Folder:
     """A served folder with its cache."""
 

@@ -13,9 +13,10 @@ from rowcall.core.http.files import DEFAULT_DOCUMENTS, UnsatisfiableError, accep
 from rowcall.core.operations.static_files import StaticFileOptions
 from rowcall.service.identity.identity import Identity
 from rowcall.service.options.worker import WorkerOptions
-from rowcall.service.request_context.protocols import Headers
+from rowcall.service.request_context.head_protocol import HeadProtocol
+from rowcall.service.request_context.protocols import Headers, leave_uncompressed
 from rowcall.service.request_context.request_context import RequestContext
-from rowcall.service.static.folder import Folder, StaticFile
+from rowcall.service.static.folder import Folder, StaticFile, uncompressed
 from rowcall.service.static.pages import Pages
 
 
@@ -58,13 +59,15 @@ class StaticFiles:
         depends on the user. Raises `Problem` 401 if it is for signed-in users, and there is no sign-in page.
         """
         scope = context.scope
+        if scope.method == "HEAD":
+            context.protocol = HeadProtocol(context.protocol)
         if isinstance(match, str):
             query = f"?{scope.query_string}" if scope.query_string else ""
             location = _address(match) + query
             context.protocol.response_empty(301, [("location", location), ("content-length", "0")])
             return None
         page = self._pages is not None and self._pages.fills(match.url)
-        closed = not (self._access(scope.path).anonymous and self._access(match.url).anonymous)
+        closed = not all(self._access(path).anonymous for path in (scope.path, match.url, uncompressed(match.url)))
         if (page or closed) and self._worker.auth.schemes:
             waiting = self._identity.sessions.authenticate(context)
             if waiting is not None:
@@ -83,7 +86,7 @@ class StaticFiles:
         """Respond with the file or the filled page. closed: only signed-in callers may read it."""
         if closed and context.user is None:
             self._refuse(context, file)
-        elif self._pages is not None and context.scope.method == "GET" and self._pages.fills(file.url):
+        elif self._pages is not None and self._pages.fills(file.url):
             headers, body = self._pages.fill(context.scope, file, context.user)
             context.protocol.response_bytes(200, headers, body)
         else:
@@ -112,37 +115,35 @@ class StaticFiles:
         """Send the file, a part of it, a compressed sibling, 304, or 416 for a range that the file does not have.
         private: the file is for signed-in users, so that shared caches must not store it.
         """
-        request_headers = scope.headers
+        request = scope.headers
+        # Only GET has ranges (RFC 9110, 14.2).
+        requested = request.get("range") if scope.method == "GET" else None
+        sibling = None
+        if requested is None:
+            accepted = request.get("accept-encoding")
+            sibling = next((sibling for sibling in file.siblings if accepts(accepted, sibling[0])), None)
+        tag = file.tag if sibling is None else f'{file.tag[:-1]}-{sibling[0]}"'
+        if file.body is None:
+            leave_uncompressed(protocol)
         cached = self._cached_apart if private else self._cached
-        headers: Headers = [("etag", file.tag), ("last-modified", file.date), ("accept-ranges", "bytes"), *cached]
+        headers: Headers = [("etag", tag), ("last-modified", file.date), ("accept-ranges", "bytes"), *cached]
         if file.siblings:
             headers.append(("vary", "Accept-Encoding"))
-        if is_unchanged(
-            file.tag, file.modified, request_headers.get("if-none-match"), request_headers.get("if-modified-since")
-        ):
+        if is_unchanged(tag, file.modified, request.get("if-none-match"), request.get("if-modified-since")):
             protocol.response_empty(304, headers)
             return
         headers.append(("content-type", file.content_type))
-        coding = None
-        if request_headers.get("range") is None:
-            coding = next(
-                (sibling for sibling in file.siblings if accepts(request_headers.get("accept-encoding"), sibling[0])),
-                None,
-            )
-        if coding is not None:
-            self._send_sibling(scope, protocol, headers, coding)
+        if sibling is not None:
+            coding, path = sibling
+            protocol.response_file(200, [*headers, ("content-encoding", coding)], path)
             return
         try:
-            part = byte_range(
-                request_headers.get("range"), request_headers.get("if-range"), file.tag, file.date, file.size
-            )
+            part = byte_range(requested, request.get("if-range"), file.tag, file.date, file.size)
         except UnsatisfiableError:
             protocol.response_empty(416, [("content-range", f"bytes */{file.size}"), ("content-length", "0")])
             return
-        if part is not None and scope.method == "GET":
+        if part is not None:
             self._send_part(protocol, file, headers, *part)
-        elif scope.method == "HEAD":
-            protocol.response_empty(200, [*headers, ("content-length", str(file.size))])
         elif file.body is not None:
             if not private and not file.siblings:
                 file.known = headers
@@ -156,15 +157,6 @@ class StaticFiles:
             protocol.response_bytes(206, headers, file.body[first:end])
         else:
             protocol.response_file_range(206, [*headers, ("content-length", str(end - first))], file.path, first, end)
-
-    def _send_sibling(self, scope: Any, protocol: Any, headers: Headers, sibling: tuple[str, str]) -> None:
-        coding, path = sibling
-        fields = [*headers, ("content-encoding", coding)]
-        fields[0] = ("etag", f'{fields[0][1][:-1]}-{coding}"')
-        if scope.method == "HEAD":
-            protocol.response_empty(200, fields)
-        else:
-            protocol.response_file(200, fields, path)
 
 
 def _return_path(scope: Any) -> str:

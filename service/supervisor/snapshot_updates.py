@@ -31,6 +31,9 @@ from rowcall.service.supervisor.service_manager import ServiceManager
 
 log = logging.getLogger("rowcall")
 
+MOST_DOUBLED = 6
+"""Doublings of the delay before a reading is repeated, from one second on, so that the longest is about a minute."""
+
 
 class _ReadingScope(enum.IntEnum):
     """How much is read again. If several readings are requested, one with the largest scope is done."""
@@ -68,6 +71,9 @@ class SnapshotUpdates:
         self._requested = asyncio.Event()
         self._scope = _ReadingScope.FILES
         """How much the next reading includes."""
+        self._failures = 0
+        """Number of readings in a row for which a database could not be read."""
+        self._retrying: asyncio.TimerHandle | None = None
         self._polling = CataloguePolling(reader, self._read_what_was_seen, self.read_files)
         self.request_check = self._polling.request_check
 
@@ -117,6 +123,8 @@ class SnapshotUpdates:
 
     def start(self, background: Background) -> None:
         """Start to serve requests for further readings."""
+        if not self._reader.complete:
+            self._retry_later()
         background.keep("the reloading", self._read_on_request)
         background.keep("looking at the catalogue", self._polling.run)
 
@@ -133,6 +141,8 @@ class SnapshotUpdates:
             await self._requested.wait()
             self._requested.clear()
             scope, self._scope = self._scope, _ReadingScope.FILES
+            if self._retrying is not None:
+                self._retrying.cancel()
             self._manager.reloading()
             await self._read_again(scope)
             self.notify_manager()
@@ -153,18 +163,27 @@ class SnapshotUpdates:
             )
         except (psycopg.Error, OSError, StartupError) as error:
             log.error("the catalogue cannot be read, the last good one stays: %s", str(error).strip())
+            if not isinstance(error, StartupError):
+                self._retry_later()
             return
         except Exception:
             log.exception("the catalogue cannot be read, the last good one stays")
             return
+        if self._reader.complete:
+            self._failures = 0
+        else:
+            self._retry_later()
         before = self._workers.snapshot
         difference = Difference.between(before, snapshot)
         same_interface = snapshot.postgrest == before.postgrest
-        if only_files and not difference and snapshot.left_out == before.left_out and same_interface:
-            return  # saved without a change, or still invalid
+        same_types = snapshot.has_types_of(before)
+        unchanged = not difference and same_interface and same_types and snapshot.left_out == before.left_out
+        if unchanged and (only_files or not self._reader.complete):
+            return  # saved without a change, still invalid, or still without a database
         reason = await self._publish(await self._with_requests(snapshot))
         if reason is not None:
             log.error("schema snapshot %d is not served, the last good one stays: %s", snapshot.number, reason)
+            self._reader.forget()
             return
         _log_difference(snapshot, difference)
         self._operators.note_reload(before, snapshot, difference)
@@ -173,11 +192,19 @@ class SnapshotUpdates:
         if hidden_objects(snapshot) != hidden_objects(before):
             report_hidden(snapshot)
         await self._describer.write_interface(snapshot.postgrest)
-        if difference or not same_interface:
+        if difference or not same_interface or not same_types:
             try:
                 await self._describe(snapshot)
             except StartupError as error:
                 log.error("%s", error)
+
+    def _retry_later(self) -> None:
+        """Repeat a reading for which a database was missing, after a growing delay: nothing may announce the same
+        change again, or that the database is back.
+        """
+        delay = 2.0 ** min(MOST_DOUBLED, self._failures)
+        self._failures += 1
+        self._retrying = asyncio.get_running_loop().call_later(delay, self.read_changes)
 
     async def _publish(self, snapshot: SchemaSnapshot) -> str | None:
         """Publish a snapshot to the workers. Return None, or the reason if they do not serve it.

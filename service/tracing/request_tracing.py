@@ -13,7 +13,7 @@ from rowcall.service.database.preamble import Preamble
 from rowcall.service.log.request_log import logged
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
-from rowcall.service.request_context.trace import PassingProtocol, trace_of
+from rowcall.service.request_context.trace import TracedProtocol, trace_of
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.tracing.decision import UnsampledTrace, is_sampled
 
@@ -57,21 +57,24 @@ def _step(name: str, fixed_attributes: dict[str, str], services: Services, *, re
 
     from rowcall.service.tracing.spans import RequestTrace, SpanProtocol
 
+    trusting = replace(options, trusts=True)
     if services.job_runs:
         # The trace is that of the request which enqueued the job, whose sampling decision holds.
-        options = replace(options, trusts=True)
+        options = trusting
     kind = SpanKind.CONSUMER if services.job_runs else SpanKind.SERVER
     tracing = _tracing(options, services.host)
 
     def trace(context: RequestContext) -> None:
-        if is_sampled(context.scope.headers.get("traceparent"), options):
+        scope = context.scope
+        continues = getattr(scope, "continues_trace", False)
+        if is_sampled(scope.headers.get("traceparent"), trusting if continues else options):
             trace_sampled(context)
             return
         unsampled = UnsampledTrace(context)
         protocol = context.protocol
         if (log_protocol := logged(protocol)) is not None:
             log_protocol.trace = unsampled.trace_id
-        context.protocol = PassingProtocol(protocol, unsampled)
+        context.protocol = TracedProtocol(protocol, unsampled)
 
     def trace_sampled(context: RequestContext) -> None:
         scope = context.scope

@@ -109,8 +109,9 @@ def without_port(authority: str) -> str:
 
 def with_one_host(handle: Handle, options: WorkerOptions, listener: Listener) -> Handle:
     """Wrap `handle` so that requests without exactly one host are refused with 400: HTTP/1.1 without the header Host,
-    HTTP/2 without both `:authority` and Host (RFC 9113, 8.3.1), several headers Host, which a proxy and this service
-    could interpret differently (RFC 9112, 3.2), and a host that is not allowed, if allowed hosts are configured.
+    HTTP/2 without both `:authority` and Host (RFC 9113, 8.3.1), several headers Host, or one that differs from the
+    authority, which a proxy and this service could interpret differently (RFC 9112, 3.2), and a host that is not
+    allowed, if allowed hosts are configured.
     """
     allowed = options.http.server.allowed_hosts
 
@@ -118,6 +119,8 @@ def with_one_host(handle: Handle, options: WorkerOptions, listener: Listener) ->
         hosts = scope.headers.get_all("host")
         if len(hosts) != 1 and (len(hosts) > 1 or not _may_lack_host(scope)):
             detail = "the header Host is missing" if not hosts else "there are several headers Host"
+        elif hosts and scope.authority and hosts[0].lower() != str(scope.authority).lower():
+            detail = "the header Host names another host than the address of the request"
         elif allowed and not is_allowed(allowed, host_of(scope)):
             detail = "this service has no such host"
         else:

@@ -114,6 +114,8 @@ class Worker:
         self._parts = SnapshotParts()
         self._unreadable: Exception | None = None
         """Why the schema snapshot that is being received cannot be used."""
+        self._accepts = True
+        """Whether connections are accepted once a schema snapshot is active; False: only other processes accept."""
         self._stopping = asyncio.Event()
         self._stop_within = 30.0
         """Seconds that running requests have to finish when the worker stops."""
@@ -287,10 +289,10 @@ class Worker:
 
     def _activate_snapshot(self, number: int) -> None:
         """Activate the prepared snapshot, which has this number, and report that. With the first one, the worker begins
-        to accept connections.
+        to accept connections, unless its process has left them to another one.
         """
         self._application.activate_snapshot(number)
-        for server in self._servers:
+        for server in self._servers if self._accepts else ():
             server.start()
         self._channel.send(SnapshotActivated(number))
 
@@ -304,6 +306,7 @@ class Worker:
         if message.succeeded:
             self._application.retire_cache()
         if message.stop_accepting:
+            self._accepts = False
             for server in self._servers:
                 server.stop_accepting()
             stop_accepting(self._listeners)

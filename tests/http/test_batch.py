@@ -12,6 +12,7 @@ from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
 from tests.harness.expect import problem
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SQL = """
@@ -106,6 +107,9 @@ create function many(_n int) returns table (n int) language sql stable as $$ sel
 comment on function many(int) is 'HTTP GET /many';
 create function sees() returns bigint language sql volatile as $$ select count(*) from orders $$;
 comment on function sees() is 'HTTP GET /sees';
+create function resolved(_n bigint default null) returns bigint language sql as $$ select _n $$;
+comment on function resolved(bigint) is 'HTTP GET /resolved
+_n = select count(*) from orders';
 """
 
 
@@ -225,6 +229,14 @@ def test_requests_see_what_earlier_ones_did_and_others_do_not(service: Service, 
     assert [seen[1], seen[3]] == [str(before + 1), str(before + 2)] or [seen[1], seen[3]] == [before + 1, before + 2]
 
 
+def test_parameters_that_other_connections_fill_do_not_miss_what_earlier_requests_did(service: Service) -> None:
+    refused = post(service, request("/orders", {"customer": "ann"}), get("/resolved"))
+    assert "a connection of its own" in problem(refused, 400)["detail"]
+    before = int(service.get("/resolved").text)
+    added = post(service, request("/orders", {"customer": "ann"}), get("/resolved"), transaction=False)
+    assert bodies(added)[1] == str(before + 1)
+
+
 def test_a_cache_is_neither_read_nor_filled_in_a_transaction(service: Service) -> None:
     made = bodies(post(service, request("/orders", {"customer": "c"})))[0]["id"]
     assert service.get(f"/orders/{made}/lines").json() == []
@@ -292,6 +304,23 @@ def test_requests_of_a_batch_have_the_client_address_of_a_trusted_proxy(
             assert [item["body"] for item in response.json()] == [address]
 
 
+def test_a_page_of_another_site_cannot_say_that_it_is_of_this_one(service: Service) -> None:
+    """Browsers send Origin, and over plain HTTP no Fetch Metadata, which a request of the batch could add."""
+    body = '[{"method": "POST", "path": "/for-boss", "headers": {"%s": "%s"}}]'
+    with service.new_client() as client:
+        client.post("/enter", json={"name": "boss"})
+        for header, value in (("X-Plain", "1"), ("sec-fetch-site", "same-origin"), ("origin", service.url)):
+            for mode in ("true", "false"):
+                response = client.post(
+                    f"/batch?transaction={mode}",
+                    content=(body % (header, value)).encode(),
+                    headers={"origin": "http://evil.example"},
+                )
+                results = response.json()
+                status = results[0]["status"] if isinstance(results, list) else response.status_code
+                assert status in (400, 403), (header, mode, results)
+
+
 @pytest.mark.parametrize(
     ("body", "part"),
     [
@@ -305,6 +334,8 @@ def test_requests_of_a_batch_have_the_client_address_of_a_trusted_proxy(
         ('[{"method": "TRACE", "path": "/x"}]', "method has to be one of"),
         ('[{"path": "/x", "headers": {"Cookie": "a"}}]', "the header Cookie cannot be set"),
         ('[{"path": "/x", "headers": {"X-Forwarded-For": "a"}}]', "cannot be set"),
+        ('[{"path": "/x", "headers": {"Origin": "a"}}]', "the header Origin cannot be set"),
+        ('[{"path": "/x", "headers": {"Sec-Fetch-Site": "same-origin"}}]', "the header Sec-Fetch-Site cannot be set"),
         ('[{"path": "/x", "headers": {"X": "a\\r\\nb"}}]', "is no header that can be sent"),
         ('[{"path": "/x", "headers": {"X": 1}}]', "an object of texts"),
         ('[{"path": "/$1.body.id"}]', "request 1: $1 is not the result of an earlier request"),
@@ -336,6 +367,16 @@ def test_limits_of_the_whole(service: Service, database: Database) -> None:
         assert "Batch:MaxResponseBytes" in problem(response, 413)["detail"]
         assert post(service, get("/large?n=90000"), transaction=transaction).status_code == 200
         assert len(bodies(post(service, get("/many?n=5000"), transaction=transaction))[0]) == 5000
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+def test_a_request_ends_with_the_time_of_its_batch(service: Service, database: Database, *, transaction: bool) -> None:
+    running = """select count(*) from pg_stat_activity
+        where query ~ 'slow' and state = 'active' and pid <> pg_backend_pid() and datname = current_database()"""
+    before = database.value("select count(*) from orders")
+    problem(post(service, request("/slow", {"seconds": 30}), transaction=transaction), 504)
+    wait_until(lambda: database.value(running) == 0, "the statement has ended", 10)
+    assert database.value("select count(*) from orders") == before
 
 
 @pytest.mark.parametrize("transaction", [True, False])

@@ -10,7 +10,9 @@ import pytest
 
 from tests.harness.command import rowcall
 from tests.harness.database import Database
+from tests.harness.postgres import SUPERUSER
 from tests.harness.service import Service
+from tests.harness.upstream import Upstream, answer
 from tests.http.conftest import Serve
 
 SQL = """
@@ -214,3 +216,21 @@ def test_a_policy_that_cannot_be_ends_the_start(
     done = rowcall(tmp_path, *(f"--{key}={value}" for key, value in values.items()))
     assert done.returncode == 1
     assert words in done.stderr + done.stdout
+
+
+def test_the_policy_replaces_the_origins_that_a_response_allows_by_itself(
+    own_database: Database, serve_once: Serve, upstream: Upstream
+) -> None:
+    upstream.on("/other", answer("theirs", headers=[("Access-Control-Allow-Origin", "*")], content_type="text/plain"))
+    sql = f"""create function other() returns void language sql as '';
+        comment on function other() is E'HTTP GET /other\\nallow_anonymous\\nproxy {upstream.url}';
+        create function own() returns text language sql stable as $$ select 'own' $$;
+        comment on function own() is E'HTTP GET /own\\nallow_anonymous\\nAccess-Control-Allow-Origin: *';
+        create table thing (id int);"""
+    mount = {"PostgRest:Enabled": "true", "PostgRest:Path": "/rest", "PostgRest:AnonymousRole": SUPERUSER}
+    service = serve_once(own_database, sql, {**LISTED, **mount, "Service:ProxyOptions:Enabled": "true"})
+    for path in ("/other", "/own", "/rest/thing"):
+        for origin, expected in ((SHOP, [SHOP]), ("https://evil.example", [])):
+            response = service.get(path, headers={"Origin": origin})
+            assert response.status_code == 200
+            assert response.headers.get_list("access-control-allow-origin") == expected, path

@@ -72,6 +72,22 @@ create function said(_a text default '') returns text language sql as $$ select 
 comment on function said(text) is 'HTTP GET
 allow_anonymous
 Vary: Accept-Language';
+create function edition() returns text language sql stable as $$ select 'edition' $$;
+comment on function edition() is 'HTTP GET
+allow_anonymous
+etag
+ETag: "3rd"';
+create table volume (id int primary key, version int not null default 1);
+insert into volume values (1);
+comment on table volume is 'HTTP
+allow_anonymous
+disabled
+enabled select
+for select
+HTTP GET /volumes/{id}
+single
+etag
+version_column version';
 """
 
 FILES = {"one.sql": "-- HTTP GET\n-- allow_anonymous\n-- etag\n-- cache_control public, max-age=60\nselect 1 as a;"}
@@ -119,6 +135,15 @@ def test_a_compressed_answer_is_the_same(service: Service) -> None:
     again = ask(service, "shelf", {"accept-encoding": "gzip", "if-none-match": packed.headers["etag"]})
     assert (again.status_code, again.content, "content-encoding" in again.headers) == (304, b"", False)
     assert again.headers.get_list("vary") == packed.headers.get_list("vary") == ["Accept-Language", "Accept-Encoding"]
+
+
+@pytest.mark.parametrize(("path", "mark"), [("/api/edition", '"3rd"'), ("/volumes/1", '"1"')])
+def test_a_response_with_a_tag_of_its_own_has_only_that(service: Service, path: str, mark: str) -> None:
+    plain = {"accept-encoding": "identity"}
+    assert service.request_once("GET", path, headers=plain).headers.get_list("etag") == [mark]
+    again = service.request_once("GET", path, headers={**plain, "if-none-match": mark})
+    assert (again.status_code, again.content, again.headers.get_list("etag")) == (304, b"", [mark])
+    assert service.request_once("GET", path, headers={**plain, "if-none-match": '"other"'}).status_code == 200
 
 
 def test_what_streams_has_no_tag(service: Service) -> None:

@@ -12,7 +12,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from tests.harness.database import Database, create_database, drop_database
-from tests.harness.expect import TEXT, answer, problem
+from tests.harness.expect import JSON, TEXT, answer, problem
 from tests.harness.postgres import PostgresServer, free_port
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
@@ -279,6 +279,58 @@ def test_routines_that_are_all_there_are_counted(own_database: Database, second:
         "Service:RoutineOptions:VerifyRoutedEndpoints": "Fail",
     }
     assert "the routines of 4 endpoints exist" in serve_once(own_database, SAME + COMMENTS, settings).log
+
+
+def test_a_change_whose_reading_fails_is_found_by_the_next_notification(
+    own_database: Database, other: Database, serve_once: Serve
+) -> None:
+    """The catalogue was read before the check failed, and has not changed since."""
+    settings = ROUTED | {
+        "ConnectionStrings:Second": other.conninfo,
+        "Service:RoutineOptions:VerifyRoutedEndpoints": "Fail",
+    }
+    late = "create function late() returns int language sql stable as 'select 7'"
+    service = serve_once(own_database, SAME, settings, workers=2)
+    own_database.execute(f"{late}; comment on function late() is E'HTTP GET /late\\nconnection second'")
+    own_database.execute("notify rowcall, 'reload'")
+    service.wait_for_log("public.late() is not there on connection second")
+    other.execute(late)
+    own_database.execute("notify rowcall, 'reload'")
+    wait_until(lambda: answer(service.get("/late")) == (200, TEXT, "7"), "the endpoint is served", 20)
+
+
+POINTS = """create type point_of as (x int, y int);
+create function pair() returns table (p point_of[]) language sql stable as 'select array[(1, 2)::point_of]';"""
+PAIR = "comment on function pair() is E'HTTP GET /pair\\nconnection second\\nnested';"
+RENDERED = (200, JSON, '[{"p":[{"x":1,"y":2}]}]')
+
+
+def test_types_of_a_connection_that_is_away_during_a_reload_stay(
+    own_database: Database, other: Database, serve_once: Serve
+) -> None:
+    other.execute("create type filler as (a int);" + POINTS)  # so that the types have other oids
+    settings = ROUTED | {"ConnectionStrings:Second": other.conninfo}
+    service = serve_once(own_database, POINTS + PAIR, settings, workers=2)
+    with other.refusing_connections():
+        service.signal(signal.SIGHUP)
+        service.wait_for_log("connection second: its types cannot be read")
+        assert answer(service.get("/pair")) == RENDERED
+    assert {answer(service.request_once("GET", "/pair")) for _ in range(8)} == {RENDERED}
+
+
+def test_types_of_a_connection_that_is_away_at_the_start_are_read_later(
+    own_database: Database, other: Database, serve_once: Serve
+) -> None:
+    other.execute("create type filler as (a int);" + POINTS)
+    settings = ROUTED | {
+        "ConnectionStrings:Second": other.conninfo,
+        "ConnectionSettings:TestConnectionStrings": "false",
+    }
+    with other.refusing_connections():
+        service = serve_once(own_database, POINTS + PAIR, settings, workers=2)
+        service.wait_for_log("connection second: its types cannot be read")
+    wait_until(lambda: answer(service.get("/pair")) == RENDERED, "the types are read", 20)
+    assert {answer(service.request_once("GET", "/pair")) for _ in range(8)} == {RENDERED}
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,26 @@ def test_a_range_of_a_file_is_neither_compressed_nor_missing_in_the_audit_trail(
     wait_until(lambda: database.fetch(statuses) == [("206",)], "the call is recorded")
 
 
+def test_head_of_a_file_with_compression_has_the_headers_of_get(
+    database: Database, serve_once: Serve, folder: Path
+) -> None:
+    text = database.value("select lo_from_bytea(0, convert_to(repeat('text', 9), 'UTF8'))")
+    on = {"ResponseCompression:Enabled": "true", "ResponseCompression:IncludeMimeTypes:0": "*/*"}
+    service = serve_once(database, "", settings(folder, **on))
+    for path in ("/file?file=large.bin", f"/large/{text}?type=text/plain"):
+        got, head = (
+            service.request(method, path, headers={"accept-encoding": "gzip"}).headers for method in ("GET", "HEAD")
+        )
+        assert "content-encoding" not in head
+        for name in ("content-length", "etag", "vary"):
+            assert head.get(name) == got.get(name), (path, name)
+    proxied = serve_once(database, "", settings(folder, **on, **{"Downloads:SendFile": "X-Accel-Redirect"}))
+    response = proxied.get("/file?file=large.bin", headers={"accept-encoding": "gzip"})
+    assert "x-accel-redirect" in response.headers
+    assert "content-encoding" not in response.headers
+    assert response.headers["etag"].startswith('"')
+
+
 def test_a_range_behind_the_end(service: Service) -> None:
     response = service.get("/content/1", headers={"range": "bytes=10-"})
     assert "10 bytes" in problem(response, 416)["detail"]

@@ -202,6 +202,18 @@ def test_last_good_table_stays_when_the_load_fails(own_database: Database, serve
     wait_until(lambda: served(service, "/later"), "the next load succeeds", 20)
 
 
+def test_a_load_that_fails_is_repeated_without_another_request(own_database: Database, serve_once: Serve) -> None:
+    service = serve_once(own_database, SQL, workers=2)
+    own_database.execute(
+        "create function later() returns int language sql stable as 'select 1';"
+        "comment on function later() is 'HTTP GET /later'"
+    )
+    with own_database.refusing_connections():
+        service.signal(signal.SIGHUP)
+        service.wait_for_log("the last good one stays")
+    wait_until(lambda: served(service, "/later"), "the load is repeated", 20)
+
+
 @pytest.mark.slow
 def test_reloading_again_and_again_leaks_nothing(own_database: Database, serve_once: Serve) -> None:
     service = serve_once(own_database, SQL)

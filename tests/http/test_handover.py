@@ -174,6 +174,55 @@ def test_a_successor_that_fails_changes_nothing(own_database: Database, serve_on
     assert (tmp_path / "handover").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("change", ["reload", "killed worker"])
+def test_a_process_that_has_handed_over_accepts_no_connection_again(
+    own_database: Database, serve_once: Serve, tmp_path: Path, change: str
+) -> None:
+    settings = {
+        "HttpServer:HandoverSocket": str(tmp_path / "handover"),
+        "HttpServer:Shutdown:ConnectionCloseTime": "1 hour",
+    }
+    first = serve_once(own_database, SQL, settings, workers=2, port=free_port())
+    second = serve_once(own_database, "", settings, workers=2, port=first.port)
+    first.wait_for_log("another process serves; this one finishes what runs")
+    if change == "killed worker":
+        worker = first.pids()[0]
+        os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: len(first.pids()) == 2 and worker not in first.pids(), "the worker is replaced", 20)
+    first.signal(signal.SIGHUP)
+    first.wait_for_log("schema snapshot 2 is served")
+    responses = [second.request_once("GET", "/echo?id=1") for _ in range(60)]
+    assert not any("connection" in response.headers for response in responses), "all are of the second process"
+    first.signal(signal.SIGTERM)
+    assert first.process.wait(60) == 0
+
+
+@pytest.mark.parametrize("address", ["port", "unix"])
+def test_the_admin_server_of_postgrest_is_that_of_the_successor(
+    own_database: Database, serve_once: Serve, tmp_path: Path, address: str
+) -> None:
+    own_database.execute("create table item (id int)")
+    port, admin = free_port(), free_port()
+    settings = {
+        "PostgRest:Enabled": "true",
+        "PostgRest:Path": "/tables",
+        "PostgRest:Schemas": "public",
+        "PostgRest:AdminServerHost": "127.0.0.1",
+        **({"PostgRest:AdminServerPort": str(admin)} if address == "port" else {}),
+        **({"PostgRest:AdminServerUnixSocket": str(tmp_path / "admin")} if address == "unix" else {}),
+        "HttpServer:HandoverSocket": str(tmp_path / "handover"),
+        "HttpServer:Shutdown:ConnectionCloseTime": "0 seconds",
+    }
+    first = serve_once(own_database, "", settings, workers=2, port=port)
+    second = serve_once(own_database, "", settings, workers=2, port=port)
+    assert first.process.wait(60) == 0
+    second.wait_for_log("the admin server of PostgREST's interface is at")
+    transport = httpx.HTTPTransport(uds=str(tmp_path / "admin")) if address == "unix" else None
+    with httpx.Client(base_url=f"http://127.0.0.1:{admin}", transport=transport, trust_env=False) as client:
+        assert client.get("/ready").status_code == 200
+        assert 'pgrst_schema_cache_loads_total{status="SUCCESS"} 1' in client.get("/metrics").text
+
+
 def test_a_successor_that_starts_takes_no_connection(own_database: Database, serve_once: Serve, tmp_path: Path) -> None:
     """It has more workers, so it adds sockets: the system would distribute connections over listening sockets.
     Connections that ended with unread sockets (a reset) are equivalent to those that were read."""

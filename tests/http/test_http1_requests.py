@@ -70,6 +70,7 @@ ROWS = {
     "Host with a percent-encoding": Row(b"GET /echo?v=a HTTP/1.1\r\nHost: x%2Dy\r\n\r\n", 200, True),
     "Host of IPv6": Row(b"GET /echo?v=a HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", 200, True),
     "absolute form": Row(b"GET http://x/echo?v=a HTTP/1.1\r\nHost: x\r\n\r\n", 200, True, b"a"),
+    "absolute form with another host": Row(b"GET http://y/echo?v=a HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     "absolute form with an incomplete percent-encoding": Row(b"GET http://x%/echo HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     "absolute form without a host": Row(b"GET http:///echo?v=a HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     "asterisk form": Row(b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 204, True),

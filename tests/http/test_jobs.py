@@ -14,6 +14,7 @@ import pytest
 
 from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
+from tests.harness.events import EventStream
 from tests.harness.expect import problem
 from tests.harness.service import Service
 from tests.harness.waiting import wait_until
@@ -41,6 +42,23 @@ create function who() returns text language sql as $$
 comment on function who() is 'HTTP POST /who
 authorize
 user_context
+job';
+create function whose(_user_id text, _note text default null) returns text language sql as
+$$ insert into work (what, who) values (_note, _user_id); select _user_id $$;
+comment on function whose(text, text) is 'HTTP POST /whose
+user_parameters
+job retries 0';
+create function zone() returns text language sql as $$ select current_setting('TimeZone') $$;
+comment on function zone() is 'HTTP POST /zone
+timezone_from prefer
+job';
+create function zone_of_header() returns text language sql as $$ select current_setting('TimeZone') $$;
+comment on function zone_of_header() is 'HTTP POST /zone-of-header
+timezone_from header X-Zone
+job';
+create function tell(_text text) returns void language plpgsql as $$ begin raise info '%', _text; end $$;
+comment on function tell(text) is 'HTTP POST /tell
+sse news
 job';
 create table trials (name text primary key, n int not null default 0);
 create function flaky(_name text, _until int) returns int language plpgsql as $$
@@ -221,6 +239,11 @@ def test_events_end_when_the_client_leaves_or_the_job_ends(
     headers = {"accept": "text/event-stream"}
     with other.client.stream("GET", location, headers=headers) as response:
         assert next(response.iter_lines()) == "event: job"
+    with other.new_client(timeout=5) as client:
+        for method in ("HEAD", "GET"):  # over one connection
+            response = client.request(method, location, headers=headers if method == "HEAD" else {})
+            assert response.status_code == 200
+            assert (response.headers["content-type"] == "text/event-stream") == (method == "HEAD")
     with other.client.stream("GET", location, headers=headers) as response:
         lines = response.iter_lines()
         assert next(lines) == "event: job"
@@ -266,6 +289,44 @@ def test_jobs_of_a_transaction(service: Service, database: Database) -> None:
         ),
         "the arguments are refused",
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "claims", "user"),
+    [
+        ({"note": "claims"}, [["user_id", "41"]], "41"),
+        ({"note": "both", "userId": "7"}, [["user_id", "41"]], "41"),
+        ({"note": "argument", "userId": "7"}, None, "7"),
+    ],
+)
+def test_claims_of_a_job_enqueued_in_sql_fill_parameters(
+    service: Service, database: Database, arguments: dict[str, str], claims: Any, user: str
+) -> None:
+    sql = "select rowcall.enqueue('POST /whose', $${}$$::jsonb, _claims => nullif($${}$$::jsonb, 'null'))::text"
+    number = database.value(sql.format(json.dumps(arguments), json.dumps(claims)))
+    ends = "select state = 'done' from rowcall.job where id = '{}' and finished is not null"
+    wait_until(lambda: database.fetch(ends.format(number)), "the job ends")
+    assert database.fetch(f"select who from work where what = '{arguments['note']}'") == [(user,)]
+
+
+def test_a_job_has_the_time_zone_of_its_request(service: Service) -> None:
+    for path, header, value in (
+        ("/zone", "Prefer", "timezone=Asia/Tokyo"),
+        ("/zone-of-header", "X-Zone", "Asia/Tokyo"),
+    ):
+        response = service.post(path, headers={header: value})
+        assert ended(service, response.headers["location"])["result"] == "Asia/Tokyo"
+
+
+def test_a_job_publishes_the_events_of_its_endpoint_for_the_execution_of_its_request(service: Service) -> None:
+    with EventStream(service, "/tell/news?a") as of_one, EventStream(service, "/tell/news") as of_all:
+        for text, execution in (("1", "a"), ("2", "b"), ("end", "a")):
+            response = service.post("/tell", json={"text": text}, headers={"X-NpgsqlRest-ID": execution})
+            assert ended(service, response.headers["location"])["state"] == "done"
+        of_one.wait(lambda: "end" in of_one.messages, "the last event")
+        of_all.wait(lambda: "end" in of_all.messages, "the last event")
+        assert of_one.messages == ["1", "end"]
+        assert of_all.messages == ["1", "2", "end"]
 
 
 def test_secrets_are_stored_as_hashes(service: Service, database: Database) -> None:

@@ -106,6 +106,20 @@ def test_reading_gives_the_version(service: Service) -> None:
     assert "etag" not in service.get("/notes/999999").headers
 
 
+def test_the_version_that_was_read_with_compression_can_be_written(
+    service: Service, database: Database, serve_once: Serve
+) -> None:
+    path, tag = make(service)
+    settings = {"ResponseCompression:Enabled": "true", "Service:CrudSource:Enabled": "true"}
+    compressing = serve_once(database, settings=settings)
+    headers = {"accept-encoding": "gzip"}
+    response = compressing.get(path, headers=headers)
+    assert (response.headers["etag"], "content-encoding" in response.headers) == (tag, False)
+    unchanged = compressing.get(path, headers={**headers, "if-none-match": tag})
+    assert (unchanged.status_code, unchanged.headers["etag"]) == (304, tag)
+    assert send(compressing, "PATCH", path, response.headers["etag"], text="second").status_code == 200
+
+
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
 def test_writing_needs_the_version(service: Service, method: str) -> None:
     path, tag = make(service)

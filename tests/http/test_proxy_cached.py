@@ -40,6 +40,7 @@ SQL = (
     + passing("at_once", "GET /at-once\ncached")
     + passing("varied", "GET /varied\ncached")
     + passing("packed", "GET /packed\ncached")
+    + passing("hosted", "GET /hosted\ncached")
     + passing("starred", "GET /starred\ncached")
     + passing("events", "GET /events\ncached")
     + passing("few_events", "GET /few-events\ncached")
@@ -171,6 +172,7 @@ def test_callers_with_keys_are_distinguished(service: Service) -> None:
             [{"Accept-Language": "de"}, {"Accept-Language": "fr"}, {"Accept-Language": "de", "X-Shop": "1"}, {}],
         ),
         ("/packed", [{"Accept-Encoding": "x-own"}, {"Accept-Encoding": "identity"}]),
+        ("/hosted", [{"Host": "a.example"}, {"Host": "b.example"}, {}]),
     ],
 )
 def test_an_answer_is_for_requests_like_that_which_it_was_made_for(

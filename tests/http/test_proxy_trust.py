@@ -62,6 +62,9 @@ SENT = {
     "X-Api-Key": "secret",
     "X-Forwarded-For": "203.0.113.9",
     "X-Forwarded-Prefix": "/x",
+    "X_Forwarded_For": "203.0.113.9",
+    "X-Forwarded_Host": "203.0.113.9",
+    "X_Real.IP": "203.0.113.9",
     "Forwarded": "for=203.0.113.9",
     "X-Real-IP": "203.0.113.9",
     "X-Plain": "1",
@@ -148,7 +151,13 @@ def _text(value: str | bytes) -> str:
 
 @pytest.mark.parametrize(
     ("named", "status"),
-    [([(":authority", "a.example")], "200"), ([("host", "a.example")], "200"), ([], "400")],
+    [
+        ([(":authority", "a.example")], "200"),
+        ([("host", "a.example")], "200"),
+        ([(":authority", "a.example"), ("host", "A.example")], "200"),
+        ([(":authority", "a.example"), ("host", "b.example")], "400"),
+        ([], "400"),
+    ],
 )
 def test_http2_needs_an_authority_or_a_host(service: Service, named: list[tuple[str, str]], status: str) -> None:
     pseudo = [(":method", "GET"), (":scheme", "http"), (":path", "/through")]

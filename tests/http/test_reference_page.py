@@ -75,6 +75,9 @@ def test_the_page_and_its_files(service: Service) -> None:
         assert response.status_code == 200
         assert response.headers["content-type"].startswith(kind)
         assert response.headers["x-content-type-options"] == "nosniff"
+        head = service.request("HEAD", f"/docs/{name}")
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-type"] == response.headers["content-type"]
     problem(service.get("/docs/../../etc/passwd"), 404)
     problem(service.get("/docs/LICENSE"), 404)
 

@@ -18,6 +18,7 @@ from tests.harness.database import Database
 from tests.harness.each_worker import Way, ways
 from tests.harness.expect import answer
 from tests.harness.service import Service
+from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
 
 SETTINGS = {
@@ -147,3 +148,39 @@ def test_each_kind_of_change_is_served_as_after_a_fresh_start(
     assert expected["/part-3/5/more"][2] == "5"
     assert expected["/part-3/5/end"][0] == expected["/plain/8"][0] == expected["/plain/18"][0] == 404
     assert expected["/measured?gId=3&gUnitOf=m"][2] == '{"id":3,"unitOf":"m"}'
+
+
+def test_written_files_follow_a_nested_type_of_unchanged_endpoints(
+    own_database: Database, serve_once: Serve, tmp_path: Path
+) -> None:
+    sql = """create type part as (id int);
+    create function parts() returns table (n int, parts part[]) language sql stable as 'select 1, null::part[]';
+    comment on function parts() is 'HTTP GET /parts';"""
+    files = [tmp_path / "openapi.json", tmp_path / "clientTypes.d.ts"]
+    settings = {
+        "Service:OpenApiOptions:Enabled": "true",
+        "Service:OpenApiOptions:FileName": str(files[0]),
+        "Service:OpenApiOptions:FileOverwrite": "true",
+        "Service:ClientCodeGen:Enabled": "true",
+        "Service:ClientCodeGen:BySchema": "false",
+        "Service:ClientCodeGen:FilePath": str(tmp_path / "client.ts"),
+    }
+    service = serve_once(own_database, sql, settings, workers=2)
+    assert not any("colour" in file.read_text() for file in files)
+    own_database.execute("alter type part add attribute colour text")
+    service.signal(signal.SIGHUP)
+    wait_until(lambda: all("colour" in file.read_text() for file in files), "both files have the new attribute")
+    assert "colour" in service.get("/openapi.json").text
+
+
+def test_a_notification_finds_a_new_label_of_an_enum(own_database: Database, serve_once: Serve) -> None:
+    """A label is a row of its own: that of the type does not change."""
+    sql = """create type mood as enum ('good', 'bad');
+    create function moods(_mood mood) returns mood language sql stable as 'select _mood';
+    comment on function moods(mood) is 'HTTP GET /moods';"""
+    settings = {"Service:OpenApiOptions:Enabled": "true", "Service:ExactTypes": "true"}
+    service = serve_once(own_database, sql, settings, workers=2)
+    assert "ugly" not in service.get("/openapi.json").text
+    own_database.execute("alter type mood add value 'ugly'")
+    own_database.execute("notify rowcall, 'reload'")
+    wait_until(lambda: "ugly" in service.get("/openapi.json").text, "the document has the label")

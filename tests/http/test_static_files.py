@@ -44,6 +44,9 @@ FILES: dict[str, bytes] = {
     "admin/index.html": b"for bosses",
     "admin/deep/page.txt": b"deep",
     "admin/50% ü?.txt": b"named",
+    "private.css": b"for bosses",
+    "private.css.gz": b"for bosses",
+    "private.css.br": b"for bosses",
     "packed.css": b"body { color: red }",
     "packed.css.gz": b"gzip bytes",
     "packed.css.br": b"br bytes",
@@ -83,6 +86,7 @@ def service(root: Path, database: Database, serve: Serve) -> Service:
         {
             **settings(root),
             "StaticFiles:AuthorizePaths:0": "/admin/*",
+            "StaticFiles:AuthorizePaths:1": "/private.css",
             "StaticFiles:UnauthorizedRedirectPath": "/index.html?next",
             PARSED + "Enabled": "true",
             PARSED + "FilePaths:0": "/parsed/*.html",
@@ -231,11 +235,40 @@ def test_a_compressed_sibling_is_sent_to_clients_that_accept_it(
     assert response.headers["vary"] == "Accept-Encoding"
 
 
+def test_a_compressed_sibling_has_a_tag_of_its_own_that_is_compared(service: Service) -> None:
+    headers = {"Accept-Encoding": "gzip"}
+    tag = service.request("HEAD", "/packed.css", headers=headers).headers["etag"]
+    unchanged = service.get("/packed.css", headers={**headers, "If-None-Match": tag})
+    assert (unchanged.status_code, unchanged.headers["etag"]) == (304, tag)
+    assert service.get("/packed.css", headers={"Accept-Encoding": "", "If-None-Match": tag}).status_code == 200
+
+
+def test_head_ignores_ranges(service: Service) -> None:
+    for requested in ("bytes=0-3", "bytes=999999999-"):
+        response = service.request("HEAD", "/large.bin", headers={"Range": requested})
+        assert (response.status_code, response.headers["content-length"]) == (200, str(len(LARGE)))
+
+
+def test_head_of_a_large_file_with_compression_has_the_headers_of_get(
+    root: Path, database: Database, serve_once: Serve
+) -> None:
+    on = {"ResponseCompression:Enabled": "true", "ResponseCompression:IncludeMimeTypes:0": "*/*"}
+    service = serve_once(database, "", {**settings(root), **on})
+    got, head = (
+        service.request(method, "/large.bin", headers={"Accept-Encoding": "gzip"}).headers for method in ("GET", "HEAD")
+    )
+    assert {**head, "date": ""} == {**got, "date": ""}
+    assert (head["content-length"], head["etag"][0]) == (str(len(LARGE)), '"')
+
+
 def test_closed_paths_lead_to_the_sign_in_page(service: Service) -> None:
     service.client.cookies.clear()
     for path, expected in (
         ("/admin/", "%2Fadmin%2F"),
         ("/admin/index.html", "%2Fadmin%2F"),
+        ("/private.css", "%2Fprivate.css"),
+        ("/private.css.gz", "%2Fprivate.css.gz"),
+        ("/private.css.br", "%2Fprivate.css.br"),
         ("/Admin/../admin/deep/page.txt?a=b", "%2Fadmin%2Fdeep%2Fpage.txt%3Fa%3Db"),
         # What comes back is an address again.
         ("/admin/50%25%20%C3%BC%3F.txt?a", "%2Fadmin%2F50%2525%2520%25C3%25BC%253F.txt%3Fa"),
@@ -272,7 +305,10 @@ def test_a_page_is_filled_for_its_caller(service: Service) -> None:
     )
     assert service.get("/parsed/user.txt").text == "{user_id}"
     assert service.get("/parsed/unlisted.html").text == '"top" "top" "top" {shelf:none} { shelf }'
-    assert service.request("HEAD", "/parsed/user.html").headers["etag"]
+    got, head = (service.request(method, "/parsed/user.html") for method in ("GET", "HEAD"))
+    assert {**head.headers, "date": ""} == {**got.headers, "date": ""}
+    unchanged = service.request("HEAD", "/parsed/user.html", headers={"If-None-Match": "*"})
+    assert unchanged.status_code == 200
     service.client.cookies.clear()
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import random
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -34,6 +37,11 @@ create function add_item(_id int) returns text language plpgsql as $$
 declare made text; begin insert into item (id) values (_id) returning owner into made; return made; end $$;
 comment on function add_item(int) is 'HTTP POST /items
 tenant from header X-Tenant as search_path tenant_{0}, public';
+create function add_once(_id int) returns text language plpgsql as $$
+declare made text; begin insert into item (id) values (_id) returning owner into made; return made; end $$;
+comment on function add_once(int) is 'HTTP POST /add-once
+idempotent
+tenant from header X-Tenant as search_path tenant_{0}, public';
 create function cached_items() returns table (owner text, n bigint) language plpgsql stable as $$
 begin return query select i.owner, count(*) from item i where id < 100 group by 1; end $$;
 comment on function cached_items() is 'HTTP GET /cached-items
@@ -60,6 +68,20 @@ create function record_host() returns void language sql as $$
 comment on function record_host() is 'HTTP POST /record-host
 tenant from host *.shop.example
 job';
+create function pay(_amount int) returns text language sql as $$ select current_setting('request.tenant', true) $$;
+comment on function pay(int) is 'HTTP POST /pay
+tenant from header X-Tenant
+idempotent';
+create function hook(_event text) returns text language sql as $$ select current_setting('request.tenant', true) $$;
+comment on function hook(text) is 'HTTP POST /hook
+body_parameter_name _event
+tenant from header X-Tenant
+verify_webhook github';
+create function once_for_each(_n int) returns text language sql as
+$$ select pg_sleep(0.3); select current_setting('request.tenant', true) $$;
+comment on function once_for_each(int) is 'HTTP POST /once-for-each
+tenant from header X-Tenant
+job unique';
 create function without() returns text language sql stable as $$
   select concat_ws('|', coalesce(current_setting('app.tenant', true), ''), current_setting('search_path'),
     current_setting('TimeZone')) $$;
@@ -94,6 +116,7 @@ def service(database: Database, serve: Serve) -> Service:
         "Auth:CookieAuth": "true",
         "CacheOptions:Enabled": "true",
         "Jobs:Enabled": "true",
+        "Webhooks:Secrets:github": "secret",
         "Service:RequiresAuthorization": "false",
         "ConnectionSettings:Pool:SharedConnections": "2",
     }
@@ -120,6 +143,21 @@ def test_jobs_run_for_the_tenant_of_their_request(service: Service, database: Da
     assert database.fetch(tenants) == [("blue",), ("green",), ("red",)]
 
 
+def test_keys_of_requests_webhooks_and_jobs_are_those_of_a_tenant(service: Service) -> None:
+    delivery = str(uuid.uuid4())
+    signature = hmac.new(b"secret", b"{}", hashlib.sha256).hexdigest()
+    signed = {"X-GitHub-Delivery": delivery, "X-Hub-Signature-256": f"sha256={signature}"}
+    jobs = set()
+    for tenant in ("red", "blue"):
+        header = {"x-tenant": tenant}
+        for _ in range(2):
+            paid = service.post("/pay", json={"amount": 1}, headers={**header, "Idempotency-Key": delivery})
+            assert paid.text == tenant
+            assert service.post("/hook", content=b"{}", headers={**header, **signed}).text == tenant
+        jobs.add(service.post("/once-for-each", json={"n": 1}, headers=header).json()["id"])
+    assert len(jobs) == 2
+
+
 @pytest.mark.parametrize("path", ["/items", "/cached-items"])
 def test_a_tenant_that_does_not_exist_sees_nothing(service: Service, path: str) -> None:
     for _ in range(3):
@@ -130,6 +168,13 @@ def test_a_tenant_that_does_not_exist_sees_nothing(service: Service, path: str) 
         problem(response, 400)
     assert "the database has changed" not in service.log
     assert of(service, path, "red").status_code == 200
+
+
+def test_an_idempotency_key_belongs_to_one_tenant(service: Service) -> None:
+    for tenant, replayed in (("red", False), ("blue", False), ("red", True), ("blue", True)):
+        headers = {"x-tenant": tenant, "idempotency-key": "first"}
+        response = service.post("/add-once", json={"id": 2000}, headers=headers)
+        assert (response.text, "idempotency-replayed" in response.headers) == (tenant, replayed)
 
 
 def test_settings_of_tenants(service: Service) -> None:

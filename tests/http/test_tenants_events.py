@@ -25,6 +25,12 @@ comment on function say_late(text) is 'HTTP POST /say-late
 tenant from claim org
 sse_publish
 sse_after_commit';
+create function tell(_text text) returns text language plpgsql as $$ begin raise info '%', _text; return _text; end $$;
+create function say_ahead(_text text, _told text default null) returns void language sql as 'select';
+comment on function say_ahead(text, text) is 'HTTP POST /say-ahead
+tenant from claim org
+sse_publish
+_told = select tell({_text})';
 create function of_user() returns void language sql as 'select';
 comment on function of_user() is 'HTTP GET /of-user
 tenant from claim org
@@ -78,8 +84,9 @@ def test_streams_of_all_workers_get_the_events_of_their_tenant_only(service: Ser
         say(service, "2", **{"x-tenant": "blue"})
         say(service, "3", "/say-late", **ana)
         say(service, "4", "/say-late", **ben)
+        say(service, "5", "/say-ahead", **ana)
         say(service, "end", "/say-to-all")
-        for expected, group in ((["1", "3", "end"], red), (["2", "4", "end"], blue), (["end"], of_none)):
+        for expected, group in ((["1", "3", "5", "end"], red), (["2", "4", "end"], blue), (["end"], of_none)):
             assert [messages(stream) for stream in group] == [expected] * len(group)
 
 

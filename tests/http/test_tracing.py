@@ -41,6 +41,10 @@ cached';
 create function forward() returns void language sql as '';
 comment on function forward() is 'HTTP GET /forward
 proxy';
+create type of_self as (body text);
+comment on type of_self is 'GET /items/8';
+create function calls_itself(_r of_self) returns text language sql as $$ select (_r).body $$;
+comment on function calls_itself(of_self) is 'HTTP GET /calls-itself';
 create function hidden(_secret text) returns text language sql stable as $$ select 'x' $$;
 comment on function hidden(text) is 'HTTP GET /hidden/{_secret}
 sensitive';
@@ -60,6 +64,7 @@ SETTINGS = {
     "ApplicationName": "record-shop",
     "CacheOptions:Enabled": "true",
     "Service:ProxyOptions:Enabled": "true",
+    "Service:HttpClientOptions:Enabled": "true",
     "ErrorHandlingOptions:RemoveTraceId": "false",
     "Log:ConsoleFormat": "Json",
     "Log:MinimalLevels:NpgsqlRest": "Debug",
@@ -180,6 +185,18 @@ def test_requests_within_a_request_continue_its_trace(
     )
 
 
+def test_calls_of_own_endpoints_are_within_the_span_of_their_request(service: Service, collector: Received) -> None:
+    trace, headers = traced(24)
+    assert service.get("/calls-itself", headers=headers).text == "item 8"
+
+    def both() -> dict[str, Span]:
+        spans = {span.name: span for span in collector.spans if span.trace_id.hex() == trace}
+        return spans if {"GET /calls-itself", "GET /items/{_id}"} <= spans.keys() else {}
+
+    spans = wait_until(both, "the spans have arrived", 30)
+    assert spans["GET /items/{_id}"].parent_span_id == spans["GET /calls-itself"].span_id
+
+
 def test_the_collector_gets_the_name_of_the_service(service: Service, collector: Received) -> None:
     trace, headers = traced(2)
     service.get("/many", headers=headers)
@@ -235,6 +252,12 @@ def test_an_unsampled_trace_is_passed_on_and_not_exported(service: Service, coll
         service.get("/many", headers=headers)
     spans_of(collector, trace)
     assert before not in {span.trace_id.hex() for span in collector.spans}
+
+
+def test_head_of_an_unsampled_trace_has_the_header_section_of_get(service: Service) -> None:
+    got, head = (service.request(method, "/items/7", headers=NOT_SAMPLED) for method in ("GET", "HEAD"))
+    assert (head.status_code, head.content) == (got.status_code, b"") == (200, b"")
+    assert head.headers["content-length"] == got.headers["content-length"]
 
 
 @pytest.mark.parametrize("given", [None, "nonsense", f"00-{'0' * 32}-{CALLER}-01", "ff-1-2-3"])

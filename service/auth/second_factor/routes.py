@@ -25,11 +25,11 @@ from rowcall.service.auth.cross_site import ahead_of_sign_in
 from rowcall.service.auth.second_factor.device_cookie import DeviceCookie
 from rowcall.service.auth.second_factor.factor_store import FactorStore
 from rowcall.service.auth.second_factor.pending_sign_in import PendingSignIn, PendingSignIns
-from rowcall.service.identity.session_cookies import Headers
 from rowcall.service.log.entry import one_line
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
+from rowcall.service.request_context.protocols import Headers
 from rowcall.service.request_context.request_context import RequestContext
 
 log = logging.getLogger("rowcall")

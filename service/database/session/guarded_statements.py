@@ -20,8 +20,9 @@ from rowcall.ext.driver.execution import Execution, Script, Statement
 from rowcall.ext.rendering.codecs import Codecs
 from rowcall.ext.rendering.rows import Renderer
 from rowcall.service.database.call import Call
+from rowcall.service.database.preamble import Values, ahead_of
 from rowcall.service.database.session.marks import MARKS
-from rowcall.service.database.statements import numbers, settings_statement
+from rowcall.service.database.statements import numbers
 
 log = logging.getLogger("rowcall.database")
 
@@ -61,11 +62,12 @@ class GuardedStatements:
             call.guarded[pool][mask] = statement
         order = b"ISO, MDY" if day_first else b"ISO, DMY"
         dependencies = call.session.dependencies
+        # A table that is being altered must not block the other executions on this connection.
+        settings: Values = [b"DateStyle", order, b"lock_timeout", b"100ms"]
+        if call.role is not None:
+            settings += [b"role", call.role.encode()]
         execution = Execution(
-            self._marks,
-            [_array(dependencies.functions), _array(dependencies.relations)],
-            # A table that is being altered must not block the other executions on this connection.
-            ((settings_statement(2), [b"DateStyle", order, b"lock_timeout", b"100ms"]),),
+            self._marks, [_array(dependencies.functions), _array(dependencies.relations)], ahead_of(settings)
         )
         execution.guarded_to_prepare = statement
         execution.label = call.label

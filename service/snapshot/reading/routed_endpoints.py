@@ -56,26 +56,29 @@ class RoutedChecks:
         self._places = places
         self._catalogues = catalogues
         self._verify = verify
+        self._types: dict[str, Mapping[int, TypeInfo]] = {}
+        """The types that were found by the last reading of each place, by oid there."""
 
-    async def check(self, routed: Mapping[str, RoutedEndpoints], types: dict[str, dict[int, TypeInfo]]) -> None:
+    async def check(self, routed: Mapping[str, RoutedEndpoints], types: dict[str, dict[int, TypeInfo]]) -> bool:
         """Look up the types of routed endpoints on the databases where they run, and check that their routines exist
         there.
 
-        routed: by place where they run. types: by place and oid; the types are added to it.
+        routed: by place where they run. types: by place and oid; the types are added to it. Return whether all places
+        could be read.
 
         A database that cannot be read raises `psycopg.Error` if the configuration requires the check or the place is
-        the main connection; otherwise this is logged. Missing routines raise `StartupError` if the configuration
-        requires the check, and are otherwise logged, unless it disables the check.
+        the main connection; otherwise this is logged, and the types of its last reading stay. Missing routines raise
+        `StartupError` if the configuration requires the check, and are otherwise logged, unless it disables the check.
         """
         missing: list[str] = []
         checked = 0
+        complete = True
         for place, here in routed.items():
             if not self._places.exists(place):
                 continue  # The endpoint has a diagnostic.
             try:
                 async with await self._places.connector(place).open_plain() as connection:
-                    types_there = await _types_of_the_same_names(connection, here.types.values())
-                    types.setdefault(place, {}).update(types_there)
+                    self._types[place] = await _types_of_the_same_names(connection, here.types.values())
                     await self._catalogues.add_dependency_graph(place, connection)
                     if self._verify != "None":
                         checked += len(here.endpoints)
@@ -83,8 +86,11 @@ class RoutedChecks:
             except psycopg.Error as error:
                 if place == MAIN or self._verify == "Fail":
                     raise
+                complete = False
                 log.warning("connection %s: its types cannot be read: %s", place, str(error).strip())
+            types.setdefault(place, {}).update(self._types.get(place, {}))
         self._report_missing(missing, checked)
+        return complete
 
     def _report_missing(self, missing: Sequence[str], count: int) -> None:
         """Log the missing routines, or raise `StartupError` for all of them if the configuration says so; if none is

@@ -33,7 +33,7 @@ class PostgRestAdmin:
     listen.
 
     Must be created in the running event loop. catalogue: what workers serve; None before the first reading. sample: the
-    gauges of each worker, None for one that does not answer.
+    gauges of each worker, None for one that does not answer. loads: how often the schema was read with success.
     """
 
     def __init__(
@@ -42,10 +42,12 @@ class PostgRestAdmin:
         connector: Connector,
         catalogue: Callable[[], PostgRestCatalogue | None],
         sample: Callable[[], Awaitable[Sequence[Sequence[Gauge] | None]]],
+        loads: Callable[[], int],
     ) -> None:
         self._connector = connector
         self._catalogue = catalogue
         self._sample = sample
+        self._loads = loads
         self._loop = asyncio.get_running_loop()
         pages: dict[str, Page] = {
             "/live": lambda _request: _EMPTY,
@@ -62,8 +64,6 @@ class PostgRestAdmin:
             AdminOptions(address, None, None), {("GET", path): page for path, page in pages.items()}
         )
         self.url = self._listener.url
-        self.loads = 0
-        """How often the schema was read with success."""
 
     def close(self) -> None:
         """Close the listener. Must be called in a thread, as it waits for the listening one."""
@@ -114,7 +114,7 @@ class PostgRestAdmin:
         samples = self._wait(_awaited(self._sample()))
         catalogue = self._catalogue()
         seconds = 0.0 if catalogue is None else catalogue.load_seconds
-        return AdminResponse(_TEXT, exposition(postgrest_families(samples, seconds, self.loads), open_metrics=False))
+        return AdminResponse(_TEXT, exposition(postgrest_families(samples, seconds, self._loads()), open_metrics=False))
 
 
 def postgrest_families(samples: Sequence[Sequence[Gauge] | None], seconds: float, loads: int) -> list[Family]:

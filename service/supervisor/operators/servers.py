@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("rowcall")
 
 _ATTEMPTS = 40
-"""Attempts to open the admin listener behind the previous process."""
+"""Attempts to open a server behind the previous process."""
 _BETWEEN = 0.25
-"""Seconds between attempts to open the admin listener behind the previous process."""
+"""Seconds between attempts to open a server behind the previous process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,47 +69,42 @@ class OperatorServers:
         self._admin: Admin | None = None
         self._console: Console | None = None
         self._postgrest_admin: PostgRestAdmin | None = None
+        self._openers = (self._open_admin, self._open_postgrest_admin)
+        self._loads = 0
+        """How often workers have activated a schema snapshot."""
         self.profiler = Profiler(shown.settings.read(ProfilingOptions), self._subjects)
 
     def open(self, *, first: bool) -> None:
         """Open the servers before the database is connected, so that operators see a service that waits for it.
 
-        first: no previous process has an admin listener at the same address. Raises `StartupError`.
+        first: no previous process has servers at the same addresses; otherwise they are opened by `take_over`. Raises
+        `StartupError`.
         """
         if first:
-            self._open_admin()
-        self._open_postgrest_admin()
+            for open_server in self._openers:
+                open_server()
 
     async def take_over(self) -> None:
-        """Open the admin listener after the previous process, which closes its own at the same moment: try again while
-        the address is in use, and log an error if it stays so.
+        """Open the servers after the previous process, which closes its own at the same moment: try again while an
+        address is in use, and log an error if it stays so.
         """
-        for attempt in itertools.count():
-            try:
-                self._open_admin()
-            except StartupError as error:
-                if attempt >= _ATTEMPTS:
-                    log.error("%s", error)
-                    return
-                await asyncio.sleep(_BETWEEN)
-            else:
-                return
+        await asyncio.gather(*map(_open_behind, self._openers))
 
     def make_way(self, background: Background) -> None:
-        """Close the console, and in the background the admin listener, for those of a successor."""
+        """Close the console, and in the background the servers, for those of a successor."""
         if self._console is not None:
             self._console.close()
-        if self._admin is not None:
-            background.start(asyncio.to_thread(self._admin.close))
-            self._admin = None
+        for server in (self._admin, self._postgrest_admin):
+            if server is not None:
+                background.start(asyncio.to_thread(server.close))
+        self._admin = self._postgrest_admin = None
 
     async def close(self) -> None:
         if self._console is not None:
             self._console.close()
-        if self._admin is not None:
-            await asyncio.to_thread(self._admin.close)
-        if self._postgrest_admin is not None:
-            await asyncio.to_thread(self._postgrest_admin.close)
+        for server in (self._admin, self._postgrest_admin):
+            if server is not None:
+                await asyncio.to_thread(server.close)
 
     def count_worker_exit(self) -> None:
         """Count a worker that has exited and is replaced."""
@@ -118,8 +113,7 @@ class OperatorServers:
 
     def count_load(self) -> None:
         """Count a schema snapshot that the workers serve."""
-        if self._postgrest_admin is not None:
-            self._postgrest_admin.loads += 1
+        self._loads += 1
 
     def note_reload(self, before: SchemaSnapshot, snapshot: SchemaSnapshot, difference: Difference) -> None:
         """Record for the console which endpoints a new schema snapshot has changed."""
@@ -194,7 +188,11 @@ class OperatorServers:
 
         shown = self._shown
         self._postgrest_admin = PostgRestAdmin(
-            options, shown.connector, lambda: shown.workers.snapshot.postgrest, shown.questions.sample
+            options,
+            shown.connector,
+            lambda: shown.workers.snapshot.postgrest,
+            shown.questions.sample,
+            lambda: self._loads,
         )
         log.info("the admin server of PostgREST's interface is at %s", self._postgrest_admin.url)
 
@@ -204,3 +202,17 @@ class OperatorServers:
             worker.number: ProfileTarget(worker.process.pid, partial(worker.profile, self._shown.questions.number()))
             for worker in self._shown.workers.running
         }
+
+
+async def _open_behind(open_server: Callable[[], None]) -> None:
+    """Open a server, again and again while the previous process has its address. Errors are logged."""
+    for attempt in itertools.count():
+        try:
+            open_server()
+        except StartupError as error:
+            if attempt >= _ATTEMPTS:
+                log.error("%s", error)
+                return
+            await asyncio.sleep(_BETWEEN)
+        else:
+            return
