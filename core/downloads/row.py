@@ -50,7 +50,7 @@ class DownloadRow:
 def source_of(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> FileSource | None:
     """Return the kind of column that has the file; None: no column, or more than one, can have it.
 
-    Columns are recognized by their names; the column of a result without names by its type.
+    Columns are recognized by their names, in any case; the column of a result without names by its type. types: by oid.
     """
     shape = endpoint.shape
     if shape.path is ResultPath.SCALAR or (shape.path is ResultPath.ROWS and not shape.named):
@@ -76,7 +76,8 @@ def with_source(endpoint: Endpoint, types: Mapping[int, TypeInfo]) -> Endpoint:
 def read_row(source: FileSource, cells: Sequence[tuple[str, int, str | None]]) -> DownloadRow | None:
     """Return the file that a row describes; None: the row has no file.
 
-    cells: name, type oid and text of each column. Raises `DownloadRowError`.
+    cells: name, type oid and text (None: NULL) of each column, of which there is at least one. Raises
+    `DownloadRowError` for a value of the columns `type`, `modified` and `etag` that cannot be used.
     """
     values = {name.lower(): text for name, _, text in cells if text is not None}
     types = {name.lower(): oid for name, oid, _ in cells}
@@ -99,6 +100,8 @@ def read_row(source: FileSource, cells: Sequence[tuple[str, int, str | None]]) -
 
 
 def _moment(text: str | None) -> float | None:
+    """Return seconds since 1970, of a time in UTC if it has no offset; None without a text. Raises
+    `DownloadRowError`."""
     if not text:
         return None
     try:
@@ -109,6 +112,7 @@ def _moment(text: str | None) -> float | None:
 
 
 def _tag(text: str | None) -> str | None:
+    """Return an entity tag in quotes; None without a text. Raises `DownloadRowError` for a text that cannot be one."""
     if not text:
         return None
     tag = text if text.endswith('"') else f'"{text}"'

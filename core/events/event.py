@@ -66,6 +66,7 @@ class Publication:
         return Event(message, execution, audience.value, names)
 
     def _matching(self, message: str, execution: str) -> Event:
+        """Return an event for the users who may call the endpoint itself."""
         if self.roles:
             return Event(message, execution, Audience.MATCHING.value, self.roles)
         if self.closed:
@@ -78,6 +79,7 @@ def _words(hint: str) -> list[str]:
 
 
 def _audience(words: list[str]) -> tuple[Audience, tuple[str, ...]]:
+    """Return the audience and the names in the words of a HINT. Raises `HintError` if the first one is no audience."""
     try:
         audience = Audience(words[0].lower())
     except ValueError:
@@ -159,5 +161,6 @@ def _text(value: object) -> str | None:
 
 @lru_cache(maxsize=1024)
 def _access(values: tuple[str, ...], roles_match_users: bool) -> RequiredRoles:
-    """Return the access check as for endpoints: plain words are roles, ids and names have a prefix."""
+    """Return the access check as for endpoints: plain words are roles, ids and names have a prefix. roles_match_users:
+    as in `RequiredRoles`."""
     return RequiredRoles(values, roles_match_users=roles_match_users)

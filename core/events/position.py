@@ -20,6 +20,7 @@ _PLACE = re.compile(r"([0-9a-z]{1,16})\.([0-9]{1,15})")
 
 
 def position_text(position: Position) -> str:
+    """Return the text of a position, as `id:` has it; empty for an empty one."""
     return ",".join(f"{origin}.{number}" for origin, number in position.items())
 
 

@@ -14,7 +14,7 @@ def level_of(events: Events, default: NoticeLevel) -> NoticeLevel:
 
 
 def stream_path(endpoint: Endpoint, default: NoticeLevel) -> str | None:
-    """Return the path of the stream of an endpoint; None: it has no stream.
+    """Return the path of the stream of an endpoint; None: it has no stream. default: level of endpoints without one.
 
     The path of the annotation is appended to that of the endpoint, unless it already begins with that path.
     """
@@ -44,6 +44,7 @@ def with_parameters(paths: Iterable[str]) -> tuple[re.Pattern[str], tuple[str, .
 
 
 def _pattern(path: str) -> str:
+    """Return the regular expression for request paths of the stream with this path."""
     fixed = iter(_SEGMENT.split(path))
     text = re.escape(next(fixed))
     for optional, rest in zip(fixed, fixed, strict=True):

@@ -77,15 +77,17 @@ class ExportOptions(Record):
         return tuple(name for name in self.formats if name == "jsonl" or not options.nested)
 
     def by_parameter(self, endpoint: Endpoint) -> bool:
-        """Return whether requests may choose by the parameter. They may not if the endpoint has a parameter with this
-        name."""
+        """Return whether requests may choose by the parameter. They may not if it is switched off, or the endpoint has
+        a parameter with this name in any case."""
         names = {item.api_name.lower() for item in endpoint.parameters}
         return bool(self.parameter) and self.parameter.lower() not in names
 
 
 def exported(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
-    """Return a copy of the endpoint whose response is a file in one format, and is not cached. name: a key of
-    `FORMATS`."""
+    """Return a copy of the endpoint whose response is a file in one format, and is not cached.
+
+    name: a key of `FORMATS`. media_type: one of its media types; only that of JSON lines has an effect.
+    """
     options = endpoint.options
     routine = endpoint.routine.name.strip('"')
     headers = tuple(item for item in options.headers if item[0].lower() not in ("content-type", "content-disposition"))
@@ -109,8 +111,8 @@ def with_exports(endpoint: Endpoint) -> Endpoint:
 
 
 def export_tables(name: str, formats: TableFormats) -> TableFormats:
-    """Return table formats of which the only one is named `name`: Parquet, or spreadsheets with the options of
-    `formats`."""
+    """Return table formats with one format: Parquet, or spreadsheets with the options of `formats`. name: `parquet` or
+    `excel`."""
     if name == "parquet":
         return TableFormats(parquet=name)
     look = Workbooks() if formats.excel is None else formats.excel[1]
@@ -118,7 +120,8 @@ def export_tables(name: str, formats: TableFormats) -> TableFormats:
 
 
 def preferred_format(accept: str, formats: tuple[str, ...]) -> tuple[str, str] | None:
-    """Return name and media type of the format that a client prefers to JSON; None: JSON."""
+    """Return name and media type of the format that a client prefers to JSON; None: JSON. accept: the header, may be
+    empty. formats: names of those that are offered, the preferred one first."""
     weights = dict(_weights(accept))
     # The most specific entry about JSON counts.
     best, best_weight = None, next((weights[name] for name in (_JSON, "application/*", "*/*") if name in weights), 0.0)
@@ -134,6 +137,7 @@ _PART = re.compile(r"\s*([^;,\s]+/[^;,\s]+)\s*(?:;([^,]*))?")
 
 
 def _weights(accept: str) -> Iterator[tuple[str, float]]:
+    """Yield media type in lower case and weight of each entry of the header Accept."""
     for part in accept.split(","):
         match = _PART.match(part)
         if match is None:

@@ -165,6 +165,7 @@ def _workbook_names(endpoint: Endpoint) -> Iterator[tuple[str, str]]:
 
 
 def _names_without_workbook(endpoint: Endpoint, formats: TableFormats) -> Iterator[Diagnostic]:
+    """Yield diagnostics about spreadsheet names of an endpoint that gives no spreadsheets."""
     chosen = endpoint.options.table_format
     key = None if formats.excel is None else formats.excel[0]
     if key is not None and chosen is not None and (chosen == key or not has_fixed_format(endpoint)):

@@ -15,14 +15,15 @@ _NOT_IN_QUOTES = re.compile(r"[^ !#-\[\]-~]")
 
 def file_name(text: str, routine: str) -> str:
     """Return `text`, or the routine's name if `text` is empty, with the extension `.xlsx` (formats-8). Control
-    characters are removed; slashes become `_`."""
+    characters are removed; slashes become `_`. routine: name, may be quoted."""
     name = _CONTROL.sub("", text).strip() or routine.strip('"')
     name = re.sub(r"[/\\]", "_", name)
     return name if name.lower().endswith(".xlsx") else name + ".xlsx"
 
 
 def sheet_name(text: str, routine: str) -> str:
-    """Return `text`, or the routine's name if `text` is empty, as a valid worksheet name."""
+    """Return `text`, or the routine's name if `text` is empty, as a valid worksheet name; `Sheet1` if both are empty.
+    routine: name, may be quoted."""
     for candidate in (text, routine.strip('"')):
         name = _fit(_NOT_IN_SHEET.sub("_", candidate.strip()))
         if name:

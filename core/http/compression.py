@@ -51,7 +51,8 @@ class Compression:
     """Options of compression.
 
     codings: enabled codings, `br` and `gzip`, the preferred one first. effort: for each coding, the level of its
-    library. include, exclude: patterns of media types. https: compress over https too.
+    library. include, exclude: patterns of media types in lower case: exact ones, `text/*` and `*/*`. https: compress
+    over https too.
     """
 
     codings: tuple[str, ...]
@@ -85,7 +86,7 @@ class Compression:
         return None if best == IDENTITY else best
 
     def level(self, coding: str) -> int:
-        """Return the compression level for the library of a coding."""
+        """Return the compression level for the library of a coding, which is one of `codings`."""
         return self.effort[self.codings.index(coding)]
 
 
@@ -99,6 +100,7 @@ def _qualities(accept_encoding: str) -> Iterator[tuple[str, float]]:
 
 
 def _quality(parameters: Iterable[str]) -> float | None:
+    """Return the `q` in the parameters of an entry, in lower case; 1.0 without one; None: it is malformed."""
     for parameter in parameters:
         key, _, text = parameter.partition("=")
         if key.strip() != "q":

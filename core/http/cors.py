@@ -15,6 +15,7 @@ ANY = "*"
 
 
 def _words(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the texts without blanks around them, and without empty ones."""
     return tuple(text.strip() for text in texts if text.strip())
 
 
@@ -86,7 +87,11 @@ class Cors:
         return fields
 
     def preflight(self, origin: str, method: str, headers: str | None) -> Fields:
-        """Return the headers of the response to a preflight. Its status is always 204; the browser decides."""
+        """Return the headers of the response to a preflight. Its status is always 204; the browser decides.
+
+        origin: the header `Origin`. method, headers: those of `Access-Control-Request-*`, as sent; headers None: the
+        request has none.
+        """
         fields: Fields = [("vary", "Origin, Access-Control-Request-Method, Access-Control-Request-Headers")]
         if not self._allows(origin):
             return fields
@@ -103,7 +108,7 @@ class Cors:
         return self.origins is None or origin in self.origins
 
     def _origin(self, origin: str) -> Fields:
-        """Return the headers that allow pages of an allowed origin to read a response."""
+        """Return the headers that allow pages of an origin to read a response. origin: an allowed one, as sent."""
         fields = [("access-control-allow-origin", ANY if self.origins is None else origin)]
         if self.credentials:
             fields.append(("access-control-allow-credentials", "true"))

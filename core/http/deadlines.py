@@ -55,9 +55,9 @@ class DeadlineOptions(Record):
 
 
 def seconds_left(name: str, value: str, now: float) -> float | None:
-    """Return the seconds until the deadline in the header, or None if it is malformed.
+    """Return the seconds until the deadline in the header, negative if it has passed; None: it is malformed.
 
-    name: of the header, in lower case. now: seconds since 1970.
+    name: of the header, a key of `FORMS`. value: as sent. now: seconds since 1970.
     """
     seconds = FORMS[name](value.strip(), now)
     return None if seconds is None or not math.isfinite(seconds) else seconds
@@ -95,6 +95,7 @@ def _milliseconds(value: str, _now: float) -> float | None:
 
 
 def _moment(value: str, now: float) -> float | None:
+    """Return the seconds until a moment; None: the text is malformed, or a moment without an offset."""
     if _NUMBER.fullmatch(value):
         return float(value) - now
     for read in (datetime.fromisoformat, parsedate_to_datetime):

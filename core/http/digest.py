@@ -16,7 +16,7 @@ def announced_digest(header: str) -> tuple[str, bytes] | None:
     """Return the name in hashlib and the value of the best hash; None: the header has no known algorithm and is
     ignored.
 
-    Raises `ValueError` if the header is malformed.
+    If the header has a member twice, the last one counts. Raises `ValueError` if the header is malformed.
     """
     result: dict[str, bytes] = {}
     for member in header.split(","):

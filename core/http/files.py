@@ -37,7 +37,7 @@ _RANGE = re.compile(r"bytes=(\d{0,100})-(\d{0,100})", re.ASCII)
 
 
 def content_type(name: str) -> str:
-    """Return the media type by the suffix of the name, without a charset."""
+    """Return the media type by the suffix of the name, without a charset; `UNKNOWN` for other suffixes."""
     _, dot, suffix = name.rpartition(".")
     return _TYPES.types_map[True].get(f".{suffix.lower()}", UNKNOWN) if dot else UNKNOWN
 
@@ -79,6 +79,7 @@ def is_unchanged(tag: str, modified: float, if_none_match: str | None, if_modifi
 
 
 def _is_since(modified: float, date: str) -> bool:
+    """Return whether a date of a header is not before `modified` (seconds since 1970); False for a malformed date."""
     try:
         return int(modified) <= parsedate_to_datetime(date).timestamp()
     except (ValueError, TypeError, OverflowError):
@@ -92,8 +93,9 @@ class UnsatisfiableError(ValueError):
 def byte_range(header: str | None, if_range: str | None, tag: str, date: str, size: int) -> tuple[int, int] | None:
     """Return the offset of the first byte and the offset behind the last one; None: the whole file.
 
-    Several ranges and malformed headers lead to the whole file. tag, date: entity tag and date of the file, with which
-    `if_range` is compared. size: of the file in bytes.
+    Several ranges and malformed headers lead to the whole file. header, if_range: `Range` and `If-Range` of the
+    request; None: it has none. tag, date: entity tag and date of the file, with which `if_range` is compared. size: of
+    the file in bytes.
 
     Raises:
         UnsatisfiableError: the range begins behind the end of the file.

@@ -31,7 +31,7 @@ _HOST_PATTERN = re.compile(r"\*|(?:\*\.)?[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]")
 
 
 def host_pattern(text: str) -> str:
-    """Return the pattern if hosts can match it. Raises ValueError."""
+    """Return the text if `is_host_pattern`. Raises ValueError for other texts."""
     if not is_host_pattern(text):
         raise ValueError(f"{text!r} is no host; shop.example, *.shop.example, [::1] and * are, without port")
     return text
@@ -136,7 +136,7 @@ def is_address(authority: str) -> bool:
 def parse_network(text: str) -> Network:
     """Parse a network such as `10.0.0.0/8`. An IPv4-mapped IPv6 network is returned as the IPv4 network.
 
-    Raises `ValueError`.
+    Raises `ValueError` for other texts.
     """
     network = ipaddress.ip_network(text.strip(), strict=False)
     if isinstance(network, ipaddress.IPv6Network) and network.prefixlen >= _MAPPED_BITS:
@@ -154,7 +154,8 @@ def is_host_pattern(text: str) -> bool:
 def client_of(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> Client:
     """Return the client of a request.
 
-    values: returns the lines of a header by its lower-cased name. peer: address of the connection with its port.
+    values: returns the lines of a header by its lower-cased name. peer, scheme: of the connection; peer may have a
+    port, and is empty on a Unix socket.
     """
     return _walk(options, values, peer, scheme).client
 
@@ -198,7 +199,8 @@ class _WalkResult:
 
 
 def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str, scheme: str) -> _WalkResult:
-    """Return the client that the entries of trusted proxies describe, read from the nearest proxy outwards."""
+    """Return the client that the entries of trusted proxies describe, read from the nearest proxy outwards. Parameters
+    are those of `client_of`."""
     current = parse_address(peer)
     address, host = None if current is None else str(current), None
     if not options.enabled:
@@ -224,18 +226,21 @@ def _walk(options: Forwarding, values: Callable[[str], Sequence[str]], peer: str
 
 
 def _entries(lines: Sequence[str]) -> list[str]:
-    """Return the entries of a header, the nearest proxy first. Empty entries are ignored (RFC 9110, 5.6.1.2)."""
+    """Return the entries in the lines of a header, the nearest proxy first. Empty entries are ignored (RFC 9110,
+    5.6.1.2)."""
     return [stripped for line in lines for entry in line.split(",") if (stripped := entry.strip())][::-1]
 
 
 def _allowed(hosts: Sequence[str], host: str) -> bool:
+    """Return whether the text is a host, which may have a port, and the list allows it."""
     return is_allowed(hosts, host) if _HOST.fullmatch(host) else False
 
 
 def is_allowed(hosts: Sequence[str], host: str) -> bool:
     """Return whether the list allows the host.
 
-    `*` matches any host, `*.zone.example` the hosts below `zone.example`; an empty list allows all hosts.
+    `*` matches any host, `*.zone.example` the hosts below `zone.example`; an empty list allows all hosts. host: its
+    port and its case do not matter.
     """
     bare = (host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]).lower()
     return not hosts or any(_fits(pattern.lower(), bare) for pattern in hosts)

@@ -9,6 +9,7 @@ from rowcall.core.sections.values import none_for_zero
 
 
 def _or(default: float) -> Callable[[float | None], float]:
+    """Return a conversion that replaces None and 0 by a default."""
     return lambda value: value or default
 
 

@@ -11,7 +11,7 @@ _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 def serialized_origin(text: str) -> str:
     """Return an origin as browsers serialize it: lower case, without default port and trailing slash.
 
-    Raises ValueError.
+    Raises ValueError for a text that is neither an origin nor `null`.
     """
     origin = text.lower().removesuffix("/")
     if origin == "null":

@@ -95,6 +95,7 @@ def hidden(endpoints: Sequence[Endpoint]) -> Iterator[tuple[int, Diagnostic]]:
 
 
 def _groups(parameters: Sequence[EndpointParameter]) -> dict[str, frozenset[str]]:
+    """Return name of each composite parameter → API names of its fields."""
     groups: dict[str, set[str]] = {}
     for parameter in parameters:
         if parameter.group is not None:

@@ -144,6 +144,8 @@ class Router:
         return tuple(sorted(method for method, match in result if match is not None and not match.route.refused))
 
     def _search(self, method: str, path: str) -> Match | None:
+        """Return what `find` does, for a method that has routes and a path that is written differently or has
+        values."""
         literal = self._literal[method].get(bare(ascii_lower(path)))
         if literal is not None:
             return literal
@@ -197,6 +199,7 @@ class Router:
             node = above
 
     def _tree(self, method: str) -> _Node:
+        """Return the root of the tree of a method, as a node that this router may change."""
         root = self._trees.get(method)
         root = self._trees[method] = _Node(self._maker) if root is None else root.of(self._maker)
         return root
@@ -239,6 +242,7 @@ def bare(path: str) -> str:
 
 
 def _segments(path: str) -> list[str]:
+    """Return the segments of a path or template without its slashes at the ends; none for `/`."""
     trimmed = bare(path)
     return trimmed.split("/") if trimmed else []
 
@@ -257,9 +261,8 @@ def parameters_of(template: str) -> Iterator[tuple[int, str]]:
 
 
 def _walk(root: _Node, segments: list[str]) -> Route | None:
-    """Return the route for segments (in lower case), or None. From the left, literals have precedence over parameters,
-    with backtracking.
-    """
+    """Return the route for segments, or None. From the left, literals have precedence over parameters, with
+    backtracking. root: of the tree of a method. segments: in lower case."""
     open_ends = [(root, 0)]
     while open_ends:
         node, depth = open_ends.pop()

@@ -115,7 +115,7 @@ def _places(endpoints: Iterable[Endpoint], *, internal: bool) -> list[_Place]:
 
 
 def _find_routes(places: Sequence[_Place]) -> tuple[list[Route], list[Diagnostic]]:
-    """Return the routes for `build_router` and the diagnostics."""
+    """Return the routes and the diagnostics of `build_router`. places: in the order of discovery."""
     if len(shared := Counter(item.key for item in places)) == len(places):
         # The usual case: each endpoint has a route of its own.
         return [_route(item.method, item.template, [item.endpoint]) for item in places], []
@@ -172,10 +172,10 @@ def _place(endpoint: Endpoint) -> _Place:
 
 
 def _holders(places: Iterable[_Place]) -> dict[str, Endpoint]:
-    """Return key of a route → the endpoint to which it belongs, for routes that owners do not share.
+    """Return key of a route → the endpoint to which it belongs. places: those that share their keys with others.
 
-    It is the endpoint of the powerful owner, else that of the older object. The name of a schema does not decide, so
-    that a route cannot be taken over by the choice of a name.
+    If owners may not share the route, it is the endpoint of the powerful owner, else that of the older object. The name
+    of a schema does not decide, so that a route cannot be taken over by the choice of a name.
     """
     holders: dict[str, Endpoint] = {}
     for endpoint, _, _, key in places:
@@ -188,7 +188,8 @@ def _holders(places: Iterable[_Place]) -> dict[str, Endpoint]:
 def _origins(
     places: Sequence[_Place], holders: Mapping[str, Endpoint], shared: Mapping[str, int]
 ) -> dict[str, tuple[int, str]]:
-    """Return key of a shared route → the kind of endpoint to which it belongs (`_origin`).
+    """Return key of a shared route → the kind of endpoint to which it belongs (`_origin`). holders: from `_holders`.
+    shared: key of a route → number of endpoints with this key.
 
     Invalidation paths must neither be selected in place of a routine nor remove responses of another method.
     """
@@ -212,6 +213,7 @@ def _origin(endpoint: Endpoint) -> tuple[int, str]:
 
 
 def _taken_invalidation(endpoint: Endpoint, origin: tuple[int, str]) -> Diagnostic:
+    """Return the diagnostic of an invalidation path that is left out. origin: of the endpoint that has the route."""
     cached = endpoint.options.invalidates
     holder = f"the invalidation path of {origin[1]}" if origin[0] else "another endpoint"
     key = "" if cached == endpoint.method else " or set CacheOptions:InvalidateCacheUseEndpointMethod"
@@ -270,7 +272,7 @@ def _route(method: str, path: str, candidates: list[Endpoint]) -> Route:
 
 
 def check_path(endpoint: Endpoint) -> None:
-    """Raise `RouteError` for a path that no request can have."""
+    """Raise `RouteError` for a path that no request can have: it is empty, or longer than `LONGEST_PATH`."""
     size = len(endpoint.path)
     if not 1 <= size <= LONGEST_PATH:
         raise RouteError(f"a path has 1 to {LONGEST_PATH} characters, not {size}")
@@ -283,6 +285,7 @@ def unbound_segments(endpoint: Endpoint) -> Iterator[str]:
 
 
 def _template(endpoint: Endpoint) -> str:
+    """Return the path with a slash in front, and without one at the end. Raises `RouteError` as `check_path` does."""
     check_path(endpoint)
     return "/" + bare(endpoint.path)
 

@@ -8,6 +8,7 @@ from rowcall.core.sections.declaration import flag, integer, interval, section, 
 
 
 def _queue_limit(value: str | None) -> int:
+    """Return the limit of a queue. Raises ValueError if the text is not a number of at most 7 digits."""
     value = (value or "").strip()
     if not (value.isascii() and value.isdigit() and 0 < len(value) < 8):
         raise ValueError(f"{value!r} is no number of jobs; 0 holds the queue")

@@ -35,7 +35,7 @@ class ScheduleError(ValueError):
 
 
 def check_schedule(schedule: Schedule) -> None:
-    """Raise `ScheduleError` if a schedule is not valid, or never due."""
+    """Raise `ScheduleError` if the expression or time zone of a schedule is not valid, or it is never due."""
     if next(_times(schedule, datetime(2026, 1, 1, tzinfo=UTC)), None) is None:
         raise ScheduleError(f"'{schedule.expression}' is never due")
 
@@ -53,6 +53,8 @@ def due_before(schedule: Schedule, moment: datetime) -> datetime | None:
 
 
 def _times(schedule: Schedule, moment: datetime, *, reverse: bool = False) -> Iterator[datetime]:
+    """Iterate over the times in UTC after a moment, or with `reverse` before it. moment: with a time zone. Raises
+    `ScheduleError` if the schedule is not valid."""
     # Imported here, because only services with schedules need it.
     from cronsim import CronSim, CronSimError
 
@@ -68,6 +70,7 @@ def _times(schedule: Schedule, moment: datetime, *, reverse: bool = False) -> It
 
 @lru_cache(maxsize=64)
 def _zone(name: str) -> ZoneInfo:
+    """Return a time zone by its IANA name. Raises `ScheduleError` if there is none."""
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):

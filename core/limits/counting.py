@@ -55,7 +55,8 @@ def decide(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, b
 
 
 def give_back(policy: Policy, state: bytes | None, turn: Turn, now: float) -> bytes | None:
-    """Return the new state after a request has stopped waiting for its turn; None: the state is unchanged."""
+    """Return the new state after a request has stopped waiting for its turn; None: the state is unchanged, as the turn
+    has passed. state: that of the caller; None: the caller has none."""
     if policy.kind is Kind.TOKEN_BUCKET:
         begin, current, missing, owed = _periods(policy, state, now)
         place = turn.number - current - 1
@@ -84,6 +85,7 @@ def is_idle(policy: Policy, state: bytes, now: float) -> bool:
 
 
 def _packed(begin: float, number: int, *counts: int) -> bytes:
+    """Return a state. begin, number, counts: as `_ROW` describes them."""
     return _state(len(counts)).pack(begin, number, *counts)
 
 
@@ -186,7 +188,7 @@ def _first_with_room(policy: Policy, counts: dict[int, int], current: int) -> in
 
 def _periods(policy: Policy, state: bytes | None, now: float) -> tuple[float, int, int, list[int]]:
     """Return when the bucket was full, the number of the current period, the missing tokens, and for each coming period
-    the tokens promised to waiting requests."""
+    the tokens promised to waiting requests. state: None: the bucket is full."""
     if state is None:
         return now, 0, 0, []
     begin, current, missing, *owed = _state((len(state) - _ROW.size) // 4).unpack(state)

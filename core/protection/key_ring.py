@@ -175,7 +175,7 @@ class StoredKey:
 
 
 def read_element(text: str) -> StoredKey:
-    """Parse a stored key. Raises `KeyElementError`."""
+    """Parse a stored key; the secret of its `key` is empty until it is `opened`. Raises `KeyElementError`."""
     try:
         members = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -203,7 +203,8 @@ def read_element(text: str) -> StoredKey:
 
 
 def open_plain(secret: Mapping[str, str]) -> bytes:
-    """Return the secret from its unencrypted storage form. Raises `KeyElementError`."""
+    """Return the secret from its unencrypted storage form, which `plain_secret` returns. Raises `KeyElementError` if it
+    is not base64."""
     try:
         return base64.b64decode(secret.get("value", ""), validate=True)
     except (binascii.Error, ValueError):

@@ -41,6 +41,7 @@ class Delivery:
     signed: bytes
     """The bytes that are signed."""
     signatures: tuple[str, ...]
+    """As the headers have them, without names of schemes except those of Standard Webhooks (`v1,…`)."""
     timestamp: int | None
     """Seconds since 1970; None: the scheme has no time."""
     id: str
@@ -70,8 +71,8 @@ def verify(
 ) -> None:
     """Verify one received delivery; return if one of the secrets matches and the signature is not too old.
 
-    tolerance: maximum age in seconds. now: seconds since 1970. Raises `SignatureError` otherwise, and `MalformedError`
-    if the headers are missing or malformed.
+    tolerance: maximum difference in seconds between `now` and the time of the signature, in both directions. now:
+    seconds since 1970. Raises `SignatureError` otherwise, and `MalformedError` if the headers are missing or malformed.
     """
     delivery = delivery_of(scheme, header, body)
     if not any(_matches(scheme, secret, delivery) for secret in secrets):
@@ -110,7 +111,8 @@ def _signature(secret: str, signed: bytes) -> str:
 
 
 def delivery_of(scheme: WebhookScheme, header: HeaderOf, body: bytes) -> Delivery:
-    """Return a received delivery as its headers state it. Raises `MalformedError`."""
+    """Return a received delivery as its headers state it, unverified. Raises `MalformedError` if a header is missing or
+    malformed."""
     return _READERS[scheme](header, body)
 
 
@@ -167,6 +169,7 @@ _READERS: dict[WebhookScheme, Callable[[HeaderOf, bytes], Delivery]] = {
 
 
 def _matches(scheme: WebhookScheme, secret: str, delivery: Delivery) -> bool:
+    """Return whether one of the signatures of a delivery is by this secret."""
     if scheme is WebhookScheme.STANDARD:
         return _matches_standard(secret, delivery)
     digest = hmac.digest(secret.encode(), delivery.signed, "sha256")
@@ -195,7 +198,8 @@ def _matches_standard(secret: str, delivery: Delivery) -> bool:
 
 
 def _standard_key(secret: str) -> bytes:
-    """Return the bytes of a key in base64. Raises `SecretError`."""
+    """Return the bytes of a key in base64, which may have a prefix. Raises `SecretError` if there are none, or an
+    Ed25519 key has a wrong size."""
     prefix = next((item for item in (_PUBLIC_KEY, _PRIVATE_KEY) if secret.startswith(item)), _SECRET)
     try:
         key = _decoded(secret.removeprefix(prefix))
@@ -210,6 +214,7 @@ def _standard_key(secret: str) -> bytes:
 
 
 def _one_of(expected: str, signatures: Iterable[str]) -> bool:
+    """Return whether one of the signatures is the expected one. The time does not depend on their texts."""
     matches = [hmac.compare_digest(expected.encode(), signature.encode(errors="replace")) for signature in signatures]
     return any(matches)
 
@@ -223,6 +228,7 @@ def _decoded(text: str) -> bytes:
 
 
 def _required(header: HeaderOf, name: str) -> str:
+    """Return a header without blanks around it. Raises `MalformedError` if it is missing or blank."""
     value = header(name)
     if value is None or not value.strip():
         raise MalformedError(f"the header {name} is missing, which signs a webhook")
@@ -230,12 +236,14 @@ def _required(header: HeaderOf, name: str) -> str:
 
 
 def _seconds(name: str, text: str) -> int:
+    """Return a number of at most 15 digits. name: of its header, for the error. Raises `MalformedError`."""
     if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise MalformedError(f"the header {name} has no time in seconds")
     return int(text)
 
 
 def _joined(*parts: str | bytes) -> bytes:
+    """Return the parts, texts in UTF-8, as one text of bytes."""
     return b"".join(part if isinstance(part, bytes) else part.encode(errors="surrogateescape") for part in parts)
 
 

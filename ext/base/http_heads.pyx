@@ -132,10 +132,11 @@ cdef bint _is_printable(value) except -1:
 
 
 def lowered(list headers not None, frozenset dropped not None):
-    """Return the pairs with names in lower case. The first `content-type` comes first; further ones, `connection` and
-    the names in `dropped` are left out.
+    """Return the pairs with names in lower case. The first `content-type` comes first; further ones and the names in
+    `dropped`, which are in lower case, are left out.
 
-    None: a Connection header has another value than `keep-alive` or `close`.
+    None: a Connection header has another value than `keep-alive` or `close`, in any case. Raises TypeError for a name
+    or such a value that is no str.
     """
     lowered_headers = []
     content_type = None
