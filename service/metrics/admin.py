@@ -193,7 +193,6 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def do_POST(self) -> None:
-        # The body of a request is not read, except by a mount that asks for it, so the connection is not used again.
         self.close_connection = True
         self._answer()
 
@@ -201,6 +200,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         """Respond with the page or with a problem document."""
+        # A body is not read, except by a mount that asks for it: on the same connection it would be the next request.
+        if "content-length" in self.headers or "transfer-encoding" in self.headers:
+            self.close_connection = True
         try:
             mount = cast(_Server, self.server).mounts.get(urlsplit(self.path).path.split("/")[1:2][0])
             response = self._page() if mount is None else self._mounted(mount)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -300,6 +301,19 @@ def test_a_token_and_a_unix_socket(filled: Database, serve_once: Serve, tmp_path
     assert token not in service.log
     service.stop()
     assert not path.exists()
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("framing", ["Content-Length: 41", "Transfer-Encoding: chunked"])
+def test_a_body_is_not_read_as_the_next_request(service: Service, method: str, framing: str) -> None:
+    inner = "GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", admin_of(service).base_url.port or 0), 30) as connection:
+        connection.sendall(f"{method} /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n{framing}\r\n\r\n{inner}".encode())
+        received = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := connection.recv(65_536):
+                received += part
+    assert received.count(b"HTTP/1.1 ") == received.count(b"HTTP/1.1 200") == 1
 
 
 def test_an_address_in_use_is_logged(tmp_path: Path, database: Database) -> None:
