@@ -205,7 +205,7 @@ _MISSING: Any = object()
 
 
 def _as_text(value: Any) -> str:
-    """Return a JSON value as a part of a path or header, empty for null. Raises `MissingResultError` as `_json` does."""
+    """Return a JSON value as a part of a path or header, empty for null. Raises as `_json` does."""
     if value is None:
         return ""
     return value if isinstance(value, str) else _json(value).decode()
