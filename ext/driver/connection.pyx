@@ -493,8 +493,9 @@ cdef class Connection:
             execution.wake()
             if execution.on_done is not None:
                 # The loop calls the callback later: this code runs within reading, and the callback may continue
-                # reading.
-                self.loop.call_soon(execution.hand_over)
+                # reading. As an object: Cython would make a function of the C method and call it with an argument
+                # too few.
+                self.loop.call_soon((<object> execution).hand_over)
         elif execution.limit > 0 and self.buffer.length > execution.limit:
             execution.overflowed = True
             self._discard(execution)
