@@ -21,7 +21,8 @@ _FAILED = '!response.ok && response.headers.get("content-length") !== "0"'
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument of a generated function. default: expression; None: the argument has none."""
+    """An argument of a generated function. type: in TypeScript; empty: it follows from the default. default:
+    expression; None: the argument has none."""
 
     name: str
     type: str
@@ -86,7 +87,8 @@ def function_text(function: ClientFunction, definitions: Definitions, options: C
 
 
 def url_builder(function: ClientFunction, options: ClientCodeOptions) -> str:
-    """Return `export const xUrl = (request: IXRequest) => …;`"""
+    """Return the source of the function that returns the URL of a call:
+    `export const xUrl = (request: IXRequest) => …;`"""
     if not function.address_needs_request:
         taken = "()"
     else:

@@ -28,7 +28,9 @@ def python_files(
 ) -> Iterator[Output]:
     """Yield the modules of a client, and the marker `py.typed` (PEP 561) in each folder.
 
-    The annotations `tsclient` and `tsclient_module` apply to this client too. types_of, now: as for `client_files`.
+    A module whose endpoints are all excluded by annotations has None as text. The annotations `tsclient` and
+    `tsclient_module` apply to this client too. types_of: returns the types of an endpoint's database, by oid.
+    definitions: of routines, by oid, for docstrings. now: text of the time, which replaces `{0}` in header lines.
 
     Raises:
         NoPlaceError: there are several files, but the configured path has no `{0}`.
@@ -55,7 +57,7 @@ def python_names(endpoints: Iterable[Endpoint], options: PythonOptions) -> Itera
 
 
 def _taken() -> set[str]:
-    """Return the names that methods cannot have."""
+    """Return a new set of the names that methods cannot have."""
     return {"http", "close"}
 
 
