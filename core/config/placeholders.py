@@ -67,5 +67,6 @@ def sole_placeholder(text: str) -> tuple[str, str | None] | None:
 
 
 def has_placeholder(text: str) -> bool:
-    """Return whether `text` still contains a `{NAME}`; a typed read then uses the default of the key."""
+    """Return whether `text`, after resolution, still contains a `{NAME}` or `{!NAME}`; a typed read then uses the
+    default of the key."""
     return any(match[3] is None for match in _PLACEHOLDER.finditer(text))

@@ -22,6 +22,7 @@ class Origin:
     line: int = 0
     """Line number from 1; 0 for sources without lines."""
     column: int = 0
+    """Column from 1, in characters; 0 for sources without lines."""
 
     def __str__(self) -> str:
         return f"{self.source}:{self.line}:{self.column}" if self.line else self.source
@@ -125,14 +126,15 @@ def merge_all(sections: Iterable[Section]) -> Section:
 
 
 def single(path: str, text: str | None, origin: Origin) -> Section:
-    """Return a tree with one value: `Cors:AllowedOrigins:0` gives two sections and a text."""
+    """Return a tree with one value: `Cors:AllowedOrigins:0` gives two sections and a text. text: None: null."""
     name, colon, below = path.partition(":")
     node = single(below, text, origin) if colon else Scalar(text, origin)
     return Section({name.casefold(): Child(name, node, origin)})
 
 
 def leaves(node: Node, path: str = "") -> Iterator[tuple[str, Scalar]]:
-    """Yield every text with its full path, in sorted order."""
+    """Yield the path and value of each single value in a node, in sorted order. path: of the node; empty: it is the
+    root."""
     if isinstance(node, Scalar):
         yield path, node
         return

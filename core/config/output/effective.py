@@ -26,7 +26,8 @@ _MAPS = (KeyType.TEXT_MAP, KeyType.OBJECT_MAP)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key for output: a section with its `entries`, or a `value`."""
+    """One key for output: a section with its `entries`, or, if these are None, a `value`. comment: meaning of the key;
+    empty: it is user-defined."""
 
     name: str
     comment: str
@@ -88,7 +89,8 @@ def explained(key: Key) -> str:
 
 
 def _plain(child: Child, node_of_key: KeyNode, variables: Mapping[str, str]) -> JsonValue:
-    """Return a user-defined node as plain data, with the names of declared keys in canonical spelling."""
+    """Return a node that the user has written as plain data: secrets are masked, and names of declared keys have their
+    canonical spelling. node_of_key: the nearest key tree node that declares it."""
     node = child.node
     if isinstance(node, Scalar):
         return _shown(child.name, node.text, node_of_key.key, variables)
@@ -104,7 +106,8 @@ def _plain(child: Child, node_of_key: KeyNode, variables: Mapping[str, str]) -> 
 
 
 def _in_documented_order(section: Section, node_of_key: KeyNode) -> list[Child]:
-    """Return the children in the order of the table, followed by user-defined names."""
+    """Return the children of a section in the order of the table, followed by user-defined names. node_of_key: declares
+    the section."""
     order = {name: position for position, name in enumerate(node_of_key.key_nodes)}
     return sorted(section, key=lambda child: order.get(child.name.casefold(), len(order)))
 
@@ -124,7 +127,8 @@ def _shown(name: str, text: str | None, key: Key | None, variables: Mapping[str,
 
 
 def _is_named_freely(key: Key | None) -> bool:
-    """Return whether names under `key` are user-defined, so that the name decides whether a value is secret.
+    """Return whether names under `key` are user-defined, so that the name decides whether a value is secret. key: None:
+    no key is declared.
 
     This applies to headers and to user-defined sections. Maps of claims do not count: their names may sound secret, but
     their values are not.
