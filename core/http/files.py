@@ -37,7 +37,7 @@ _RANGE = re.compile(r"bytes=(\d{0,100})-(\d{0,100})", re.ASCII)
 
 
 def content_type(name: str) -> str:
-    """Return the media type by the suffix of the name, without a charset; `UNKNOWN` for other suffixes."""
+    """Return the media type of a file by the suffix of its name, without a charset; `UNKNOWN` for unknown suffixes."""
     _, dot, suffix = name.rpartition(".")
     return _TYPES.types_map[True].get(f".{suffix.lower()}", UNKNOWN) if dot else UNKNOWN
 
@@ -58,7 +58,7 @@ def relative_path(path: str) -> str | None:
 
 
 def entity_tag(modified: int, size: int) -> str:
-    """Return the entity tag of a file, a quoted hexadecimal number. modified: nanoseconds since 1970."""
+    """Return the entity tag of a file, a quoted hexadecimal number. modified: nanoseconds since 1970. size: bytes."""
     return f'"{modified ^ size:x}"'
 
 
@@ -87,7 +87,7 @@ def _is_since(modified: float, date: str) -> bool:
 
 
 class UnsatisfiableError(ValueError):
-    """A range begins behind the end of the file. The response is 416."""
+    """A range contains no byte of the file. The response is 416."""
 
 
 def byte_range(header: str | None, if_range: str | None, tag: str, date: str, size: int) -> tuple[int, int] | None:
@@ -98,7 +98,7 @@ def byte_range(header: str | None, if_range: str | None, tag: str, date: str, si
     the file in bytes.
 
     Raises:
-        UnsatisfiableError: the range begins behind the end of the file.
+        UnsatisfiableError: the range begins behind the end of the file, or is a suffix of 0 bytes.
     """
     if header is None or (if_range is not None and if_range not in (tag, date)):
         return None
@@ -120,7 +120,8 @@ def byte_range(header: str | None, if_range: str | None, tag: str, date: str, si
 
 
 def accepts(header: str | None, coding: str) -> bool:
-    """Return whether a client accepts a coding (RFC 9110, 12.5.3). header: its `Accept-Encoding`."""
+    """Return whether a client accepts a coding (RFC 9110, 12.5.3). header: its `Accept-Encoding`; None: it sent none,
+    and accepts no coding. coding: in lower case."""
     quality: dict[str, float] = {}
     for part in (header or "").lower().split(","):
         name, _, rest = part.partition(";")
