@@ -282,8 +282,7 @@ def _with_status(function: DartFunction, models: Models, options: DartOptions) -
 
 
 def _may_be_null(call: Call) -> bool:
-    """Return whether a successful response may have no value: no row if `single` or a strict routine, or a scalar that
-    is NULL."""
+    """Return whether a successful response may have no value: `single` without a row, or a scalar that is NULL."""
     if call.answer.reading not in (Reading.JSON, Reading.TEXT) or call.endpoint.options.login:
         return False
     return call.endpoint.may_lack_row or call.endpoint.shape.path is ResultPath.SCALAR
