@@ -77,7 +77,9 @@ def is_index(name: str) -> bool:
 
 def _sort_key(name: str) -> tuple[int, int, str]:
     if is_index(name):
-        return (0, int(name), "")
+        # `int` refuses thousands of digits. Of two numbers without leading zeros, the longer one is greater.
+        digits = name.lstrip("0")
+        return (0, len(digits), digits)
     return (1, 0, name.casefold())
 
 

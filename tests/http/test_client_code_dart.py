@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rowcall.core.codegen.comments import Definition
 from rowcall.core.codegen.dart.files import dart_files
 from rowcall.core.codegen.options import DartOptions
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
@@ -366,6 +367,16 @@ def test_everything_at_once_is_dart(generate: Generate) -> None:
     models = files["public_api_models.dart"]
     assert "class Outcome<T> {" in models
     assert "final List<String>? days;" in models
+
+
+def test_each_line_of_a_default_is_in_the_comment(snapshot: SchemaSnapshot) -> None:
+    (oid,) = (item.routine.oid for item in snapshot.endpoints if item.routine.name == "append_note")
+    definitions = {oid: Definition("", (None, "'a\nb'::text"))}
+    options = replace(PLAIN, comment="Simple")
+    files = {
+        item.path: item.text for item in dart_files(snapshot.endpoints, snapshot.types_of, definitions, options, "")
+    }
+    assert "///     _note text DEFAULT 'a\n/// b'::text\n/// )\n" in str(files["public_api.dart"])
 
 
 def test_the_comment_shows_the_routine(generate: Generate) -> None:

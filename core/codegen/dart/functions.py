@@ -162,7 +162,8 @@ def _comment(function: DartFunction, names: list[str], definitions: Definitions,
     for number, block in enumerate(shown):
         if number:
             yield "///"
-        yield from (f"/// {line}".rstrip() for line in block)
+        # A default in SQL may contain line breaks. Each line needs its own slashes.
+        yield from (f"/// {line}".rstrip() for text in block for line in text.splitlines() or [""])
 
 
 # --- the body -----------------------------------------------------------------------------------------------------

@@ -6,7 +6,13 @@ import keyword
 import re
 
 _TYPES = frozenset({"int", "float", "bool", "str", "list"})
-_CLASSES = frozenset({"Any", "Client", "AsyncClient", "ApiError", "Unset", "File", "Final", "TypedDict"})
+_CLASSES = frozenset(
+    (
+        *("Any", "AsyncIterator", "Final", "IO", "Iterator", "Literal", "Mapping", "Sequence", "TypedDict"),
+        *("ApiError", "AsyncClient", "Client", "File", "UNSET", "Unset"),
+    )
+)
+"""Names that the modules of a client import or define themselves."""
 _TAKEN = _TYPES | {"self", "cls", "close", "headers", "http", "httpx", "json"}
 _APART = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -21,6 +27,7 @@ def snake_case(name: str) -> str:
 
 
 def class_name(name: str) -> str:
+    """Return the name of a class; a keyword or a name that clients use themselves gets a `_` at its end."""
     return f"{name}_" if keyword.iskeyword(name) or name in _CLASSES else name
 
 

@@ -148,7 +148,8 @@ def _is_default(name: str, text: str, key: Key) -> bool:
     return text == (key.default.get(name) if isinstance(key.default, Mapping) else key.default)
 
 
-_JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", re.ASCII)
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,39})(?:\.\d+)?", re.ASCII)
+"""A number; longer ones stay text, as `int` refuses thousands of digits."""
 _LITERALS = {"true": True, "false": False}
 
 
