@@ -26,8 +26,8 @@ Definitions = Mapping[int, Definition]
 
 _TEXTS = {
     "request": "request parameters",
-    "onMessage": "is given each message of the event stream",
-    "id": "of the execution; made up when it is missing",
+    "onMessage": "is called with each message of the event stream",
+    "id": "of the execution; generated if it is missing",
     "closeAfterMs": "milliseconds after which the event stream is closed",
     "awaitConnectionMs": "milliseconds to wait for the event stream before the request is sent",
     "parseUrl": "may change the URL",

@@ -165,7 +165,7 @@ def test_there_is_a_file_for_each_schema_and_module(plain: dict[str, str]) -> No
 def test_a_file_has_what_it_needs_and_no_more(plain: dict[str, str]) -> None:
     assert plain["day_shift_api.dart"].startswith(
         "import 'dart:convert';\n\nimport 'package:http/http.dart' as http;\n\nString baseUrl = '';\n\n"
-        "/// Sends all requests when it is given: a test can put its own here.\nhttp.Client? httpClient;\n\n"
+        "/// Sends all requests if it is set, for example by a test. It is never closed.\nhttp.Client? httpClient;\n\n"
         "Future<http.Response> _send("
     )
     for word in ("_query", "_segment", "_upload", "SseSubscription", "ApiResult", "dart:async", "dart:math"):

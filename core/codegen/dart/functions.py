@@ -19,9 +19,9 @@ from rowcall.core.endpoint.endpoint import ResultPath
 _BODY = "utf8.decode(response.bodyBytes)"
 _NOTES = {
     "request": "the values of the request",
-    "files": "what is uploaded",
-    "onMessage": "is given each message of the event stream",
-    "id": "of the execution; made up when it is missing",
+    "files": "the files to upload",
+    "onMessage": "is called with each message of the event stream",
+    "id": "of the execution; generated if it is missing",
     "closeAfterMs": "milliseconds after which the event stream is closed",
     "awaitConnectionMs": "milliseconds to wait before the request is sent",
     "parseUrl": "may change the URL",

@@ -52,7 +52,7 @@ def plumbing(needs: Needs, options: DartOptions) -> Iterator[str]:
         yield EVENTS.replace("SseSubscription", SUBSCRIPTION)
 
 
-CLIENT = """/// Sends all requests when it is given: a test can put its own here.
+CLIENT = """/// Sends all requests if it is set, for example by a test. It is never closed.
 http.Client? httpClient;"""
 
 SEND = """Future<http.Response> _send(
@@ -237,7 +237,7 @@ def status_classes(options: DartOptions) -> Iterator[str]:
   final String? detail;
   final String? hint;
 
-  /// What is wrong with the values of the request: `parameter`, `path` and `message` each.
+  /// The invalid values of the request, each with `parameter`, `path` and `message`.
   final List<Map<String, dynamic>> errors;
 
   const {options.error_name}({{

@@ -192,5 +192,5 @@ def _events(method: Method, wait: str) -> Iterator[str]:
     otherwise empty."""
     kind = "AsyncIterator" if wait else "Iterator"
     yield f'def {method.stream}(self, id: str = "") -> {kind}[str]:'
-    yield f'    """Messages of GET {method.call.events}, until the caller has had enough."""'
+    yield f'    """Yield the messages of the event stream GET {method.call.events}. id: of an execution; empty: all."""'
     yield f"    return self._stream({method.call.events!r}, id)"
