@@ -56,8 +56,8 @@ def client_files(
 
 
 def client_names(endpoints: Iterable[Endpoint], options: ClientCodeOptions) -> Iterator[tuple[Endpoint, str]]:
-    """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError`
-    as `client_files` does."""
+    """Yield the endpoints that have a function in the client, with the name of the function. Raises `NoPlaceError` if
+    there are several files, but the configured path has no `{0}`."""
     for _, members in modules(endpoints, options, client_annotations, file_name):
         yield from named(members, Names(options), options)
 

@@ -17,7 +17,8 @@ WHERE = "where"
 
 
 def is_filter(name: str) -> bool:
-    """Return whether a parameter of the query language with this name is the filter of a column."""
+    """Return whether a parameter of the query language is the filter of a column. name: of the parameter in requests;
+    other parameters, such as `select` and `limit`, have reserved names."""
     return name not in RESERVED
 
 

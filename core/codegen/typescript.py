@@ -66,7 +66,8 @@ def arguments(function: ClientFunction, options: ClientCodeOptions) -> list[Argu
 
 
 def function_text(function: ClientFunction, definitions: Definitions, options: ClientCodeOptions) -> str:
-    """Return the text of a function with its comment, after a blank line."""
+    """Return the text of a function with its comment, after a blank line. definitions: of routines, by oid, for the
+    comment."""
     taken = arguments(function, options)
     returned = function.returned
     shown = returned

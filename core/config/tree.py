@@ -84,7 +84,7 @@ def _sort_key(name: str) -> tuple[int, int, str]:
 
 
 def find(root: Section, path: str) -> Node | None:
-    """Return the node at the colon-separated `path`; None: the configuration has no such node."""
+    """Return the node at `path`, names in any case separated by colons; None: the configuration has no such node."""
     node: Node | None = root
     for name in path.split(":"):
         if not isinstance(node, Section):
@@ -107,7 +107,8 @@ def place(root: Section, path: str) -> Origin | None:
 
 
 def merge(base: Section, over: Section) -> Section:
-    """Merge `over` into `base`: sections and arrays deeply; any other value (also an explicit null) replaces.
+    """Return a new tree of `over` merged over `base`: sections and arrays deeply; any other value of `over`, also an
+    explicit null, replaces that of `base`.
 
     The spelling of `over` is used, so that messages show what the user wrote last.
     """

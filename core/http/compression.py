@@ -13,7 +13,7 @@ IDENTITY = "identity"
 
 @section("ResponseCompression", "Compression of responses.")
 class ResponseCompression:
-    """The keys of response compression."""
+    """Options of response compression, as they are configured. include, exclude: media types in lower case."""
 
     enabled: bool = flag("Enabled", False, "Compress responses for clients that accept it.")
     https: bool = flag("EnableForHttps", False, "Compress over https too.")
@@ -101,8 +101,8 @@ def _qualities(accept_encoding: str) -> Iterator[tuple[str, float]]:
 
 
 def _quality(parameters: Iterable[str]) -> float | None:
-    """Return the `q` in the parameters of an entry; 1.0 if there is none; None: it is malformed. parameters: in lower
-    case."""
+    """Return the `q` in the parameters of an entry; 1.0 if there is none; None: it is malformed. parameters: texts such
+    as `q=0.5`, in lower case."""
     for parameter in parameters:
         key, _, text = parameter.partition("=")
         if key.strip() != "q":

@@ -43,7 +43,8 @@ def content_type(name: str) -> str:
 
 
 def relative_path(path: str) -> str | None:
-    """Return the path of a file relative to the root, or None if the request path is refused.
+    """Return the path of a file relative to the root, or None if the request path is refused. path: of the request,
+    decoded.
 
     Refused are `..`, hidden names, and names with characters that have a meaning for a file system. A slash at the end
     is preserved.
@@ -70,7 +71,8 @@ def last_modified(seconds: float) -> str:
 def is_unchanged(tag: str, modified: float, if_none_match: str | None, if_modified_since: str | None) -> bool:
     """Return whether the response is 304. If there is If-None-Match, the date is not compared (RFC 9110, 13.2.2).
 
-    tag, modified: of the file; modified in seconds since 1970. The others are the headers of the request, or None.
+    tag: entity tag of the file, in quotes. modified: time of its change in seconds since 1970. if_none_match,
+    if_modified_since: the headers of the request; None: it has none.
     """
     if if_none_match is not None:
         tags = (each.strip().removeprefix("W/") for each in if_none_match.split(","))

@@ -48,8 +48,8 @@ class Method:
 
     @classmethod
     def of(cls, call: Call, name: str, models: Models, methods: set[str]) -> Method:
-        """Return the method for a call. Adds the models that it needs to `models`. methods: names that methods of the
-        class have; that of a method for the event stream is added."""
+        """Return the method for a call. Adds the models that it needs to `models`. name: of the method. methods: names
+        that methods of the class have; that of a method for the event stream is added."""
         taken = {"self", "files", "path", "response", "result", "httpx", "json", "query"}
         arguments = tuple((free(snake_case(item.key), taken), item) for item in call.arguments)
         for _, item in arguments:
@@ -76,8 +76,8 @@ class Method:
 
 
 def method_text(method: Method, models: Models, definitions: Definitions, options: ClientOptions, wait: str) -> str:
-    """Return the source of a method and of the method for its event stream. wait: `await ` for the asynchronous
-    client, otherwise empty."""
+    """Return the source of a method and of the method for its event stream. models: those of the file. definitions: of
+    routines, by oid, for the docstring. wait: `await ` for the asynchronous client, otherwise empty."""
     lines = [*_head(method, models, "async " if wait else ""), *_docstring(method, definitions, options)]
     lines += (f"    {line}" for line in _body(method, wait))
     if method.call.events is not None:

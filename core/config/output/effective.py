@@ -52,7 +52,8 @@ def _entries(node_of_key: KeyNode, section: Section, variables: Mapping[str, str
 
 
 def _named_by_user(node_of_key: KeyNode, section: Section, variables: Mapping[str, str]) -> Iterator[Entry]:
-    """Yield user-defined names in a section with fixed keys, such as a provider of `Auth:External`."""
+    """Yield entries of user-defined names in a section with fixed keys, such as a provider of `Auth:External`.
+    node_of_key: declares the section. variables: for placeholders."""
     wild = next((below for below in node_of_key.key_nodes.values() if below.is_wild), None)
     for child in section:
         if wild is not None and wild is node_of_key.below(child.name) and isinstance(child.node, Section):
