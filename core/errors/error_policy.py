@@ -183,5 +183,5 @@ class ErrorPolicies:
     disclosure: Disclosure = Disclosure()
 
     def of(self, name: str | None) -> ErrorPolicy:
-        """Return the policy of this name; None: the default policy."""
+        """Return the policy of this name, or one without codes if the name is unknown. None: the default policy."""
         return self.named.get(name or self.default) or ErrorPolicy({}, self.timeout, self.disclosure)

@@ -44,8 +44,8 @@ class Models:
     def nullable(self, shape: Shape, *, within: bool = False) -> str:
         """Return the type annotation of a value that may be null, and add the models that it names.
 
-        within: the value is an element of an array; rows in an array are never null, because they are the rows of a
-        result.
+        within: the value is an element of an array. Rows in an array count as never null: most of them are the rows of
+        a result.
         """
         result = self.type_of(shape)
         return result if result == "Any" or (within and isinstance(shape, Row)) else f"{result} | None"
