@@ -331,6 +331,7 @@ def test_only_the_url_is_made_where_only_that_is_wanted(public: str) -> None:
     assert "hidden" not in public
 
 
+@pytest.mark.slow
 def test_everything_at_once_is_dart(generate: Generate) -> None:
     generate(comment="Simple")
     files = generate(
@@ -379,6 +380,7 @@ def test_each_line_of_a_default_is_in_the_comment(snapshot: SchemaSnapshot) -> N
     assert "///     _note text DEFAULT 'a\n/// b'::text\n/// )\n" in str(files["public_api.dart"])
 
 
+@pytest.mark.slow
 def test_the_comment_shows_the_routine(generate: Generate) -> None:
     assert body(generate(comment="Simple")["public_api.dart"], "findParcels").startswith(
         """/// function public.find_parcels(
