@@ -18,7 +18,11 @@ cdef list broken_invariants_of(Region *region):
 
 
 cdef class _Check:
-    """One pass over a shard. broken: a sentence for each broken invariant. owners: what uses each block."""
+    """One pass over a shard, whose lock the caller holds.
+
+    broken: a sentence for each broken invariant. owners: index of a block → what uses it, for messages. responses,
+    tags: the indices that the buckets lead to.
+    """
 
     cdef Region *region
     cdef list broken
@@ -45,7 +49,7 @@ cdef class _Check:
         return 0
 
     cdef int _claim(self, uint32_t index, str owner) except -1:
-        """Record what uses a block; each block has one use (shard-1)."""
+        """Record what uses the block at `index`; each block has one use (shard-1). owner: the user, for messages."""
         if index == 0 or index >= self.region.head.fresh or index >= self.region.count:
             self._wrong(f"shard-1: {owner} uses block {index}, which was never allocated")
         elif index in self.owners:
