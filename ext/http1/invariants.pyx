@@ -11,7 +11,8 @@ from rowcall.ext.http1.request_head cimport RequestHead
 
 
 def broken_invariants(Connection connection not None):
-    """Return a sentence for each invariant that does not hold; an empty list if all hold."""
+    """Return a sentence for each invariant of the connection that does not hold, with its number; an empty list if all
+    hold. The functions below append their sentences to `broken`."""
     cdef list broken = []
     _request(connection, broken)
     _input(connection, broken)
