@@ -152,6 +152,7 @@ cdef const char *string_end(const char *position, const char *end, bint *escaped
             escaped[0] = True
             length = _escape_length(position, end)
         elif byte < 0x20:
+            # A control character has to be escaped.
             return NULL
         elif byte < 0x80:
             length = 1
@@ -266,6 +267,7 @@ cdef Py_ssize_t _write_utf8(int point, char *target) noexcept nogil:
 cdef const char *number_end(const char *position, const char *end) noexcept nogil:
     if position < end and position[0] == c"-":
         position += 1
+    # No digit may follow a leading zero: the number ends behind it, and the caller finds the digit misplaced.
     if position < end and position[0] == c"0":
         position += 1
     else:
@@ -324,6 +326,7 @@ cdef const char *value_end(const char *position, const char *end, int depth) noe
             if depth == MAX_DEPTH:
                 return NULL
             in_object = position[0] == c"{"
+            # The bit of this depth may be left from a bracket that was closed.
             objects[depth >> 3] = (objects[depth >> 3] & ~(1 << (depth & 7))) | (in_object << (depth & 7))
             depth += 1
             position = skip_space(position + 1, end)

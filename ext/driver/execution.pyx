@@ -85,6 +85,7 @@ cdef class Statement:
             self.format_memory = PyBytes_FromStringAndSize(NULL, self.count * sizeof(int))
             for index in range(self.count):
                 place = index if picks is None else picks[index]
+                # 1 is the binary format, 0 the text format. The format of a NULL (-1) does not matter.
                 (<int *>PyBytes_AS_STRING(self.format_memory))[index] = place in binary
         if picks is not None and any(not -1 <= place < nparams for place in picks):
             raise ValueError(f"statement {id} takes a value that requests do not have")
@@ -244,6 +245,7 @@ cdef class Execution:
         self.head_since = 0
         self.wake()
         try:
+            # First, so that the connection is free for what `on_done` begins.
             if self.on_free is not None:
                 self.on_free(self)
         finally:
@@ -340,6 +342,7 @@ cdef int check_values(Statement statement, list values) except -1:
         raise ValueError(f"statement {statement.id} takes {statement.nparams} values, got {count}")
     if statement.binary is not None:
         values = [None if place in statement.binary else value for place, value in enumerate(values)]
+    # A bytes object ends with a NUL of its own, so `strlen` gives the whole length if there is no other one.
     for value in values:
         if value is not None and <Py_ssize_t>strlen(PyBytes_AS_STRING(<bytes?>value)) != PyBytes_GET_SIZE(value):
             raise ValueError("a value holds a NUL, where libpq would cut it off")

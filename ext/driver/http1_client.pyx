@@ -123,6 +123,7 @@ cdef class BasicHttp1Connection:
         self._receiver = receiver
 
     def data_received(self, bytes data not None):
+        # Once a response has needed the full parser, all its further data goes to it.
         if self._parser is None:
             if self._state == NOTHING_BACK and not self._without_body and self._take_plain(data):
                 return

@@ -29,6 +29,7 @@ cdef int _queue(Connection connection, list broken) except -1:
         broken.append(f"connection-1: {connection.in_flight} executions are counted, {count} are in flight")
     if connection.head is None and connection.queue:
         broken.append("connection-1: executions wait behind no head")
+    # The head, which may be None, is one more object than those in the queue.
     if len({id(execution) for execution in connection.queue} | {id(connection.head)}) != len(connection.queue) + 1:
         broken.append("connection-1: an execution is in flight twice")
     for execution in connection.queue:

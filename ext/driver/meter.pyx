@@ -96,8 +96,7 @@ cdef class Meter:
         place[BUCKETS] += seconds
 
     cdef void count(self, int status) noexcept nogil:
-        """Count a response by its status; 499: the client has disconnected. A status below 100 is not
-        counted."""
+        """Count a response by its status; 499: the client has disconnected. A status below 100 is not counted."""
         cdef int place = 5 if status == GONE else status // 100 - 1
         if 0 <= place < STATUSES:
             self.numbers[place] += 1

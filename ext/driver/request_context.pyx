@@ -217,6 +217,7 @@ cdef class StepRunner:
         """Call all endings with `error`, or None. After an error of an ending, the others are still called; then the
         first error is raised."""
         endings = context.endings
+        # Each ending is called once, even if one of them ends the request again.
         context.endings = None
         broken = None
         for ending in endings:
@@ -238,6 +239,7 @@ cdef class StepRunner:
                     return 0
                 context.leave()
                 continue
+            # Advanced before the call, because the step may replace the remaining steps.
             step = context.steps[context.next_step]
             context.next_step += 1
             waiting = step(context)

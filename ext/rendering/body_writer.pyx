@@ -21,6 +21,7 @@ cdef class RowPlan:
         cdef int index
         self._allocations = []
         self.count = pq.nfields(result)
+        # A bytes object of zeros serves as the memory of the array; it is freed with the plan.
         self.described = <Described *>self.keep(bytes(self.count * sizeof(Described)))
         for index in range(self.count):
             self.described[index].type = pq.ftype(result, index)
@@ -42,6 +43,7 @@ cdef class RowPlan:
 cdef class BodyWriter:
     cdef RowPlan plan_for(self, const PGresult *result):
         if self._plan is None or not self._plan.fits(result):
+            # Only a new description is checked: an equal one has passed before.
             self._check(result)
             self._plan = self.new_plan(result)
         return self._plan

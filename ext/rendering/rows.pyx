@@ -84,6 +84,7 @@ cdef class Renderer(BodyWriter):
                 column.key = plan.keep(fragment + bytes(PADDING))
                 column.key_length = len(fragment)
         plan.shape = self._shape(plan.count, plan.columns[0].codec if plan.count else NULL)
+        # The result of a scalar has one column: `_keys_for` has refused any other number, as no scalar is `first_only`.
         if plan.shape == SCALAR_TEXT and plan.described[0].type == BYTEA_OID:
             plan.shape = SCALAR_BYTES
         return plan

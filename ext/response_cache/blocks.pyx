@@ -13,6 +13,7 @@ cdef uint32_t allocate_block(Region *region) noexcept nogil:
         region.damaged = True
         return 0
     head.room -= 1
+    # Freed blocks are used before those that were never used, whose memory may not have been touched yet.
     if index:
         head.free = link_of(region, index)[0]
     else:

@@ -51,6 +51,7 @@ cdef class ResponseTable:
         if self.size < LEAST:
             raise ValueError("too little memory for responses")
         self._count = SHARDS if self.size >= SPLIT else 1
+        # Each shard begins at a multiple of HEAD bytes, so that its lock and its structs are aligned.
         part = self.size // self._count // HEAD * HEAD
         self._shards = [Shard(view[n * part : (n + 1) * part], process, entry) for n in range(self._count)]
 
@@ -165,11 +166,13 @@ cdef class ResponseTable:
     @property
     def retired(self):
         """Whether a process has called `retire`."""
+        # `retire` changes the last shard last.
         return (<Shard>self._shards[self._count - 1]).region.head.retired != 0
 
     @property
     def count(self):
-        """Number of responses, including expired ones that are not removed yet."""
+        """Number of responses, including expired ones that are not removed yet; read without the locks, as `used` and
+        `taken` are."""
         cdef Shard shard
         return sum([shard.region.head.count for shard in self._shards])
 
