@@ -84,11 +84,11 @@ class FileSource(Record):
 
     @property
     def several(self) -> bool:
-        """Whether the response is one object with a key for each statement."""
+        """Whether the response is one object with a key for each statement: the file has more than one."""
         return len(self.statements) > 1
 
     def first_alone(self) -> FileSource:
-        """Return the file without the statements behind its first one."""
+        """Return the file with its first statement only, which is the `last` one of its execution."""
         first = self.statements[0]
         alone = replace(first, execution=replace(first.execution, last=True))
         return replace(self, statements=(alone,))
