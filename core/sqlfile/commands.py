@@ -168,8 +168,8 @@ def is_hidden(statement: RawStatement) -> bool:
 
 
 def automatic_method(statements: Sequence[RawStatement]) -> str:
-    """Return the HTTP method for the strongest change that a file mentions outside of strings and comments (sql-files-7):
-    DELETE for `delete`, POST for `update`, PUT for `insert`, else GET. A file with a DO block gets POST."""
+    """Return the HTTP method for the strongest change that a file mentions outside of strings and comments: DELETE for
+    `delete`, POST for `update`, PUT for `insert`, else GET (sql-files-7). A file with a DO block gets POST."""
     if any(statement.do_block for statement in statements):
         return "POST"
     words = {word for statement in statements for word in (*statement.words, *statement.quoted_words)}
