@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +13,8 @@ from email.headerregistry import Address
 from email.message import EmailMessage
 from email.utils import format_datetime, getaddresses
 from typing import Any
+
+import orjson
 
 from rowcall.core.auth.login import Cell
 from rowcall.core.text.array_literal import elements
@@ -129,7 +130,7 @@ def _written(name: str, display: str, address: str) -> str:
 
 def _attachments(text: str | None) -> list[dict[str, str]]:
     """Return the attachments in a JSON array of objects with `name`, `type` and `content` in base64; empty for None or
-    an empty text. Raises `MailError` if the text is no such array, or a type is no media type."""
+    an empty text. Raises `MailError` if the text is no such array, a type is no media type, or a name has a NUL."""
     if not text:
         return []
     try:
@@ -139,7 +140,7 @@ def _attachments(text: str | None) -> list[dict[str, str]]:
                 "type": str(item.get("type") or "application/octet-stream"),
                 "content": str(item["content"]),
             }
-            for item in json.loads(text)
+            for item in orjson.loads(text)
         ]
         for item in attachments:
             base64.b64decode(item["content"], validate=True)
@@ -147,6 +148,8 @@ def _attachments(text: str | None) -> list[dict[str, str]]:
         raise MailError("attachments is no array of objects with name, type and content in base64") from None
     if not all(_MEDIA_TYPE.fullmatch(item["type"]) for item in attachments):
         raise MailError("attachments has a type that is no media type")
+    if any("\0" in item["name"] for item in attachments):
+        raise MailError("attachments has a name with a NUL character")
     return attachments
 
 
