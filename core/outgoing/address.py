@@ -18,7 +18,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?:#.*)?", re.DOTALL)
 _AUTHORITY = re.compile(
-    r"(?:(?P<userinfo>[^@]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:@\[\]]+)(?::(?P<port>\d{0,5}))?", re.DOTALL
+    r"(?:(?P<userinfo>[^@]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[^:@\[\]]+)(?::(?P<port>[0-9]{0,5}))?", re.DOTALL
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?\.?")
