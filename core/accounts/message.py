@@ -34,7 +34,7 @@ class MailError(ValueError):
 class Template:
     """The texts of a template of mail, with placeholders such as `{column}`.
 
-    subject: None if the first line of the file `.txt` is not `Subject: …`.
+    subject: None: the first line of the file `.txt` is not `Subject: …`. text, html: None: there is no such file.
     """
 
     subject: str | None = None

@@ -121,7 +121,6 @@ class OpenApiOptions:
     """Fields of composites are in camelCase."""
     claims: LoginOptions = field(default_factory=LoginOptions)
     """Names the parameters that are injected from claims and the client's address."""
-    prefix: str = ""
     tables: TableFormats = field(default_factory=TableFormats)
     """Formats that `table_format` may name."""
     level: NoticeLevel = NoticeLevel.INFO

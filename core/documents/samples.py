@@ -43,7 +43,7 @@ def with_default(schema: Schema, parameter: EndpointParameter) -> Schema:
 
 def texts(parameter: EndpointParameter, index: int) -> list[str]:
     """Return generated values of a parameter as texts: three for an array, else one. index: position of the parameter,
-    from 0; parameters at different positions get different values."""
+    from 0; the values of most types depend on it."""
     if parameter.array:
         return [_text(parameter, index + step) for step in range(3)]
     return [_text(parameter, index)]

@@ -160,9 +160,9 @@ def with_constraints(schema: Schema, constraints: ValueConstraints) -> Schema:
 
 
 def nullable(schema: Schema, nulls: Nulls) -> Schema:
-    """Return a copy of the schema that allows null too, in the form that `nulls` selects; with `OMITTED`, the schema.
+    """Return a copy of the schema that allows null too, in the form that `nulls` selects.
 
-    A schema without `type`, which allows any value, is unchanged, too.
+    With `OMITTED`, the schema itself is returned; likewise one without `type`, which allows any value already.
     """
     if nulls is Nulls.OMITTED or "type" not in schema:
         return schema
@@ -246,7 +246,8 @@ def _column(column: ResultColumn, shape: ResultShape, types: Types, camel: bool,
 
 
 def result_schema(endpoint: Endpoint, types: Types, *, camel: bool, nulls: Nulls = Nulls.OMITTED) -> Schema | None:
-    """Return the schema of an endpoint's JSON response; None: it has no body. camel, nulls: as in `column_schema`."""
+    """Return the schema of an endpoint's JSON response, which allows null if the endpoint may send it; None: the
+    response has no body. camel, nulls: as in `column_schema`."""
     shape = endpoint.shape
     if shape.path is ResultPath.VOID:
         return None

@@ -59,7 +59,8 @@ class ToolSchemaKeys:
 
 @dataclass(frozen=True, slots=True)
 class ToolSchemaOptions:
-    """Options of the tool definitions and of llms.txt."""
+    """Options of the tool definitions and of llms.txt. instructions: introduction of llms.txt; None: a general one.
+    overwrite: replace existing files."""
 
     openai: Place
     anthropic: Place

@@ -413,7 +413,7 @@ def _nothing(entry: ToolEntry, status: int) -> dict[str, Any] | None:
     """Return the structured content of a response without a body; None: the tool has no output schema.
 
     It is an empty text for text types, null for other values, no items for a set, and an object without members for a
-    missing row.
+    missing row. status: of the response; 204 gives null for text types, too.
     """
     if "outputSchema" not in entry.described:
         return None

@@ -57,7 +57,7 @@ class Role:
 
 @dataclass(frozen=True, slots=True)
 class Definer:
-    """A SECURITY DEFINER routine that the service may call."""
+    """A SECURITY DEFINER routine that the service may call. by_superuser: its owner is a superuser."""
 
     oid: int
     """Oid of the routine."""
@@ -72,7 +72,7 @@ class Definer:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """Row level security and privileges of a served table or view."""
+    """Row level security and privileges of a served table or view. owned: by the role of the service."""
 
     oid: int
     name: str

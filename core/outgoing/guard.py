@@ -125,7 +125,8 @@ class Guard(Record):
     )
 
     def check_origin(self, origin: Origin) -> None:
-        """Check scheme and host before the host is resolved. Raises `RefusedError`."""
+        """Check scheme and host before the host is resolved. A host that is an IP address is checked as in
+        `check_address`, too. Raises `RefusedError` if the scheme or the host is not allowed."""
         if origin.scheme not in self.schemes:
             raise RefusedError(f"the scheme {origin.scheme} is not among the allowed schemes")
         address = literal_ip(origin.host)
@@ -139,7 +140,7 @@ class Guard(Record):
             raise RefusedError(f"{origin.host} is not among the allowed hosts")
 
     def check_address(self, origin: Origin, address: IpAddress) -> None:
-        """Check an address to which the host was resolved.
+        """Check an address to which the host of `origin` was resolved.
 
         Raises `RefusedError` if the address is not public, and neither the address nor its host is listed.
         """

@@ -53,3 +53,4 @@ class Outgoing(Record):
 
 
 NOTHING_SENT = Outgoing()
+"""The value of endpoints without outgoing requests."""

@@ -52,7 +52,7 @@ class Reply(Record):
     """The result of one outgoing request. Without a response, there is an error and no body.
 
     status: `TIMED_OUT` or `FAILED` without a response. headers: as `headers_json` returns them. error: reason of a
-    failure, as text.
+    failure, as text. None: there is no such part.
     """
 
     status: int

@@ -39,7 +39,8 @@ _BEHIND_LINE = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 @dataclass(frozen=True, slots=True)
 class RequestDefinition(Record):
-    """A request as the comment of a type describes it, with its placeholders."""
+    """A request as the comment of a type describes it, with its placeholders. body: None: there is none. cached:
+    responses are cached."""
 
     method: str
     url: str
@@ -72,7 +73,8 @@ class Reading:
 
 @dataclass(slots=True)
 class _Draft:
-    """What directives and headers have set so far. headers: name in lower case → name as written, and value."""
+    """What directives and headers have set so far, as in `RequestDefinition`. headers: name in lower case → name as
+    written, and value. problems: as in `Reading`."""
 
     timeout: float | None = None
     retry_delays: tuple[float, ...] = ()
@@ -178,7 +180,7 @@ def _definition(method: str, url: str, body: str | None, draft: _Draft) -> Reque
 
 
 def _is_directive(line: str, draft: _Draft) -> bool:
-    """Return whether the line is a directive, and apply it to the draft."""
+    """Return whether the line is a directive; if it is, apply it to the draft. line: trimmed."""
     match = _DIRECTIVE.fullmatch(line)
     if match is None:
         return False

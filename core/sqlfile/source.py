@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileResult(Record):
-    """The result of one statement."""
+    """The result of one statement. single: the comment says that it has one row, which is sent without an array."""
 
     key: str | None
     """Key of the result in the response of a file with several statements; None: the result is not in the response."""
@@ -55,6 +55,7 @@ class FileSource(Record):
     path: str
     statements: tuple[FileStatement, ...]
     compared: frozenset[str] = frozenset()
+    """Always empty: names of parameters with which the source compares columns."""
     claimed: frozenset[str] = frozenset()
     """Comment lines that are annotations of files only; ordinary annotations ignore them."""
     module: str | None = None

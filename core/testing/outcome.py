@@ -59,7 +59,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """The result of one test file."""
+    """The result of one test file. path: for display. seconds: duration of its run."""
 
     path: str
     assertions: tuple[Assertion, ...] = ()

@@ -46,7 +46,8 @@ class Answer:
 class HttpBlock:
     """A request of a test file, and the response that it expects.
 
-    claims: of the user who sends it, as types and values; empty: an anonymous caller.
+    claims: of the user who sends it, as types and values; empty: an anonymous caller. expected: None: any response is
+    accepted.
     """
 
     method: str

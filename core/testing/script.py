@@ -41,7 +41,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class SqlStep:
-    """Statements of a test file that are run as one step."""
+    """A statement of a test file, without comments and semicolon."""
 
     file: str
     line: int
@@ -117,6 +117,7 @@ class ScriptWarning:
 
 
 Step = Note | Remark | ScriptWarning | SqlStep | HttpStep | StubStep | JobsStep | Include | InvalidBlock
+"""A part of a test file. file: path of the file for display. line: of its beginning, from 1."""
 
 
 def read_script(text: str, file: str) -> tuple[Step, ...]:

@@ -30,7 +30,7 @@ def literal(items: list[Nested], *, quoted: bool, delimiter: str = ",") -> str:
 
 
 def quote(text: str) -> str:
-    """Return an element in quotes."""
+    """Return the text of an element in double quotes, with escaped quotes and backslashes."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

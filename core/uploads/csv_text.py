@@ -54,11 +54,13 @@ class CsvRows:
         self.lines = 0
 
     def feed(self, piece: bytes) -> list[bytes | None]:
-        """Return the rows that are complete with this chunk; None: a blank line. Raises `MalformedLineError`."""
+        """Return the array literals of the rows that are complete with this chunk; None: a blank line. Raises
+        `MalformedLineError` for a line that is not valid, or longer than `LONGEST_LINE`."""
         return self._rows(self._text(piece, ended=False), ended=False)
 
     def finish(self) -> list[bytes | None]:
-        """Return the rows at the end of the file; None: a blank line. Raises `MalformedLineError`."""
+        """Return the array literals of the rows at the end of the file; None: a blank line. Raises `MalformedLineError`
+        as `feed` does."""
         return self._rows(self._text(b"", ended=True), ended=True)
 
     def _text(self, piece: bytes, *, ended: bool) -> str:

@@ -38,8 +38,8 @@ def is_id(text: str) -> bool:
 
 
 def whole_number(name: str, text: str | None) -> int:
-    """Parse the value of a header as a whole number of at most 18 digits. Raises `HeaderError`, also if the header is
-    missing (None)."""
+    """Return the value of a header as a whole number of at most 18 digits. name: of the header, for messages. text: its
+    value; None: it is missing. Raises `HeaderError` if it is missing or another text."""
     if text is None:
         raise HeaderError(f"the header {name} is missing")
     if not text.isascii() or not text.isdecimal() or len(text) > 18:

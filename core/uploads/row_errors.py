@@ -112,7 +112,7 @@ class ColumnMapping:
 
     @property
     def is_known(self) -> bool:
-        """Whether the first row has been read."""
+        """Whether the first row has been read, and has all expected columns."""
         return self._indexes is not None
 
     def read_header(self, cells: bytes | None) -> list[str]:
