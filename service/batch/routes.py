@@ -24,6 +24,7 @@ from rowcall.service.http_client.messages import Headers, HttpResponse
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
+from rowcall.service.request.deadlines import set_requested_deadline
 from rowcall.service.request.subrequests import Subrequests, headers_for_caller
 from rowcall.service.request_context.request_context import RequestContext
 
@@ -38,7 +39,9 @@ def batch_routes(
     """Yield the route of batches. joint: calls endpoints whose steps run in the transaction of the batch. independent:
     calls them as usual. Each request is authorized by itself.
     """
-    yield FixedRoute("POST", options.path, ANYONE, (_Batches(options, services, joint, independent).answer,))
+    deadline = set_requested_deadline(services.options.deadlines)
+    batches = _Batches(options, services, joint, independent)
+    yield FixedRoute("POST", options.path, ANYONE, (*((deadline,) if deadline else ()), batches.answer))
 
 
 class _Batches:
