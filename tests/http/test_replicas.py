@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import psycopg
@@ -103,6 +104,7 @@ def service(shop: Database, servers: Servers, serve: Serve, tmp_path_factory: py
         "Service:SqlFileSource:FilePattern": f"{folder}/*.sql",
         "Service:CrudSource:Enabled": "true",
         "Auth:CookieAuth": "true",
+        "Batch:Enabled": "true",
     }
     made = serve(shop, "", chosen, workers=2)
     wait_until(lambda: made.log.count("is read from") == 4, "both workers know both replicas")
@@ -174,6 +176,25 @@ def test_a_client_reads_what_it_has_written(service: Service, servers: Servers, 
             "a replica has it",
         )
         assert result["seen"] is True
+
+
+@pytest.mark.parametrize("query", ["", "?transaction=false"])
+def test_a_batch_and_its_client_read_what_it_has_written(service: Service, servers: Servers, query: str) -> None:
+    note = f"by a batch{query}"
+    with httpx.Client(base_url=service.url, timeout=60) as writer, ExitStack() as still:
+        for standby in servers[1:]:
+            still.enter_context(standby.standing_still())
+        seen = {"port": servers[0].port, "seen": True}
+        requests = [
+            {"method": "POST", "path": "/note", "body": {"note": note}},
+            {"method": "GET", "path": f"/seen?note={quote(note)}"},
+        ]
+        written = writer.post(f"/batch{query}", json=requests)
+        assert written.json()[1]["body"] == seen
+        assert writer.get("/seen", params={"note": note}).json() == seen
+        by_header = service.get("/seen", params={"note": note}, headers={"Read-After": written.headers["read-after"]})
+        assert by_header.json() == seen
+        assert service.get("/seen", params={"note": note}).json()["seen"] is False
 
 
 @pytest.mark.parametrize("token", ["primary", "nonsense", "FFFFFFFF/FFFFFFFF"])
