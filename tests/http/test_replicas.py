@@ -42,7 +42,8 @@ for select';
     ("may_write() returns int volatile", PORT, "HTTP GET /may-write"),
     ("fresh() returns int stable", PORT, "HTTP GET /fresh\nread_from replica within 300 ms"),
     ("limited() returns int stable", PORT, "HTTP GET /limited\ndeadline 30s"),
-    ("note(_note text) returns int", f"insert into notes(note) values (_note); {PORT}", "HTTP POST /note"),
+    ("note(_note text) returns int", f"insert into notes(note) values (_note); {PORT}",
+     "HTTP POST /note\nmcp Takes a note.\nmcp_name take_note"),
     ("procedure noted(_note text) language plpgsql",
      "begin insert into notes(note) values (_note); commit; end",
      "HTTP POST /noted"),
@@ -105,6 +106,8 @@ def service(shop: Database, servers: Servers, serve: Serve, tmp_path_factory: py
         "Service:CrudSource:Enabled": "true",
         "Auth:CookieAuth": "true",
         "Batch:Enabled": "true",
+        "Service:McpOptions:Enabled": "true",
+        "Service:McpOptions:UrlPath": "/mcp",
     }
     made = serve(shop, "", chosen, workers=2)
     wait_until(lambda: made.log.count("is read from") == 4, "both workers know both replicas")
@@ -195,6 +198,18 @@ def test_a_batch_and_its_client_read_what_it_has_written(service: Service, serve
         by_header = service.get("/seen", params={"note": note}, headers={"Read-After": written.headers["read-after"]})
         assert by_header.json() == seen
         assert service.get("/seen", params={"note": note}).json()["seen"] is False
+
+
+def test_a_client_of_tools_reads_what_it_has_written(service: Service, servers: Servers) -> None:
+    with httpx.Client(base_url=service.url, timeout=60) as writer, ExitStack() as still:
+        for standby in servers[1:]:
+            still.enter_context(standby.standing_still())
+        call = {"name": "take_note", "arguments": {"note": "by a tool"}}
+        written = writer.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+        assert written.json()["result"]["structuredContent"] == {"value": servers[0].port}
+        assert "read-after" in written.headers
+        seen = {"port": servers[0].port, "seen": True}
+        assert writer.get("/seen", params={"note": "by a tool"}).json() == seen
 
 
 @pytest.mark.parametrize("token", ["primary", "nonsense", "FFFFFFFF/FFFFFFFF"])
