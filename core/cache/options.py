@@ -243,12 +243,17 @@ class CacheOptions:
 def profile_tag(name: str) -> str:
     """Return the tag by which operators invalidate the responses of a profile. name: empty for endpoints without a
     profile."""
-    return f"operator profile {name}"
+    return _one_line(f"operator profile {name}")
 
 
 def endpoint_tag(name: str) -> str:
     """Return the tag by which operators invalidate the responses of an endpoint. name: method and path."""
-    return f"operator endpoint {name}"
+    return _one_line(f"operator endpoint {name}")
+
+
+def _one_line(text: str) -> str:
+    """Return the text with single blanks in place of white space: line ends separate the tags of a cached response."""
+    return " ".join(text.split())
 
 
 NO_CACHE = CacheOptions()

@@ -68,11 +68,13 @@ def cache_plan(
     *,
     timestamps_utc: bool = True,
     commands: Sequence[BeforeCommand] = (),
+    rendering: str = "",
 ) -> CachePlan | None:
     """Return the plan, or None if responses of the endpoint are not cached.
 
     timestamps_utc: whether timestamps of requests without a zone are in UTC. commands: those that run before every
-    routine; the values that they use become a part of the key.
+    routine; the values that they use become a part of the key. rendering: settings with which the service renders
+    results; another service with the same Redis may have others.
     """
     caching = endpoint.options.caching
     if not options.enabled or caching is None or not caching.requested or not may_be_cached(endpoint, options):
@@ -85,7 +87,7 @@ def cache_plan(
         for index in _indexes(endpoint, rule.parameter)
         if parameters >> index & 1
     )
-    prefix = _prefix(endpoint, profile.name)
+    prefix = _prefix(endpoint, profile.name, rendering)
     return CachePlan(
         place=profile.place,
         prefix=prefix,
@@ -217,14 +219,15 @@ def _indexes(endpoint: Endpoint, name: str) -> Iterator[int]:
             yield index
 
 
-def _prefix(endpoint: Endpoint, profile: str) -> bytes:
+def _prefix(endpoint: Endpoint, profile: str, rendering: str) -> bytes:
     """Return the prefix that identifies the endpoint. Each part has its length in front, in two bytes, so that parts
-    cannot be confused. profile: name of its cache profile; empty: none."""
+    cannot be confused. profile: name of its cache profile; empty: none. rendering: as for `cache_plan`.
+    """
     caching = endpoint.options.caching
     # Without stale intervals, a stale entry must not be taken for a fresh one, for example after a change of the
     # comment.
     stale = "" if caching is None or caching.stale is None else f"{caching.stale.longest:g}"
-    version = _version(endpoint)
+    version = _version(endpoint, rendering)
     parts = (
         profile,
         endpoint.cached_method,
@@ -236,16 +239,17 @@ def _prefix(endpoint: Endpoint, profile: str) -> bytes:
     return b"".join(len(part).to_bytes(2, "big") + part for part in map(str.encode, parts))
 
 
-def _version(endpoint: Endpoint) -> str:
-    """Return a digest of what determines the response: SQL, comment, and names and types of the result. So a response
-    of an earlier definition is never used.
+def _version(endpoint: Endpoint, rendering: str) -> str:
+    """Return a digest of what determines the response: SQL, comment, names and types of the result, and how values are
+    rendered. So a response of an earlier definition, or of a service with other settings, is never used.
     """
     try:
         sql = call_sql(endpoint, all_present(endpoint))
     except UncallableError:
         sql = ""
     columns = (f"{item.key!r} {item.column.type_name}" for item in endpoint.shape.columns)
-    parts = (endpoint.routine.version, endpoint.routine.return_type_name, sql, *columns, *endpoint.annotations)
+    routine = endpoint.routine
+    parts = (rendering, routine.version, routine.return_type_name, sql, *columns, *endpoint.annotations)
     return hashlib.sha256("\0".join(parts).encode(errors="surrogateescape")).hexdigest()[:32]
 
 

@@ -138,4 +138,5 @@ def _as_text(sql: str) -> str:
     statement = sql.rstrip("; \t")
     if not _STATEMENT.match(statement):
         statement = f"select {statement}"
-    return f"with resolved(value) as ({statement}) select value::text from resolved limit 1"
+    # Behind a line end, because the statement may end with a line comment.
+    return f"with resolved(value) as ({statement}\n) select value::text from resolved limit 1"

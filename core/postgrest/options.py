@@ -137,11 +137,16 @@ def options_of(texts: Mapping[str, str]) -> PostgRestOptions:
         app_settings=tuple(
             (name, text) for name, text in sorted(texts.items()) if name.lower().startswith(APP_SETTINGS)
         ),
-        admin_host=read.text("admin-server-host") or "127.0.0.1",
+        admin_host=url_host(read.text("admin-server-host") or "127.0.0.1"),
         admin_port=read.number("admin-server-port"),
         admin_socket=read.text("admin-server-unix-socket"),
         texts=tuple(texts.items()),
     )
+
+
+def url_host(host: str) -> str:
+    """Return a host as URLs have it: an IPv6 address is in brackets."""
+    return f"[{host}]" if ":" in host and not host.startswith("[") else host
 
 
 def changed_options(options: PostgRestOptions, texts: Mapping[str, str]) -> PostgRestOptions:

@@ -249,14 +249,16 @@ class _Reader:
         return line
 
 
-_REQUEST = re.compile(r"(?:HTTP[ \t]+)?(?:GET|PUT|POST|PATCH|DELETE|QUERY)[ \t]+/\S*(?:[ \t]+HTTP/\S+)?", re.IGNORECASE)
+_REQUEST = re.compile(
+    r"(?:HTTP[ \t]+)?(?:GET|HEAD|PUT|POST|PATCH|DELETE|QUERY)[ \t]+/\S*(?:[ \t]+HTTP/\S+)?", re.IGNORECASE
+)
 _STUB = re.compile(r"STUB[ \t]+[A-Z*]+[ \t]+\S+", re.IGNORECASE)
 _EXPECT = re.compile(r"EXPECT[ \t]+(?:ROWS|NOTICE|ERROR)\b.*", re.IGNORECASE)
 _JOBS = re.compile(r"RUN[ \t]+JOBS", re.IGNORECASE)
 _LIKE = (
     (
         re.compile(r"(?:HTTP[ \t]+)?(?:GET|PUT|POST|DELETE|PATCH|HEAD|OPTIONS|QUERY)[ \t]+\S*/\S*(?:[ \t].*)?"),
-        "a request line is GET, POST, PUT, PATCH, DELETE or QUERY and a path that begins with /, and ends there",
+        "a request line is GET, HEAD, POST, PUT, PATCH, DELETE or QUERY and a path that begins with /, and ends there",
     ),
     (re.compile(r"STUB\b.*"), "a stub begins with STUB, a method and an address"),
     (re.compile(r"RUN[ \t]+JOBS?\b.*", re.IGNORECASE), "the block that runs jobs is RUN JOBS, without further words"),

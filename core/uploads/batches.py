@@ -149,7 +149,9 @@ _PLAIN = Types()
 
 
 def batch(command: RowCommand, pattern: Pattern, types: Types = _PLAIN) -> Batch:
-    """Return the statement that runs a row command for many rows. pattern: the parts of the command, from `pattern`."""
+    """Return the statement that runs a row command for many rows. pattern: the parts of the command, from `pattern`. A
+    line end follows each of them, because it may end with a line comment.
+    """
     numbers = _Numbers(command)
     recursive = command.chained and types.result != "void"
     columns = () if recursive or types.cells != _PLAIN.cells else _columns(command, pattern.expression)
@@ -177,11 +179,11 @@ def batch(command: RowCommand, pattern: Pattern, types: Types = _PLAIN) -> Batch
         of_row[FILE] = f"{ROW}.about::{types.about}"
     if pattern.inserts:
         expression = numbers.written(pattern.expression, of_row)
-        sql = f"{pattern.head} select {expression} from {rows}"
+        sql = f"{pattern.head}\nselect {expression}\nfrom {rows}"
     elif not recursive:
         replacements = {**of_row, PREVIOUS: f"null::{types.previous}"}
         expression = numbers.written(pattern.expression, replacements)
-        sql = f"select {expression} as value from {rows} offset pg_catalog.cardinality({cells}) - 1"
+        sql = f"select {expression}\nas value from {rows} offset pg_catalog.cardinality({cells}) - 1"
     else:
         place = f"({ROW}.place + 1)"
         replacements = {
@@ -194,7 +196,7 @@ def batch(command: RowCommand, pattern: Pattern, types: Types = _PLAIN) -> Batch
         expression = numbers.written(pattern.expression, replacements)
         sql = (
             f"with recursive {ROW}(place, value) as (select 0, {numbers.of(PREVIOUS)}::{types.result} union all"
-            f" select {place}, ({expression})::{types.result} from {ROW}"
+            f" select {place}, ({expression}\n)::{types.result} from {ROW}"
             f" where {ROW}.place < pg_catalog.cardinality({cells}))"
             f" select value from {ROW} offset pg_catalog.cardinality({cells})"
         )

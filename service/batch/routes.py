@@ -18,12 +18,20 @@ from rowcall.core.batch.requests import KEY, BatchError, BatchRequest, MissingRe
 from rowcall.core.endpoint.access import ANYONE
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.text import exact_json
+from rowcall.service.database.replicas.positions import (
+    current_position,
+    position_of_response,
+    response_fields,
+    with_position,
+)
+from rowcall.service.database.replicas.replicas import Replicas
 from rowcall.service.database.transactions.joint_transaction import JointTransaction
 from rowcall.service.http_client.errors import TooLargeError
 from rowcall.service.http_client.messages import Headers, HttpResponse
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
+from rowcall.service.request.deadlines import set_requested_deadline
 from rowcall.service.request.subrequests import Subrequests, headers_for_caller
 from rowcall.service.request_context.request_context import RequestContext
 
@@ -38,7 +46,9 @@ def batch_routes(
     """Yield the route of batches. joint: calls endpoints whose steps run in the transaction of the batch. independent:
     calls them as usual. Each request is authorized by itself.
     """
-    yield FixedRoute("POST", options.path, ANYONE, (_Batches(options, services, joint, independent).answer,))
+    deadline = set_requested_deadline(services.options.deadlines)
+    batches = _Batches(options, services, joint, independent)
+    yield FixedRoute("POST", options.path, ANYONE, (*((deadline,) if deadline else ()), batches.answer))
 
 
 class _Batches:
@@ -47,6 +57,7 @@ class _Batches:
     def __init__(self, options: BatchOptions, services: Services, joint: Subrequests, independent: Subrequests) -> None:
         self._options = options
         self._database = services.main_database
+        self._replicas = services.replicas
         self._limit = services.options.http.limits.body_size
         self._joint = joint
         self._independent = independent
@@ -71,20 +82,24 @@ class _Batches:
                 if any(name == KEY for name, _ in request.headers):
                     detail = f"request {request.number}: keys are recorded in transactions of their own: {_KEYS}"
                     raise Problem(400, detail, others={"item": request.number})
+        written = _Written(self._replicas)
         try:
             async with asyncio.timeout(self._options.seconds):
                 whole = await (
-                    self._run_in_one_transaction(requests, context)
+                    self._run_in_one_transaction(requests, context, written)
                     if in_transaction
-                    else self._run_each(requests, context)
+                    else self._run_each(requests, context, written)
                 )
         except TimeoutError:
             detail = f"the batch has not ended within {self._options.seconds:g} s (Batch:Timeout)"
             raise Problem(504, detail) from None
         if whole is not None:
-            context.protocol.response_bytes(200, [("content-type", _JSON)], whole)
+            fields = written.fields(secure=context.scope.scheme == "https")
+            context.protocol.response_bytes(200, [("content-type", _JSON), *fields], whole)
 
-    async def _run_in_one_transaction(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes | None:
+    async def _run_in_one_transaction(
+        self, requests: Sequence[BatchRequest], context: RequestContext, written: _Written
+    ) -> bytes | None:
         """Run all requests in one transaction, and return the JSON of their responses. None: a request has failed, the
         transaction is rolled back, and the failed response was sent. Raises `Problem`: 400 if a request refers to a
         result that does not exist, the error of the commit, and the errors of `_run_request`.
@@ -93,23 +108,24 @@ class _Batches:
         async with self._database.joint_transaction(context) as transaction:
             for request in requests:
                 try:
-                    status = await self._run_request(request, context, responses, self._joint, transaction)
+                    status = await self._run_request(request, context, responses, self._joint, transaction, written)
                 except MissingResultError as error:
                     raise Problem(400, f"request {request.number}: {error}", others={"item": request.number}) from None
                 if not 200 <= status < 400 or transaction.failed:
                     self._fail(context, request.number, responses.last)
                     return None
             await transaction.finish()
+        await written.record_commit()
         return responses.written()
 
-    async def _run_each(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes:
+    async def _run_each(self, requests: Sequence[BatchRequest], context: RequestContext, written: _Written) -> bytes:
         """Run the requests one after the other, each by itself, and return the JSON of their responses: 424 for one
         that refers to a result which does not exist. Raises `Problem` as `_run_request` does.
         """
         responses = _Responses(self._options.most_bytes)
         for request in requests:
             try:
-                await self._run_request(request, context, responses, self._independent, None)
+                await self._run_request(request, context, responses, self._independent, None, written)
             except MissingResultError as error:
                 problem = Problem(424, str(error))
                 responses.add(424, [("content-type", CONTENT_TYPE)], orjson.dumps(problem.members()))
@@ -122,16 +138,17 @@ class _Batches:
         responses: _Responses,
         calls: Subrequests,
         transaction: JointTransaction | None,
+        written: _Written,
     ) -> int:
         """Run one request and add its response. Return the status. Raises `MissingResultError` if it refers to a result
         that does not exist, and `Problem` if all responses together are too large. transaction: in which it runs; None:
-        by itself.
+        by itself. written: what the requests so far have written, which this one sees.
         """
         body = request.filled_body(responses.results)
         own = request.filled_headers(responses.results)
         if body is not None and not any(name == "content-type" for name, _ in own):
             own.append(("content-type", _JSON))
-        headers = headers_for_caller(context, own)
+        headers = written.with_position(headers_for_caller(context, own))
         response: HttpResponse = await calls.call_for_caller(
             request.method, request.target(responses.results), headers, body, context, transaction=transaction
         )
@@ -139,6 +156,7 @@ class _Batches:
             received = await response.read(self._options.most_bytes)
         except TooLargeError:
             raise responses.too_large() from None
+        written.record(response.headers)
         responses.add(response.status, response.headers, received)
         return response.status
 
@@ -156,6 +174,40 @@ class _Batches:
         whole = orjson.dumps({**members, "item": number})
         status = status if status >= 400 else 409
         context.protocol.response_bytes(status, [("content-type", CONTENT_TYPE), *own], whole)
+
+
+class _Written:
+    """The WAL position up to which a batch has written: its later requests see that, whichever server they read, and so
+    does the client afterwards. replicas: None: there are none.
+    """
+
+    def __init__(self, replicas: Replicas | None) -> None:
+        options = None if replicas is None else replicas.options
+        is_sent = options is not None and (options.cookie is not None or options.header is not None)
+        self._replicas = replicas if is_sent else None
+        self._text: str | None = None
+
+    def with_position(self, headers: Headers) -> Headers:
+        """Return the headers of a request with the position."""
+        if self._replicas is None or self._text is None:
+            return headers
+        return with_position(self._replicas.options, headers, self._text)
+
+    def record(self, fields: Headers) -> None:
+        """Record the position in the response to a request, if it has one."""
+        if self._replicas is not None:
+            self._text = position_of_response(self._replicas.options, fields) or self._text
+
+    async def record_commit(self) -> None:
+        """Record the position of the primary, behind the commit of the batch."""
+        if self._replicas is not None:
+            self._text = await current_position(self._replicas.primary)
+
+    def fields(self, *, secure: bool) -> Headers:
+        """Return the response headers that send the position. secure: the client uses https."""
+        if self._replicas is None or self._text is None:
+            return []
+        return response_fields(self._replicas.options, self._text, secure=secure)
 
 
 class _Responses:

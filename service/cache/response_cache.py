@@ -32,7 +32,11 @@ log = logging.getLogger("rowcall.cache")
 def plan_of(endpoint: Endpoint, services: Services) -> CachePlan | None:
     """Return the plan of the cache for the endpoint, or None if its responses are not cached."""
     options = services.options
-    return cache_plan(endpoint, options.cache, timestamps_utc=options.timestamps_utc, commands=options.before)
+    flags = (options.resolve_nested, options.camel_case, options.safe_numbers, options.timestamps_utc)
+    rendering = "".join("1" if flag else "0" for flag in flags)
+    return cache_plan(
+        endpoint, options.cache, timestamps_utc=options.timestamps_utc, commands=options.before, rendering=rendering
+    )
 
 
 def around(

@@ -23,7 +23,7 @@ from rowcall.core.documents.tools import tool_entries
 from rowcall.core.documents.wire_types import as_wire_types
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
-from rowcall.service.codegen.documents import write_documents
+from rowcall.service.codegen.documents import RequestFiles, write_documents
 from rowcall.service.codegen.writing import clients_of, write_client
 from rowcall.service.database.connector import Connector
 
@@ -44,6 +44,8 @@ class Describer:
         self._descriptions = descriptions
         self._clients = tuple(clients_of(descriptions.typescript, descriptions.dart, descriptions.python))
         self._connector = connector
+        requests = descriptions.http_files
+        self._request_files = None if requests is None or not requests.write else RequestFiles(requests)
 
     async def write(
         self, endpoints: Sequence[Endpoint], types_of: TypesOf, catalogue: PostgRestCatalogue | None
@@ -59,10 +61,10 @@ class Describer:
         done = True
         for client in self._clients:
             done &= await write_client(client, endpoints, types_of, definitions)
-        written = await asyncio.to_thread(
-            write_documents, endpoints, types_of, self._descriptions, definitions, catalogue
-        )
-        return written and done
+        if self._request_files is not None:
+            done &= await asyncio.to_thread(self._request_files.write, endpoints, definitions)
+        done &= await asyncio.to_thread(write_documents, endpoints, types_of, self._descriptions, catalogue)
+        return done
 
     async def write_interface(self, catalogue: PostgRestCatalogue | None) -> bool:
         """Write the types of PostgREST's interface, if configured; return whether this succeeded."""

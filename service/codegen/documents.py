@@ -11,7 +11,7 @@ import orjson
 from rowcall.core.codegen.comments import Definitions
 from rowcall.core.codegen.selection import TypesOf
 from rowcall.core.documents.descriptions import Descriptions
-from rowcall.core.documents.http_files import http_files
+from rowcall.core.documents.http_files import HttpFileOptions, http_files
 from rowcall.core.documents.openapi import OpenApi, document
 from rowcall.core.documents.tool_schemas import ToolNameError, ToolSchemaOptions, plain_names, tool_documents
 from rowcall.core.documents.tools import tool_entries
@@ -24,11 +24,31 @@ from rowcall.service.startup_error import StartupError
 log = logging.getLogger("rowcall")
 
 
+class RequestFiles:
+    """The `.http` files of one process: written, and removed again when their endpoints have vanished."""
+
+    def __init__(self, options: HttpFileOptions) -> None:
+        self._options = options
+        self._names: frozenset[str] = frozenset()
+        """The names of the files that this process has written, or found as it would have written them."""
+
+    def write(self, endpoints: Sequence[Endpoint], definitions: Definitions) -> bool:
+        """Write the files whose content has changed, and remove those of former endpoints, unless `FileOverwrite` is
+        false. Return whether all this succeeded.
+        """
+        options = self._options
+        texts = dict(http_files(endpoints, definitions, options))
+        done = [_write(name, text, overwrite=options.overwrite) for name, text in texts.items()]
+        if options.overwrite:
+            done += [_remove(name) for name in sorted(self._names - texts.keys())]
+        self._names = frozenset(texts)
+        return all(done)
+
+
 def write_documents(
     endpoints: Sequence[Endpoint],
     types_of: TypesOf,
     descriptions: Descriptions,
-    definitions: Definitions,
     catalogue: PostgRestCatalogue | None,
 ) -> bool:
     """Write the documents whose content has changed; return whether all could be written. QUERY endpoints, which
@@ -43,9 +63,6 @@ def write_documents(
         if openapi.file is not None:
             text = orjson.dumps(document(endpoints, types_of, openapi.options, catalogue)).decode()
             done &= _write(openapi.file, text, overwrite=openapi.overwrite)
-    if (requests := descriptions.http_files) is not None and requests.write:
-        for name, text in http_files(endpoints, definitions, requests):
-            done &= _write(name, text, overwrite=requests.overwrite)
     if descriptions.tool_schemas is not None:
         done &= _write_tools(endpoints, types_of, descriptions.tool_schemas)
     return done
@@ -87,6 +104,17 @@ def _write(name: str, text: str, *, overwrite: bool) -> bool:
     except (OSError, UnicodeDecodeError) as error:
         log.error("%s cannot be written: %s", path, error)
         return False
+    return True
+
+
+def _remove(name: str) -> bool:
+    """Remove a file. Return False if that fails, which is logged. name: path of the file."""
+    try:
+        Path(name).unlink(missing_ok=True)
+    except OSError as error:
+        log.error("%s cannot be removed: %s", name, error)
+        return False
+    log.info("%s is removed, as it has no endpoints any more", name)
     return True
 
 

@@ -45,6 +45,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import CONTENT_TYPE, Problem
 from rowcall.core.http.forwarded_headers import is_address
 from rowcall.core.postgrest.catalogue import PostgRestCatalogue
+from rowcall.service.database.replicas.positions import position_of_response, response_fields
 from rowcall.service.http_client.messages import HttpResponse
 from rowcall.service.mcp.cancellation import CancelledCallError, cancel_call, until_cancelled
 from rowcall.service.pipeline.fixed_route import FixedRoute
@@ -52,6 +53,7 @@ from rowcall.service.pipeline.services import Services, SubrequestSender
 from rowcall.service.request.body import read_body
 from rowcall.service.request.subrequests import headers_for_caller
 from rowcall.service.request_context.client_address import client_reader
+from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 
 log = logging.getLogger("rowcall")
@@ -132,6 +134,7 @@ class _Server:
         self._interface = send_to_interface
         self._refuse_foreign = refuse_foreign
         self._host = services.host
+        self._replicas = services.replicas
         self._limit = services.options.http.limits.body_size
         self._client = client_reader(services.options.forwarding)
         self._knows_hosts = bool(services.options.http.server.allowed_hosts)
@@ -322,7 +325,19 @@ class _Server:
             answer = await send(subrequest.method, subrequest.target, headers, subrequest.body, outer)
             return answer, await answer.read(None)
 
-        return await until_cancelled(context, request.id, self._host, call)
+        answer, body = await until_cancelled(context, request.id, self._host, call)
+        self._send_position(context, answer)
+        return answer, body
+
+    def _send_position(self, context: RequestContext, answer: HttpResponse) -> None:
+        """Add the WAL position in the response to a subrequest to that of the tool call, so that the client reads from
+        replicas what it has written.
+        """
+        replicas = self._replicas
+        text = None if replicas is None else position_of_response(replicas.options, answer.headers)
+        if replicas is not None and text is not None:
+            fields = response_fields(replicas.options, text, secure=context.scope.scheme == "https")
+            context.protocol = HeadersProtocol(context.protocol, fields)
 
     def send_metadata(self, context: RequestContext) -> None:
         """Respond with the metadata of the resource."""

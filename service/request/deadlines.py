@@ -25,8 +25,21 @@ def set_deadline(endpoint: Endpoint, services: Services) -> Step | None:
     """
     options = services.options.deadlines
     own = _deadline_of(endpoint, options)
-    if not options.headers:
-        return None if own is None else _fixed(own)
+    return _requested(options, own) if options.headers else None if own is None else _fixed(own)
+
+
+def set_requested_deadline(options: DeadlineOptions) -> Step | None:
+    """Return the step that sets the deadline which the client requests, for a route that makes several subrequests:
+    they have the header too, and each of them would have the whole time. None: no header is read. The step raises as
+    that of `set_deadline` does.
+    """
+    return _requested(options, None) if options.headers else None
+
+
+def _requested(options: DeadlineOptions, own: float | None) -> Step:
+    """Return the step that sets the deadline in a header of the request, but none later than `own` seconds; None: there
+    is no such limit.
+    """
     headers = options.headers
 
     def set_as_asked(context: RequestContext) -> None:

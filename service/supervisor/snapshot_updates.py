@@ -156,7 +156,7 @@ class SnapshotUpdates:
         only_files = scope is _ReadingScope.FILES
         try:
             snapshot = await self._reader.read(
-                self._workers.snapshot.number + 1,
+                self._workers.next_number,
                 only_files=only_files,
                 whole=scope is _ReadingScope.WHOLE,
                 seen=scope is _ReadingScope.SEEN,

@@ -53,7 +53,21 @@ def test_a_placeholder_stays_a_value() -> None:
     assert result is not None
     made = batch(command, result)
     assert made.picks == (0, 1, 4)
-    assert "select rowcall_row.number, $3, (coalesce($3::text, '') || ': x') from" in made.sql
+    assert "select rowcall_row.number, $3, (coalesce($3::text, '') || ': x')\nfrom" in made.sql
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("select f($1) -- a row", "select f(rowcall_row.number) -- a row\nas value from"),
+        ("insert into t -- a row\nvalues (1 -- one\n)", "insert into t -- a row\nselect 1 -- one\nfrom"),
+    ],
+)
+def test_a_line_comment_does_not_reach_what_follows(text: str, written: str) -> None:
+    command = row_command(text, {})
+    result = pattern(command)
+    assert result is not None
+    assert batch(command, result).sql.startswith(written)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +93,8 @@ def test_cells_that_are_used_singly_are_columns(text: str, columns: tuple[int, .
     assert result is not None
     made = batch(command, result)
     assert made.columns == columns
-    assert f" select {written} from (select " in f" {made.sql}".replace(" as value from", " from")
+    sql = " ".join(made.sql.split()).replace(" as value from", " from")
+    assert f" select {written} from (select " in f" {sql}"
     assert made.types == (23, *[1009] * (len(columns) or 1))
 
 

@@ -129,6 +129,7 @@ def service(database: Database, serve: Serve) -> Service:
         "RateLimiterOptions:Policies:three:QueueLimit": "0",
         "RateLimiterOptions:Policies:three:WindowSeconds": "600",
         "Service:RequiresAuthorization": "false",
+        "Service:Deadlines:RequestHeaders:0": "Request-Timeout",
         "Webhooks:Secrets:github": "secret",
     }
     database.execute(install_sql())
@@ -369,6 +370,13 @@ def test_limits_of_the_whole(service: Service, database: Database) -> None:
         assert "Batch:MaxResponseBytes" in problem(response, 413)["detail"]
         assert post(service, get("/large?n=90000"), transaction=transaction).status_code == 200
         assert len(bodies(post(service, get("/many?n=5000"), transaction=transaction))[0]) == 5000
+
+
+@pytest.mark.parametrize("query", ["", "?transaction=false"])
+def test_all_requests_together_have_the_time_that_the_client_waits(service: Service, query: str) -> None:
+    short = [request("/slow", {"seconds": 0.3}) for _ in range(5)]
+    response = service.post(f"/batch{query}", json=short, headers={"request-timeout": "1"})
+    assert "the deadline of the request has passed" in problem(response, 504)["detail"]
 
 
 @pytest.mark.slow

@@ -57,6 +57,13 @@ create function slow_rows(_a text) returns setof bigint language sql as
     $$ select ran() from pg_advisory_xact_lock(11), generate_series(1, 50) $$;
 comment on function slow_rows(text) is 'HTTP GET
 cached';
+create type halves as (first_half bigint);
+create function numbers() returns table (total bigint, parts halves) language sql as
+$$ select 9007199254740993, row(2)::halves $$;
+comment on function numbers() is 'HTTP GET
+single
+nested
+cached';
 create function limited(_a text) returns bigint language sql as $$ select ran() from pg_advisory_xact_lock(11) $$;
 comment on function limited(text) is 'HTTP GET
 timeout 1s
@@ -286,6 +293,20 @@ def _talks_to(pid: int, database: Database, backend: int) -> bool:
     if port == -1:  # a Unix socket: its peer has no name, so the busier one is used
         return bool(psutil.Process(pid).net_connections("unix"))
     return any(item.laddr and item.laddr.port == port for item in psutil.Process(pid).net_connections("tcp"))
+
+
+def test_services_with_other_settings_have_responses_of_their_own(
+    prepared: Database, serve_once: Serve, redis: RedisServer
+) -> None:
+    chosen = [{}, {"Service:JsonNumbers": "Safe"}, {"Service:CamelCaseNames": "false"}]
+    bodies = [
+        serve_once(prepared, settings={**settings("Redis", redis), **each}).get("/api/numbers").text for each in chosen
+    ]
+    assert bodies == [
+        '{"total":9007199254740993,"parts":{"firstHalf":2}}',
+        '{"total":"9007199254740993","parts":{"firstHalf":"2"}}',
+        '{"total":9007199254740993,"parts":{"first_half":2}}',
+    ]
 
 
 @pytest.mark.slow

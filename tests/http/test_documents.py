@@ -271,6 +271,23 @@ def test_served_requests_show_sources_and_follow_them(own_database: Database, se
     wait_until(lambda: "select 2" in service.get("/garden_public.http").text, "the new source is shown", 60)
 
 
+def test_example_requests_of_a_vanished_schema_are_removed(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(
+        "create schema spare; create function spare.one() returns int language sql as $$ select 1 $$;"
+        "comment on function spare.one() is 'HTTP';"
+        "create function two() returns int language sql as $$ select 2 $$; comment on function two() is 'HTTP'"
+    )
+    service = serve_once(own_database, "", {H + "Enabled": "true", H + "Name": "garden"})
+    folder = service.folder
+    (folder / "garden_mine.http").write_text("GET http://localhost/")
+    assert sorted(path.name for path in folder.glob("*.http")) == [
+        *("garden_mine.http", "garden_public.http", "garden_spare.http")
+    ]
+    own_database.execute("drop schema spare cascade; notify rowcall, 'reload'")
+    wait_until(lambda: not (folder / "garden_spare.http").exists(), "the file of the schema is removed", 30)
+    assert sorted(path.name for path in folder.glob("*.http")) == ["garden_mine.http", "garden_public.http"]
+
+
 @pytest.mark.parametrize(("key", "value"), [("SpecVersion", "2.0"), ("NameNotSimilarTo", "(bed|%")])
 def test_what_cannot_be_described_ends_the_start(own_database: Database, tmp_path: Path, key: str, value: str) -> None:
     from tests.harness.command import rowcall

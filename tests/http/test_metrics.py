@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from rowcall.service.installation.script import install_sql
 from tests.harness.command import rowcall
 from tests.harness.database import Database
 from tests.harness.events import EventStream
@@ -55,6 +56,9 @@ proxy';
 create function news(_text text) returns void language plpgsql as $$begin raise info '%', _text; end$$;
 comment on function news(text) is 'HTTP POST /news
 sse';
+create function later() returns int language sql as 'select 1';
+comment on function later() is 'HTTP POST /later
+job';
 create function empty(_id int) returns text language sql as $$ select '' $$;
 comment on function empty(int) is 'HTTP GET /empty
 authorize boss';
@@ -66,6 +70,7 @@ SETTINGS = {
     "Metrics:MeasureRendering": "true",
     "CacheOptions:Enabled": "true",
     "HealthChecks:Enabled": "true",
+    "Jobs:Enabled": "true",
     "RateLimiterOptions:Enabled": "true",
     f"{LIMIT}Enabled": "true",
     f"{LIMIT}Type": "FixedWindow",
@@ -80,6 +85,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def filled(database: Database) -> Database:
+    database.execute(install_sql())
     database.execute(SQL)
     return database
 
@@ -343,6 +349,7 @@ def some_of_everything(service: Service) -> None:
     for path in ("/many", "/kept", "/kept", "/forward", "/not/there", "/shaky", "/few"):
         new_connection(service, path)
     service.post("/news", json={"text": "without a subscriber"})
+    service.post("/later")
 
 
 def filled_in(expression: str) -> str:
@@ -353,7 +360,8 @@ def filled_in(expression: str) -> str:
 
 def test_the_dashboard_asks_for_metrics_that_there_are(service: Service, admin: httpx.Client) -> None:
     some_of_everything(service)
-    wait_until(lambda: numbers_of(admin).of("rowcall_upstream_requests_total") > 0, "all kinds are counted")
+    for sample in ("rowcall_upstream_requests_total", "rowcall_jobs_ended_total"):
+        wait_until(lambda sample=sample: numbers_of(admin).of(sample) > 0, "all kinds are counted")
     samples = numbers_of(admin).samples
     for expression in [*EXPRESSIONS, *(item["query"]["query"] for item in DASHBOARD["templating"]["list"][1:])]:
         names = re.findall(r"\browcall_\w+", expression)

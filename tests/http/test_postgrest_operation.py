@@ -64,18 +64,18 @@ def ports(tmp_path_factory: pytest.TempPathFactory, database: Database, anonymou
         """
     )
     environment = {**os.environ, "ANONYMOUS": anonymous, "PGRST_DB_MAX_ROWS": "2", "PGRST_APP_SETTINGS_SIZE": "7"}
-    with _started(folder, port, environment):
+    with _started(folder, f"http://127.0.0.1:{port}", environment):
         yield port, admin
 
 
 @contextlib.contextmanager
-def _started(folder: Path, port: int, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Serve `api.conf` of the folder."""
+def _started(folder: Path, url: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Serve `api.conf` of the folder, at this URL."""
     command = (sys.executable, "-m", "rowcall.service.cli", "--postgrest", "api.conf", "--HttpServer:Workers=1")
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
     try:
-        wait_until(lambda: _answers(port), "the service", 90)
+        wait_until(lambda: _answers(url), "the service", 90)
         yield process
     finally:
         process.terminate()
@@ -83,11 +83,27 @@ def _started(folder: Path, port: int, environment: dict[str, str]) -> Iterator[s
     assert "Traceback" not in (folder / "log").read_text()
 
 
-def _answers(port: int) -> bool:
+def _answers(url: str) -> bool:
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/item").status_code == 200
+        return httpx.get(f"{url}/item").status_code == 200
     except httpx.TransportError:
         return False
+
+
+@pytest.mark.parametrize("host", ["::1", "*6", "!6"])
+def test_the_server_listens_on_ipv6(database: Database, anonymous: str, tmp_path: Path, host: str) -> None:
+    port, admin = free_port(), free_port()
+    lines = {
+        "db-uri": database.conninfo.replace('"', ""),
+        "db-schemas": "api",
+        "db-anon-role": anonymous,
+        "server-host": host,
+        "server-port": port,
+        "admin-server-port": admin,
+    }
+    (tmp_path / "api.conf").write_text("".join(f'{key} = "{value}"\n' for key, value in lines.items()))
+    with _started(tmp_path, f"http://[::1]:{port}", dict(os.environ)):
+        assert httpx.get(f"http://[::1]:{admin}/live").status_code == 200
 
 
 def test_the_environment_wins_over_the_file(ports: tuple[int, int]) -> None:
@@ -153,7 +169,7 @@ def test_signals_read_schema_and_file_again(tmp_path: Path, database: Database, 
         return len(httpx.get(f"http://127.0.0.1:{port}/item").json())
 
     write()
-    with _started(tmp_path, port, dict(os.environ)) as process:
+    with _started(tmp_path, f"http://127.0.0.1:{port}", dict(os.environ)) as process:
         assert count() == 3
         assert admin.get("http://admin/ready").status_code == 200
         write("db-max-rows = 1")

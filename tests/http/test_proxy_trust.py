@@ -51,9 +51,15 @@ comment on function typed is 'HTTP GET /typed';
 
 
 @pytest.fixture(scope="module")
-def service(database: Database, serve: Serve, upstream: Upstream) -> Service:
+def echoing(upstream: Upstream) -> Upstream:
+    """Provide an HTTP server that returns each request."""
     upstream.on("*", echo)
-    return serve(database, schema(upstream.url), ON)
+    return upstream
+
+
+@pytest.fixture(scope="module")
+def service(database: Database, serve: Serve, echoing: Upstream) -> Service:
+    return serve(database, schema(echoing.url), ON)
 
 
 SENT = {
@@ -95,14 +101,14 @@ def test_other_credentials_go_on(service: Service) -> None:
 
 
 def test_keys_let_credentials_go_on_and_leave_the_client_out(
-    own_database: Database, serve_once: Serve, upstream: Upstream
+    own_database: Database, serve_once: Serve, echoing: Upstream
 ) -> None:
     settings = {
         **ON,
         "Service:ProxyOptions:ForwardCredentials": "true",
         "Service:ProxyOptions:SendForwardedHeaders": "false",
     }
-    service = serve_once(own_database, schema(upstream.url), settings)
+    service = serve_once(own_database, schema(echoing.url), settings)
     seen = service.get("/through", headers=SENT).json()["headers"]
     assert seen["cookie"] == SENT["Cookie"]
     assert (seen["authorization"], seen["x-api-key"]) == ("Bearer secret", "secret")

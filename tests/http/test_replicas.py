@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 import psycopg
@@ -41,7 +42,8 @@ for select';
     ("may_write() returns int volatile", PORT, "HTTP GET /may-write"),
     ("fresh() returns int stable", PORT, "HTTP GET /fresh\nread_from replica within 300 ms"),
     ("limited() returns int stable", PORT, "HTTP GET /limited\ndeadline 30s"),
-    ("note(_note text) returns int", f"insert into notes(note) values (_note); {PORT}", "HTTP POST /note"),
+    ("note(_note text) returns int", f"insert into notes(note) values (_note); {PORT}",
+     "HTTP POST /note\nmcp Takes a note.\nmcp_name take_note"),
     ("procedure noted(_note text) language plpgsql",
      "begin insert into notes(note) values (_note); commit; end",
      "HTTP POST /noted"),
@@ -103,6 +105,9 @@ def service(shop: Database, servers: Servers, serve: Serve, tmp_path_factory: py
         "Service:SqlFileSource:FilePattern": f"{folder}/*.sql",
         "Service:CrudSource:Enabled": "true",
         "Auth:CookieAuth": "true",
+        "Batch:Enabled": "true",
+        "Service:McpOptions:Enabled": "true",
+        "Service:McpOptions:UrlPath": "/mcp",
     }
     made = serve(shop, "", chosen, workers=2)
     wait_until(lambda: made.log.count("is read from") == 4, "both workers know both replicas")
@@ -177,6 +182,37 @@ def test_a_client_reads_what_it_has_written(service: Service, servers: Servers, 
             "a replica has it",
         )
         assert result["seen"] is True
+
+
+@pytest.mark.parametrize("query", ["", "?transaction=false"])
+def test_a_batch_and_its_client_read_what_it_has_written(service: Service, servers: Servers, query: str) -> None:
+    note = f"by a batch{query}"
+    with httpx.Client(base_url=service.url, timeout=60) as writer, ExitStack() as still:
+        for standby in servers[1:]:
+            still.enter_context(standby.standing_still())
+        seen = {"port": servers[0].port, "seen": True}
+        requests = [
+            {"method": "POST", "path": "/note", "body": {"note": note}},
+            {"method": "GET", "path": f"/seen?note={quote(note)}"},
+        ]
+        written = writer.post(f"/batch{query}", json=requests)
+        assert written.json()[1]["body"] == seen
+        assert writer.get("/seen", params={"note": note}).json() == seen
+        by_header = service.get("/seen", params={"note": note}, headers={"Read-After": written.headers["read-after"]})
+        assert by_header.json() == seen
+        assert service.get("/seen", params={"note": note}).json()["seen"] is False
+
+
+def test_a_client_of_tools_reads_what_it_has_written(service: Service, servers: Servers) -> None:
+    with httpx.Client(base_url=service.url, timeout=60) as writer, ExitStack() as still:
+        for standby in servers[1:]:
+            still.enter_context(standby.standing_still())
+        call = {"name": "take_note", "arguments": {"note": "by a tool"}}
+        written = writer.post("/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+        assert written.json()["result"]["structuredContent"] == {"value": servers[0].port}
+        assert "read-after" in written.headers
+        seen = {"port": servers[0].port, "seen": True}
+        assert writer.get("/seen", params={"note": "by a tool"}).json() == seen
 
 
 @pytest.mark.parametrize("token", ["primary", "nonsense", "FFFFFFFF/FFFFFFFF"])

@@ -42,6 +42,12 @@ _flag = select true
 _list = array[1, 2]
 _doc = select ''{"k": "v", "l": {}}''::jsonb';
 
+create function noted(_uid int, _first text, _last text) returns text language sql stable as
+$$ select _first || ' to ' || _last $$;
+comment on function noted(int, text, text) is 'HTTP GET /noted
+_first = select t from app.tokens where u = {_uid} order by t -- the first one
+_last = ''z'' -- a constant';
+
 create function strictly(_given int, _found int) returns text language sql strict stable as $$ select 'called' $$;
 comment on function strictly(int, int) is 'HTTP GET /strict
 _found = select u from app.tokens where u = {_given}';
@@ -138,6 +144,7 @@ def service(every_database: Database, serve: Serve) -> Service:
         ("/reported?t=x&d=2026-01-01&l=5&l=6", "x 2026 2025-12-31 2 f"),
         ("/reported?t=y&d=2025-01-01&l=7", "y 2025 2024-12-31 1 f"),
         ("/doubled?n=4", "8"),
+        ("/noted?uid=7", "also seven to z"),
         ("/quoted?n=4", "4 {n} a 1"),
     ],
 )

@@ -197,6 +197,12 @@ comment on function up_upper(json) is 'HTTP POST
 upload for csv
 param _meta is upload metadata
 row_command = select upper(($2)[1]) || $1';
+create sequence noted;
+create function up_noted(_meta json) returns json language sql as 'select _meta';
+comment on function up_noted(json) is 'HTTP POST
+upload for csv
+param _meta is upload metadata
+row_command = select nextval(''noted'') -- once for each row';
 create function up_lasts(_meta json) returns json language sql as 'select _meta';
 comment on function up_lasts(json) is 'HTTP POST
 upload for csv
@@ -535,6 +541,11 @@ def test_an_error_in_a_late_row_is_that_of_the_row(service: Service, database: D
 def test_the_last_result_of_many_is_returned(service: Service, path: str, last: object) -> None:
     (entry,) = upload(service, path, ("s.csv", PAIRS, "text/csv"))
     assert entry["lastResult"] == last
+
+
+def test_a_command_that_ends_with_a_comment_runs_for_each_row(service: Service) -> None:
+    (entry,) = upload(service, "up-noted", ("s.csv", PAIRS, "text/csv"))
+    assert entry["lastResult"] == 2000
 
 
 def test_a_value_of_the_request_is_no_part_of_the_command(service: Service, database: Database) -> None:

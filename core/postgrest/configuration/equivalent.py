@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from rowcall.core.postgrest.configuration.keys import APP_SETTINGS, INTERFACE_KEYS
+from rowcall.core.postgrest.options import url_host
 
 _DEFAULT_PORT = "3000"
-_ANY_HOST = {"!4": "0.0.0.0", "*4": "0.0.0.0", "*": "0.0.0.0", "!6": "[::]", "*6": "[::]"}  # noqa: S104 (PostgREST's)
+_ANY_HOST = {"!4": "0.0.0.0", "*4": "0.0.0.0", "*": "0.0.0.0", "!6": "::", "*6": "*"}  # noqa: S104 (PostgREST's)
+"""Host of `Urls` for each name of PostgREST that stands for several addresses."""
 _POOL = "ConnectionSettings:Pool:"
 _LEVELS = {"crit": "Fatal", "error": "Error", "warn": "Warning", "info": "Information", "debug": "Debug"}
 _BOOLEANS = {"on": "true", "off": "false"}
@@ -42,8 +44,13 @@ def _listener(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         yield "Urls", f"http://unix:{socket}"
         yield "HttpServer:UnixSocketPermissions", texts.get("server-unix-socket-mode") or "660"
         return
-    host = texts.get("server-host") or "!4"
-    yield "Urls", f"http://{_ANY_HOST.get(host, host)}:{texts.get('server-port') or _DEFAULT_PORT}"
+    yield "Urls", f"http://{_host(texts, 'server-host')}:{texts.get('server-port') or _DEFAULT_PORT}"
+
+
+def _host(texts: Mapping[str, str], *keys: str) -> str:
+    """Return the host of the first of these keys that has a value, as a URL has it; by default every IPv4 address."""
+    host = next((text for key in keys if (text := texts.get(key))), "!4")
+    return url_host(_ANY_HOST.get(host, host))
 
 
 def _pool(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -71,8 +78,7 @@ def _interface(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if text is not None and key.postgrest != "admin-server-host":
             yield f"PostgRest:{key.name}", _BOOLEANS.get(text.lower(), text) if key.is_flag else text
     if texts.get("admin-server-port"):
-        host = texts.get("admin-server-host") or texts.get("server-host") or "!4"
-        yield "PostgRest:AdminServerHost", _ANY_HOST.get(host, host)
+        yield "PostgRest:AdminServerHost", _host(texts, "admin-server-host", "server-host")
     for name, text in texts.items():
         if name.startswith(APP_SETTINGS):
             yield f"PostgRest:AppSettings:{name.removeprefix(APP_SETTINGS)}", text

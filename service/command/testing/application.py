@@ -16,7 +16,7 @@ import orjson
 from rowcall.core.auth.claims import User
 from rowcall.core.cache.options import NO_CACHE
 from rowcall.core.endpoint.endpoint import Endpoint
-from rowcall.core.http.router import MalformedPathError, Route, Router, decode_path
+from rowcall.core.http.router import MalformedPathError, Match, Route, Router, decode_path
 from rowcall.core.http.routing import build_router
 from rowcall.core.testing.coverage import Calls, refusal, sends_away
 from rowcall.core.testing.request import HttpBlock, Stub
@@ -24,10 +24,12 @@ from rowcall.core.testing.spelling import spelled
 from rowcall.core.text import query_text
 from rowcall.service.database.first_connection import OpeningRetries
 from rowcall.service.events.publishing import hear_notices
+from rowcall.service.http_client.errors import OutboundError
 from rowcall.service.identity.sessions import Sessions
 from rowcall.service.options.worker import WorkerOptions
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.subrequests import CapturedResponse, Subrequests, SubrequestScope
+from rowcall.service.request_context.head_protocol import HeadProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.snapshot.schema_snapshot import SchemaSnapshot
 from rowcall.service.testing.calls import CallRefusedError, Reply
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from rowcall.core.postgrest.catalogue import PostgRestCatalogue
     from rowcall.service.command.testing.interface import TestInterface
     from rowcall.service.http_client.client import Client
+    from rowcall.service.http_client.messages import HttpResponse
     from rowcall.service.jobs.attempt import RunnableJobs
     from rowcall.service.testing.stubs import StubbedClient
 
@@ -161,7 +164,7 @@ class TestApplication(Application):
         raw_path, _, query = block.target.partition("#")[0].partition("?")
         try:
             path = decode_path(raw_path)
-            match = self._router.find(block.method, path)
+            match = self._match(block.method, path)
         except MalformedPathError:
             match = None
         if match is None:
@@ -177,11 +180,18 @@ class TestApplication(Application):
         context, capture = _request(block, path, query)
         context.user = user
         context.values = match.values
+        if block.method == "HEAD" and endpoint.method != "HEAD":
+            context.protocol = HeadProtocol(capture)
         route = match.route
         named = [name for name, _ in route.primary.options.headers]
         reply = await self._answer(context, capture, lambda: self._compiled[id(route)], named, stubs)
         self._record_call(endpoint, block, user, reply)
         return reply
+
+    def _match(self, method: str, path: str) -> Match | None:
+        """Return the route of a decoded path, for HEAD also that of GET; None without one."""
+        result = self._router.find(method, path)
+        return self._router.find("GET", path) if result is None and method == "HEAD" else result
 
     async def _call_interface(self, block: HttpBlock, path: str, query: str, stubs: Sequence[Stub]) -> Reply:
         """Call PostgREST's interface; return 404 with `found` False if the path is not below its own. path: as in the
@@ -244,13 +254,12 @@ class TestApplication(Application):
         else:
             self._runner.start(context, steps)
         try:
-            await ended
             answer = await capture.begun
+            content = await _body(answer, ended)
         except asyncio.CancelledError:
             # Tasks of this call must not continue during the next test.
             self._step_tasks.cancel()
             raise
-        content = await answer.read(None)
         spelled_headers = spelled(answer.headers, headers)
         unexpected = () if stubbed is None else tuple(stubbed.unexpected)
         return Reply(answer.status, spelled_headers, content.decode("utf-8", "replace"), True, unexpected)
@@ -264,6 +273,19 @@ class TestApplication(Application):
         elif reply.status not in (401, 403):
             calls.roles |= user.roles
         calls.supplied.append(_supplied(block))
+
+
+async def _body(answer: HttpResponse, ended: asyncio.Future[None]) -> bytes:
+    """Return the body of a response when its request has ended, for which a streamed body has to be read. Raises
+    CallRefusedError for a body that is cut off. ended: completed at the end of the request.
+    """
+    try:
+        content = await answer.read(None)
+    except OutboundError as error:
+        await ended
+        raise CallRefusedError(f"the response has begun with status {answer.status}, but {error}") from error
+    await ended
+    return content
 
 
 def _stubbed(client: Client) -> StubbedClient:

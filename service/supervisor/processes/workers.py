@@ -62,6 +62,10 @@ class Workers:
         """One task for each worker; it runs until its last message has been read."""
         self.snapshot = SchemaSnapshot(0, (), {})
         """The snapshot that all workers serve; number 0: none yet."""
+        self.next_number = 1
+        """Number of the next snapshot. One of a failed publication is not used again: a worker that was too slow for it
+        answers later, which would count as its answer to the next publication.
+        """
 
     def __iter__(self) -> Iterator[WorkerProcess]:
         """Iterate over the existing workers, in order; one may have ended a moment ago."""
@@ -211,6 +215,7 @@ class Workers:
         any of them serves it.
         """
         async with self._publishing:
+            self.next_number = snapshot.number + 1
             workers = list(self)
             errors = await self._prepared(snapshot, workers)
             failed = [error for worker, error in zip(workers, errors, strict=True) if error and not worker.gone]

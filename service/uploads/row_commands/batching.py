@@ -120,7 +120,7 @@ async def _types(connection: psycopg.AsyncConnection[Any], command: RowCommand, 
 
 async def _result_type(connection: psycopg.AsyncConnection[Any], command: RowCommand, taken: Sequence[str]) -> str:
     """Return the name of the type of the value that the command returns. taken: types of its parameters."""
-    probe = f"select * from ({with_nulls(command, taken)}) as probe(value) where false"
+    probe = f"select * from ({with_nulls(command, taken)}\n) as probe(value) where false"
     described = (await connection.execute(probe.encode())).description
     value = described[0].type_code if described else 25
     name = "select %s::pg_catalog.oid::pg_catalog.regtype::pg_catalog.text"

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowcall.core.cache.entry import Entry, packed, unpacked
+from rowcall.core.cache.options import endpoint_tag, profile_tag
 
 
 @given(st.binary(), st.integers(0, 2**40), st.booleans(), st.floats(0, 1e12), st.binary(max_size=50))
@@ -18,3 +19,11 @@ def test_an_entry_survives_a_round_trip(body: bytes, rows: int, is_null: bool, e
 def test_invalid_entries_are_none(data: bytes) -> None:
     result = unpacked(data)
     assert result is None or data[0] == 3
+
+
+def test_tags_of_operators_survive_whatever_names_contain() -> None:
+    # A quoted name of a table can contain a line end, and so can a key of the configuration.
+    tags = (profile_tag("long\nlived"), endpoint_tag("GET /a\r\nb"))
+    result = unpacked(packed(Entry(b"", 1, tags=tags)))
+    assert result is not None
+    assert result.tags == tags

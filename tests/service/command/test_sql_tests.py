@@ -71,6 +71,14 @@ comment on function cached is 'HTTP GET /cached
 allow_anonymous
 cached
 cache_profile long';
+create function large() returns table (oid oid) language sql as
+$$ select lo_from_bytea(0, convert_to(repeat('0123456789', 200000), 'utf8')) $$;
+comment on function large is 'HTTP GET /large
+allow_anonymous
+download';
+create function numbers() returns setof int language sql as $$ select generate_series(1, 200000) $$;
+comment on function numbers is 'HTTP GET /numbers
+allow_anonymous';
 create function enter(_name text) returns table (status int, user_id text) language sql as $$ select 200, _name $$;
 comment on function enter is 'HTTP POST /enter
 login';
@@ -307,9 +315,32 @@ HTTP/1.1 200
 1
 */
 """,
+    "head": """begin;
+/* HEAD /beds/1 */
+select (status, body, headers ->> 'Content-Length') = (200, '', '4'), 'without a body' from _response_1;
+/*
+HEAD /beds
+# @claim user_roles=gardener
+*/
+select status = 200 and body = '', 'of a set' from _response_2;
+/* HEAD /water */
+select status = 404, 'POST only' from _response_3;
+""",
+    "streamed": """begin;
+/* GET /large */
+select status = 200 and length(body) = 2000000, 'a large object' from _response_1;
+/* HEAD /large */
+select status = 200 and body = '', 'its head' from _response_2;
+/*
+GET /numbers
+Accept: text/csv
+*/
+select status = 200 and length(body) > 1000000 and body like '%200000%', 'an export' from _response_3;
+select count(*) = 1, 'the test goes on' from bed;
+""",
     "doubtful": """-- @tags slow
 -- @connection
-/* HEAD /beds */
+/* OPTIONS /beds */
 /*
 GET /me
 # @clam user_id=7
@@ -321,7 +352,7 @@ select true;
 WARNINGS = {
     "doubtful.test.sql:1: '@tags slow' has no effect; the head of a test has @setup",
     "doubtful.test.sql:2: '@connection' has no effect",
-    "doubtful.test.sql:3: 'HEAD /beds' is a comment without effect; a request line is GET, POST, PUT, PATCH",
+    "doubtful.test.sql:3: 'OPTIONS /beds' is a comment without effect; a request line is GET, HEAD, POST, PUT, PATCH",
     "doubtful.test.sql:4: '# @clam user_id=7' has no effect; known are @claim",
     "doubtful.test.sql:8: 'EXPECT ROW' is a comment without effect; EXPECT is followed by ROWS, NOTICE or ERROR",
     "TestRunner:PerTestTimeout at command line: 'soon' is not a duration",
@@ -366,6 +397,7 @@ SETTINGS = (
     "--Service:SqlFileSource:FilePattern=sql/*.sql",
     "--Service:HttpClientOptions:Enabled=true",
     "--Service:ProxyOptions:Enabled=true",
+    "--Exports:Enabled=true",
     "--CacheOptions:Enabled=true",
     "--CacheOptions:Profiles:long:Enabled=true",
     "--CacheOptions:Profiles:long:Type=Memory",
@@ -467,7 +499,7 @@ def test_nothing_is_left_behind(whole: Outcome, planted: Database) -> None:
 
 def test_endpoints_that_were_not_called_are_reported(whole: Outcome) -> None:
     # A login cannot be; the proxy was, as a stub has answered for the other service.
-    assert "endpoint coverage: 18/19 (94%)  —  1 endpoint(s) excluded (not testable in test mode)" in whole.lines
+    assert "endpoint coverage: 20/21 (95%)  —  1 endpoint(s) excluded (not testable in test mode)" in whole.lines
     assert "\n        untested: GET /sleep\n" in whole.lines
 
 
@@ -485,9 +517,9 @@ def test_coverage_is_written_for_programs(whole: Outcome) -> None:
     assert listing[number - 1].endswith("  public.sleep")
     tracefile = (whole.folder / "coverage.info").read_text(encoding="utf-8").splitlines()
     assert tracefile[:2] == ["TN:rowcall", f"SF:{whole.folder / 'coverage.endpoints.txt'}"]
-    assert {f"FN:{number},GET /sleep", "FNDA:0,GET /sleep", f"DA:{number},0", "LF:19", "LH:18"} <= set(tracefile)
+    assert {f"FN:{number},GET /sleep", "FNDA:0,GET /sleep", f"DA:{number},0", "LF:21", "LH:20"} <= set(tracefile)
     root = ElementTree.fromstring((whole.folder / "coverage.xml").read_text(encoding="utf-8"))
-    assert (root.get("lines-covered"), root.get("lines-valid"), root.get("line-rate")) == ("18", "19", "0.9474")
+    assert (root.get("lines-covered"), root.get("lines-valid"), root.get("line-rate")) == ("20", "21", "0.9524")
     lines = {
         line.get("number"): line.get("hits") for line in root.findall("./packages/package/classes/class/lines/line")
     }
