@@ -127,7 +127,7 @@ async def _read_definitions(connector: Connector, endpoints: Iterable[Endpoint],
         rows = await cursor.fetchall()
     finally:
         await connection.close()
-    return {oid: Definition(str(text or ""), tuple(defaults)) for oid, text, defaults in rows}  # type: ignore[misc,arg-type]
+    return {oid: Definition(str(text or ""), tuple(defaults)) for oid, text, defaults in rows}
 
 
 def _rendered(
