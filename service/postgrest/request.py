@@ -75,10 +75,10 @@ class ApiRequest(NamedTuple):
         return [("Content-Profile", self.schema)] if self.profile else []
 
     @property
-    def query(self) -> bytes:
-        """Return the raw query string."""
-        text: str = self.scope.query_string
-        return text.encode("latin-1", "replace")
+    def query(self) -> str:
+        """Return the query string as it was sent."""
+        query: str = self.scope.query_string
+        return query
 
 
 _IS_PLAIN = re.compile(r"[A-Za-z0-9/_.~-]*").fullmatch
