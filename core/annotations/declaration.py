@@ -191,14 +191,14 @@ class Draft:
 
 def changed_options(
     defaults: Options,
-    changes: Mapping[str, object],
+    changes: Mapping[str, Any],
     headers: tuple[tuple[str, str], ...],
     expressions: tuple[tuple[str, str], ...],
     custom: tuple[tuple[str, str], ...],
 ) -> Options:
     """Return the defaults with all changes of a comment. changes: option → value. headers, expressions, custom: replace
     those of the defaults."""
-    return replace(defaults, headers=headers, expressions=expressions, custom=custom, **changes)  # type: ignore[arg-type]
+    return replace(defaults, headers=headers, expressions=expressions, custom=custom, **changes)
 
 
 Apply = Callable[[Draft, Line], None]

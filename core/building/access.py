@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from rowcall.core.auth.required_roles import is_user
 from rowcall.core.endpoint.access import Access
-from rowcall.core.endpoint.capabilities import BasicAuth
+from rowcall.core.endpoint.capabilities import BasicAuth, Impersonation
 from rowcall.core.endpoint.endpoint import Options
 
 
@@ -43,7 +43,7 @@ def _access(
     values: tuple[str, ...],
     freshness: float | None,
     second_factor: bool,
-    impersonation: object,
+    impersonation: Impersonation | None,
     basic: BasicAuth | None,
     database_role: bool,
     anonymous_database_role: bool,
@@ -63,7 +63,7 @@ def _access(
         users=tuple(value for value in values if is_user(value)),
         freshness=None if open_login else freshness,
         second_factor=second_factor and not open_login,
-        impersonation=impersonation,  # type: ignore[arg-type]
+        impersonation=impersonation,
         basic=basic,
         database_role=database_role,
         signature=signature,

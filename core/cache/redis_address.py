@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 PORT, TLS_PORT = 6379, 6380
@@ -122,7 +123,7 @@ def _as_it_is(_name: str, text: str) -> str:
     return text
 
 
-_OPTIONS: dict[str, tuple[str, Callable[[str, str], object]]] = {
+_OPTIONS: dict[str, tuple[str, Callable[[str, str], Any]]] = {
     "connectretry": ("attempts", _number),
     "connecttimeout": ("connect_timeout", _seconds),
     "synctimeout": ("timeout", _seconds),
@@ -147,7 +148,7 @@ def _with_option(address: RedisAddress, name: str, value: str) -> RedisAddress:
     invalid value."""
     if name in _OPTIONS:
         field, read = _OPTIONS[name]
-        return replace(address, **{field: read(name, value)})  # type: ignore[arg-type]
+        return replace(address, **{field: read(name, value)})
     if name in _UNUSED:
         return address
     raise BadAddressError(f"the option {name} is unknown")

@@ -25,5 +25,6 @@ class Record:
         kind = type(self)
         getter = _GETTERS.get(kind)
         if getter is None:
+            # Each subclass is a dataclass, which mypy does not know.
             getter = _GETTERS[kind] = attrgetter(*kind.__match_args__)  # type: ignore[attr-defined]
         return kind, getter(self)

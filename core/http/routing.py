@@ -241,7 +241,8 @@ def _may_share(first: Endpoint, other: Endpoint) -> bool:
     if (first.options.connection or "").casefold() != (other.options.connection or "").casefold():
         return True
     if mine is None or theirs is None:
-        return (mine or theirs) is None or bool((mine or theirs).powerful)  # type: ignore[union-attr]
+        owner = mine or theirs
+        return owner is None or owner.powerful
     return mine.name == theirs.name
 
 

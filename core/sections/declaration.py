@@ -143,6 +143,7 @@ def _default(key: Key, reader: str) -> Any:
         return None
     if reader == "written":
         return None if key.default is None else str(key.default)
+    # The ignored types are those of other kinds of keys.
     match key.type:
         case KeyType.INTERVAL:
             return None if key.default is None else parse_interval(str(key.default))

@@ -194,6 +194,14 @@ cdef class Scope:
         return self._path
 
     @property
+    def encoded_path(self):
+        """The path as it was sent, percent-encoded: `/` for an empty one."""
+        if self.head.path_length == 0:
+            return "/"
+        return PyUnicode_DecodeUTF8(
+            <const char *>self.head.text + self.head.path, self.head.path_length, b"replace")
+
+    @property
     def query_string(self):
         """The query as it was sent (not percent-decoded), without the question mark; empty without a query."""
         if self._query is None:

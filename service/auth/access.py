@@ -72,7 +72,7 @@ def authorize(endpoint: Endpoint, services: Services) -> Step | None:
     def require_role(context: RequestContext) -> None:
         if context.user is None:
             raise anonymous_refusal(auth, context, detail)
-        if not roles.admits(context.user):  # type: ignore[union-attr]
+        if not roles.admits(context.user):  # type: ignore[union-attr]  # the step of endpoints with roles
             raise Problem(403, refusal)
 
     step: Callable[[RequestContext], None] = require_user if roles is None else require_role
@@ -123,7 +123,9 @@ def _with_impersonation(step: Callable[[RequestContext], None], endpoint: Endpoi
         step(context)
         _refuse_impersonation(context)
 
-    return {Impersonation.BEGINS: begin, Impersonation.ENDS: end}.get(impersonation, refuse)  # type: ignore[arg-type]
+    if impersonation is Impersonation.BEGINS:
+        return begin
+    return end if impersonation is Impersonation.ENDS else refuse
 
 
 def recently(

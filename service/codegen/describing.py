@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
+from typing import Any
 
 import orjson
 import psycopg
@@ -126,10 +127,10 @@ async def _read_definitions(connector: Connector, endpoints: Iterable[Endpoint],
     connection = await connector.open_plain()
     try:
         cursor = await connection.execute(_DEFINITIONS, ("Full" in forms, oids))
-        rows = await cursor.fetchall()
+        rows: list[Any] = await cursor.fetchall()
     finally:
         await connection.close()
-    return {oid: Definition(str(text or ""), tuple(defaults)) for oid, text, defaults in rows}  # type: ignore[misc,arg-type]
+    return {oid: Definition(str(text or ""), tuple(defaults)) for oid, text, defaults in rows}
 
 
 def _rendered(

@@ -181,7 +181,7 @@ class Http2Connection(asyncio.Protocol):
     # --- asyncio.Protocol ------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]
+        self._transport = transport  # type: ignore[assignment]  # that of a stream can be written
         self._state = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding="latin-1"))
         codes = h2.settings.SettingCodes
         self._state.local_settings = h2.settings.Settings(

@@ -145,7 +145,10 @@ class Pool:
             made.remove(connection)
             host.open -= 1
             with contextlib.suppress(ValueError):
-                (host.shared if isinstance(connection, Http2Connection) else host.idle).remove(connection)  # type: ignore[arg-type]
+                if isinstance(connection, Http2Connection):
+                    host.shared.remove(connection)
+                else:
+                    host.idle.remove(connection)
             self._wake(host)
             if self._closed:
                 connection.close()

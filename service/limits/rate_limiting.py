@@ -16,7 +16,7 @@ from rowcall.core.limits.counting import Decision
 from rowcall.core.limits.policy import Kind, Policy, Source, SourceKind
 from rowcall.service.limits.host_permits import SIZE, HostPermits
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Step
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Step, Waiting
 
 if TYPE_CHECKING:
     from rowcall.service.limits.redis_permits import RedisPermits
@@ -78,8 +78,8 @@ def limit(policy: Policy, services: Services) -> Step:
     if not policy.free_for_users:
         return step
 
-    def limit_anonymous_callers(context: RequestContext) -> Awaitable[None] | None:
-        return step(context) if context.user is None else None  # type: ignore[return-value]
+    def limit_anonymous_callers(context: RequestContext) -> Waiting:
+        return step(context) if context.user is None else None
 
     return limit_anonymous_callers
 

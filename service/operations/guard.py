@@ -23,7 +23,7 @@ from rowcall.service.request_context.request_context import RequestContext, Step
 from rowcall.service.shared_state.bounded_cache import BoundedCache
 from rowcall.service.shared_state.host_state import HostState
 from rowcall.service.shared_state.memory_cache import now
-from rowcall.service.shared_state.single_flight import NOT_SHARED, CacheLease, LookupResult
+from rowcall.service.shared_state.single_flight import CacheLease, LookupResult, NotShareable
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +133,10 @@ class HostCachedPage:
         result = await coming if isinstance(coming, Awaitable) else coming
         if isinstance(result, Entry):
             self._send_cached(context, result)
-        elif result is NOT_SHARED:
+        elif isinstance(result, NotShareable):
             await self._anew(context)
         else:
-            making = asyncio.ensure_future(self._made(context, answers, key, result))  # type: ignore[arg-type]
+            making = asyncio.ensure_future(self._made(context, answers, key, result))
             making.add_done_callback(_outcome)
             _send(context, await asyncio.shield(making))
 

@@ -66,7 +66,7 @@ def _inflated(body: bytes, bits: int, limit: int | None) -> bytes:
 def _unbrotlied(body: bytes, limit: int | None) -> bytes:
     """Decompress Brotli. Raises as `decoded_body` does."""
     # Imported here, as most services receive no such responses.
-    import brotli  # type: ignore[import-untyped]
+    import brotli
 
     machine = brotli.Decompressor()
     room = {} if limit is None else {"output_buffer_limit": limit + 1}

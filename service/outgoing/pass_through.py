@@ -147,7 +147,7 @@ async def _pump(answer: HttpResponse, body: PipeBody | StreamBody, silence: floa
         else:
             next_chunk = loop.create_task(answer.chunk())
             try:
-                await body.wait_for(next_chunk, silence)  # type: ignore[arg-type]
+                await body.wait_for(next_chunk, silence)
             finally:
                 if not next_chunk.done():
                     next_chunk.cancel()

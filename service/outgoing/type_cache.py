@@ -14,7 +14,7 @@ from rowcall.core.cache.entry import Entry
 from rowcall.core.outgoing.reply import Reply
 from rowcall.service.http_client.messages import Headers
 from rowcall.service.shared_state.bounded_cache import BoundedCache
-from rowcall.service.shared_state.single_flight import NOT_SHARED
+from rowcall.service.shared_state.single_flight import NotShareable
 
 _OF_THE_TRACE = frozenset({"traceparent", "tracestate"})
 """Headers that differ for each request, and have no effect on the response (W3C Trace Context)."""
@@ -42,15 +42,15 @@ async def cached_reply(
     result = await lookup if isinstance(lookup, Awaitable) else lookup
     if isinstance(result, Entry):
         return _reply_of(result)
-    if result is NOT_SHARED:
+    if isinstance(result, NotShareable):
         return await ask()
     try:
         reply = await ask()
     except BaseException:
-        result.give_up(None)  # type: ignore[union-attr]
+        result.give_up(None)
         raise
     # Waiting requests get this reply in any case; only a successful one is stored.
-    answers.keep(key, result, _entry_of(reply), seconds if reply.success else 0.0)  # type: ignore[arg-type]
+    answers.keep(key, result, _entry_of(reply), seconds if reply.success else 0.0)
     return reply
 
 

@@ -43,7 +43,7 @@ class AnonymousCache:
         other request, and for work that is not repeatable or is `raw`. settings: of the transaction, without headers
         and cookies.
         """
-        if not (request.reads and work.repeatable) or work.raw or request.user.role != self._role:
+        if not (request.reads and work.options.repeatable) or work.options.raw or request.user.role != self._role:
             return None
         parts = [self._prefix, *(part or b"" for part in settings), work.statement.sql.encode()]
         parts += [b"n" if value is None else b"t" + value.encode() for value in work.statement.parameters]

@@ -255,8 +255,8 @@ class _Steps:
             if isinstance(found, Entry):
                 cache.report(context, "hit")
                 result = read_result(found.body)
-                if work.check is not None:
-                    work.check(result)
+                if work.options.check is not None:
+                    work.options.check(result)
                 context.answered = True
                 return self._send(context, work, result)
             cache.miss(context, found)
@@ -343,7 +343,7 @@ def _repeats(execution: Execution, work: Work) -> int:
         return 0
     if execution.loss in (Loss.NOT_STARTED, Loss.ROLLED_BACK):
         return MOST_LOSSES
-    return MOST_REPEATS if execution.loss == Loss.IN_DOUBT and work.read_only else 0
+    return MOST_REPEATS if execution.loss == Loss.IN_DOUBT and work.options.read_only else 0
 
 
 class Timing:

@@ -75,10 +75,10 @@ class ApiRequest(NamedTuple):
         return [("Content-Profile", self.schema)] if self.profile else []
 
     @property
-    def query(self) -> bytes:
-        """Return the raw query string."""
-        text: str = self.scope.query_string
-        return text.encode("latin-1", "replace")
+    def query(self) -> str:
+        """Return the query string as it was sent."""
+        query: str = self.scope.query_string
+        return query
 
 
 _IS_PLAIN = re.compile(r"[A-Za-z0-9/_.~-]*").fullmatch
@@ -86,10 +86,10 @@ _UNRESERVED = "/:@!$&'()*+,;=~"
 
 
 def sent_path(scope: Any) -> str:
-    """Return the path percent-encoded, as clients send it. HTTP servers pass it decoded; scopes of subrequests and of
-    tests also have it as it was written.
+    """Return the path percent-encoded, as clients send it. Granian passes it decoded only, so that an encoded slash is
+    the same as a slash.
     """
-    raw: str | None = getattr(scope, "raw_path", None)
+    raw: str | None = getattr(scope, "encoded_path", None) or getattr(scope, "raw_path", None)
     if raw is not None:
         return raw
     path: str = scope.path
@@ -98,13 +98,14 @@ def sent_path(scope: Any) -> str:
 
 def segments_of(path: str, mount: str) -> list[str] | None:
     """Return the decoded segments of a raw path below a mount; None if it is not below. The mount itself has none."""
-    base = mount.rstrip("/")
-    if not path.startswith(base + "/"):
-        return [] if path == base else None
-    rest = path[len(base) + 1 :]
-    if "%" not in rest:
-        return rest.split("/") if rest else []
-    return [unquote(segment) for segment in rest.split("/")]
+    segments = path.split("/")
+    if "%" in path:
+        segments = [unquote(segment) for segment in segments]
+    base = mount.rstrip("/").split("/")
+    if segments[: len(base)] != base:
+        return None
+    below = segments[len(base) :]
+    return [] if below == [""] else below
 
 
 def resource_of(segments: list[str], options: PostgRestOptions) -> tuple[Resource, str]:

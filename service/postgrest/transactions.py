@@ -67,7 +67,7 @@ class Transactions:
         """
         if not self.is_one_segment(request, work):
             return None
-        cached = self._statements.find(work.statement, request.user.role, work.repeatable)
+        cached = self._statements.find(work.statement, request.user.role, work.options.repeatable)
         ahead = self._ahead(request, work)
         execution = Execution(cached.statement, values_of(work.statement), ahead)
         execution.label = request.scope.path
@@ -83,7 +83,7 @@ class Transactions:
             return False
         if self._level(request, work) is not None or self._rolls_back(request) or work.estimate is not None:
             return False
-        return work.check is None or work.read_only
+        return work.options.check is None or work.options.read_only
 
     def shared_settings(self, request: ApiRequest, work: Work) -> Values:
         """Return the settings of a request without headers and cookies."""
@@ -91,9 +91,9 @@ class Transactions:
             request.scope,
             request.schema,
             request.user,
-            read_only=work.read_only,
+            read_only=work.options.read_only,
             timezone=request.preferences.timezone,
-            hoisted=work.hoisted,
+            hoisted=work.options.hoisted,
         )
 
     def finish(self, request: ApiRequest, work: Work, execution: Execution) -> Result | None:
@@ -103,14 +103,14 @@ class Transactions:
         """
         try:
             if self._runs.settle(
-                execution, self._statements.find(work.statement, request.user.role, work.repeatable).pace
+                execution, self._statements.find(work.statement, request.user.role, work.options.repeatable).pace
             ):
                 return None
         except ValueError:
             raise _unsendable() from None
         result = self._result(request, work, execution)
-        if work.check is not None:
-            work.check(result)
+        if work.options.check is not None:
+            work.options.check(result)
         return result
 
     async def run(self, request: ApiRequest, work: Work, listener: NoticeListener | None = None) -> Result:
@@ -119,7 +119,7 @@ class Transactions:
         transaction.
         """
         level = self._level(request, work) or DEFAULT_LEVEL
-        mode = "read only" if work.read_only else "read write"
+        mode = "read only" if work.options.read_only else "read write"
         start = (
             (statement_for(f"begin isolation level {level} {mode}", 0), []),
             *self._ahead(request, work),
@@ -137,8 +137,8 @@ class Transactions:
             except ValueError:
                 raise _unsendable() from None
             result = self._result(request, work, execution)._replace(estimate=estimate)
-            if work.check is not None:
-                work.check(result)
+            if work.options.check is not None:
+                work.options.check(result)
             if self._rolls_back(request):
                 # COMMIT would check deferred constraints, so the response must contain their errors here too.
                 checked = await transaction.run(CHECK_CONSTRAINTS, [], ())
@@ -161,14 +161,14 @@ class Transactions:
             request.scope,
             request.schema,
             request.user,
-            read_only=work.read_only,
+            read_only=work.options.read_only,
             timezone=request.preferences.timezone,
-            hoisted=work.hoisted,
+            hoisted=work.options.hoisted,
         )
 
     def _level(self, request: ApiRequest, work: Work) -> str | None:
         """Return the isolation level as SQL; None: it is the default. An unknown level counts as the default."""
-        chosen = work.isolation or self._settings.isolation(request.user.role)
+        chosen = work.options.isolation or self._settings.isolation(request.user.role)
         if chosen is None:
             return None
         level = chosen.lower()
@@ -184,7 +184,7 @@ class Transactions:
     def _result(self, request: ApiRequest, work: Work, execution: Execution) -> Result:
         """Return the result of the execution. Raises `ApiError` or `Problem` if it failed."""
         self._raise_if_failed(request, execution)
-        if not work.raw:
+        if not work.options.raw:
             return read_result(execution.body)
         return Result(None, execution.rows, execution.body or b"", None, None, None, None)
 

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-import brotli  # type: ignore[import-untyped]
+import brotli
 
 from rowcall.core.http.compression import Compression
 from rowcall.service.request_context.protocols import Handle, Headers, ObservedProtocol

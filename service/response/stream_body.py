@@ -48,7 +48,7 @@ class StreamBody:
             if self._writer.full():
                 raise ClientDisconnectedError(f"the client has not read for {self._time_limit:g} s")
 
-    async def wait_for(self, event: asyncio.Future[None], seconds: float | None = None) -> None:
+    async def wait_for(self, event: asyncio.Future[Any], seconds: float | None = None) -> None:
         """Return when `event` is done, or after `seconds` (None: without a limit). Raises `ClientDisconnectedError` if
         the client disconnects before.
         """

@@ -107,7 +107,7 @@ class PipeBody:
                 self._written += written
                 view = view[written:]
 
-    async def wait_for(self, event: asyncio.Future[None], seconds: float | None = None) -> None:
+    async def wait_for(self, event: asyncio.Future[Any], seconds: float | None = None) -> None:
         """Wait until `event` is done, or for `seconds` (None: without a limit). Raises `ClientDisconnectedError` if the
         client disconnects before.
         """

@@ -59,7 +59,7 @@ class HostState:
         """
         if name not in self._objects:
             self._objects[name] = make()
-        return self._objects[name]  # type: ignore[return-value]
+        return self._objects[name]  # type: ignore[return-value]  # each name has one type
 
     def agreed(self, name: str, mine: str) -> str:
         """Return the value that the first process of this host has proposed under this name. mine: the proposal of this

@@ -161,11 +161,11 @@ class MemoryCache:
         """
         at = now()
         result = self._table.begin(name, at + time_limit + GRACE if time_limit > 0 else 0.0, at, fresh)
-        if type(result) is Entry:
+        if isinstance(result, Entry):
             return result
         if result == HELD:
             return None
-        return NOT_SHARED if result == FULL else MemoryLease(self, name, result, at)  # type: ignore[arg-type]
+        return NOT_SHARED if result == FULL else MemoryLease(self, name, result, at)
 
     def _wait(self, name: bytes, time_limit: float, *, fresh: bool) -> Awaitable[LookupResult]:
         """Register a waiting request now, and return what waits for the result. Parameters, result and errors: as for

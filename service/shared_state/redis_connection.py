@@ -145,7 +145,7 @@ def _named(base: type[SSLConnection], name: str) -> type[SSLConnection]:
     that of the certificate.
     """
 
-    class NamedConnection(base):  # type: ignore[misc, valid-type]
+    class NamedConnection(base):  # type: ignore[misc, valid-type]  # mypy knows only classes as bases
         def _connection_arguments(self) -> Mapping[str, Any]:
             return {**super()._connection_arguments(), "server_hostname": name}
 

@@ -17,7 +17,7 @@ from typing import TypeVar
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes, PublicKeyTypes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -169,9 +169,9 @@ def _check(files: CertificateFiles, chain: list[x509.Certificate], key: PrivateK
         )
 
 
-def _public(key: object) -> bytes:
+def _public(key: PublicKeyTypes) -> bytes:
     """Return the DER form of a public key of `cryptography`."""
-    encoded: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)  # type: ignore[attr-defined]
+    encoded: bytes = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     return encoded
 
 

@@ -11,7 +11,7 @@ from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.endpoint.template import parse_template, placeholder_names
 from rowcall.core.uploads.options import Csv, Excel, Folder, HandlerOptions, JsonLines, LargeObjects, ObjectStore
 from rowcall.core.uploads.row_command import row_command
-from rowcall.core.uploads.settings import SettingTemplates
+from rowcall.core.uploads.settings import HandlerSettings, SettingTemplates
 from rowcall.service.response.headers import argument_text
 from rowcall.service.uploads.file_system import FileSystem
 from rowcall.service.uploads.handler import Handler, Turn
@@ -60,7 +60,7 @@ def _factory(key: str, options: HandlerOptions, endpoint: Endpoint, services: Se
     templates = SettingTemplates(upload, endpoint.options.custom, key, names)
     common = services.options.uploads.common
 
-    def settings(turn: Turn):  # type: ignore[no-untyped-def]
+    def settings(turn: Turn) -> HandlerSettings:
         return templates.fill(partial(argument_text, turn.context))
 
     if isinstance(options, Folder):

@@ -62,6 +62,8 @@ from rowcall.service.worker.route_table import RouteTable, empty_table
 from rowcall.service.worker.table_building import TableBuilder
 
 if TYPE_CHECKING:
+    from rowcall.core.auth.claims import User
+    from rowcall.service.events.stream import Stream
     from rowcall.service.http_client.client import Client
     from rowcall.service.tracing.span_entry import SpanEntry
 
@@ -293,7 +295,7 @@ class Application:
                     log.error("the sessions of event stream subscribers cannot be checked: %s", str(error).strip())
                     break
                 if not held:
-                    self.events.end_streams(lambda stream, user=user: stream.viewer.user is user)  # type: ignore[misc]
+                    self.events.end_streams(_is_of(user))
 
     async def close(self) -> None:
         """End background work, clients and connections, after writing the remaining records of the audit trail."""
@@ -370,6 +372,11 @@ class Application:
             return
         context.values = match.values
         context.follow(self._table.steps[id(match.route)])
+
+
+def _is_of(user: User) -> Callable[[Stream], bool]:
+    """Return the function that says whether a stream is one of the user."""
+    return lambda stream: stream.viewer.user is user
 
 
 def client_of(options: WorkerOptions, host: HostState) -> Client | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import gzip
 import zlib
 
-import brotli  # type: ignore[import-untyped]
+import brotli
 import httpx
 import pytest
 

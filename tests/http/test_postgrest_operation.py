@@ -16,9 +16,9 @@ import httpx
 import pytest
 
 from tests.harness.command import rowcall
-from tests.harness.database import Database
+from tests.harness.database import Database, create_database
 from tests.harness.metrics import Numbers, admin_of, numbers_of
-from tests.harness.postgres import free_port
+from tests.harness.postgres import PostgresServer, free_port
 from tests.harness.postgrest import PLAIN, create_roles
 from tests.harness.waiting import wait_until
 from tests.http.conftest import Serve
@@ -70,12 +70,19 @@ def ports(tmp_path_factory: pytest.TempPathFactory, database: Database, anonymou
 
 @contextlib.contextmanager
 def _started(folder: Path, url: str, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Serve `api.conf` of the folder, at this URL."""
+    """Serve `api.conf` of the folder at this URL, from when it answers."""
+    with _running(folder, environment) as process:
+        wait_until(lambda: _answers(url), "the service", 90)
+        yield process
+
+
+@contextlib.contextmanager
+def _running(folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a service with `api.conf` of the folder."""
     command = (sys.executable, "-m", "rowcall.service.cli", "--postgrest", "api.conf", "--HttpServer:Workers=1")
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
     try:
-        wait_until(lambda: _answers(url), "the service", 90)
         yield process
     finally:
         process.terminate()
@@ -144,6 +151,55 @@ def test_admin_server(ports: tuple[int, int]) -> None:
     assert cache.keys() == {"dbMediaHandlers", "dbRelationships", "dbRepresentations", "dbRoutines", "dbTables"}
     assert [httpx.get(f"{admin}{path}").text for path in ("/live", "/ready")] == [""] * 2
     assert httpx.get(f"{admin}/config").status_code == 404
+    refused = httpx.post(f"{admin}/live")
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_the_admin_server_says_whether_the_database_is_reached(tmp_path: Path, own_postgres: PostgresServer) -> None:
+    database = create_database(own_postgres)
+    database.execute(SQL)
+    port, admin = free_port(), free_port()
+    uri, anonymous = database.conninfo.replace('"', ""), create_roles(database, "anon")[0]
+    database.execute(f"grant usage on schema api to {anonymous}; grant select on api.item to {anonymous}")
+    (tmp_path / "api.conf").write_text(
+        f'db-uri = "{uri}"\ndb-schemas = "api"\ndb-anon-role = "{anonymous}"\nserver-host = "127.0.0.1"\n'
+        f'server-port = {port}\nadmin-server-host = "127.0.0.1"\nadmin-server-port = {admin}\n'
+    )
+    own_postgres.stop("immediate")
+    with _running(tmp_path, dict(os.environ)):
+        wait_until(lambda: _status(admin, "/ready") == 503, "the admin server", 30)
+        assert _status(admin, "/live") == 200
+        assert "not loaded" in httpx.get(f"http://127.0.0.1:{admin}/schema_cache").text
+        own_postgres.start()
+        wait_until(lambda: _status(admin, "/ready") == 200, "the schema", 60)
+        own_postgres.stop("immediate")
+        assert (_status(admin, "/ready"), _status(admin, "/live")) == (503, 200)
+        own_postgres.start()
+        wait_until(lambda: _status(admin, "/ready") == 200, "the database", 30)
+
+
+def test_the_admin_server_says_whether_a_worker_runs(serve_once: Serve, database: Database, anonymous: str) -> None:
+    admin = free_port()
+    own = {"PostgRest:AdminServerPort": str(admin), "PostgRest:AdminServerHost": "127.0.0.1"}
+    service = serve_once(database, settings={**PLAIN, "PostgRest:AnonymousRole": anonymous, **own})
+
+    def has_no_worker() -> bool:
+        # A worker that ends again soon is replaced after a growing delay.
+        for pid in service.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return (_status(admin, "/live"), _status(admin, "/ready")) == (500, 500)
+
+    wait_until(has_no_worker, "the report", 60)
+    wait_until(lambda: (_status(admin, "/live"), _status(admin, "/ready")) == (200, 200), "a new worker", 60)
+
+
+def _status(port: int, path: str) -> int | None:
+    """Return the status of a page; None if nothing listens."""
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}{path}", timeout=20).status_code
+    except httpx.TransportError:
+        return None
 
 
 def test_the_description_may_be_disabled(serve_once: Serve, database: Database, anonymous: str) -> None:

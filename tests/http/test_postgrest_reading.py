@@ -5,11 +5,13 @@ Source: PostgREST's documentation, Tables and Views; Resource Embedding; Paginat
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
 from tests.harness.database import Database
 from tests.harness.postgrest import PLAIN, Case, create_roles, error
-from tests.harness.service import Service
+from tests.harness.service import ENGINE, Service
 from tests.http.conftest import Serve
 
 SQL = """
@@ -28,7 +30,7 @@ create table api.crew (voyage_id int references api.voyage, sailor_id int refere
 create table api."Port Log" ("Just A Name" int, "a.b" text, "order" int);
 create table api.parted (id int, at date) partition by range (at);
 create table api.parted_2020 partition of api.parted for values from ('2020-01-01') to ('2021-01-01');
-create table api.tally (id int, count int); create table api."50%20off" (id int);
+create table api.tally (id int, count int); create table api."50%20off" (id int); create table api."one/two" (id int);
 create view api.large as select id, label, home_id from api.vessel where tonnage > 100;
 create view api.larger as select id as number, label from api.large;
 create view api.mixed as select v.id + 0 as id, home_id from api.vessel v;
@@ -283,6 +285,20 @@ def service(serve: Serve, every_database: Database) -> Service:
 )
 def test_rows(service: Service, case: Case) -> None:
     case.check(service.client)
+
+
+def test_an_encoded_slash_is_part_of_its_segment(service: Service) -> None:
+    if ENGINE.get("HttpServer:Engine") == "Granian":
+        Case("GET /one%2Ftwo", 404, error("PGRST125")).check(service.client)
+    else:
+        Case("GET /one%2Ftwo", json=[], has={"content-location": "/one%2Ftwo"}).check(service.client)
+
+
+def test_characters_beyond_latin_1_need_no_encoding(service: Service) -> None:
+    with socket.create_connection(("127.0.0.1", service.port), 10) as connection:
+        connection.sendall("GET /vessel?select=id&label=neq.Łódź&limit=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        head = connection.recv(65536)
+    assert b"/vessel?label=neq.%C5%81%C3%B3d%C5%BA&limit=1&select=id\r\n" in head
 
 
 COUNTED = {"prefer": "count=exact"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from rowcall.core.annotations.declaration import Annotation, BadValueError, Draft, keyword_form, rest_of
 from rowcall.core.endpoint.capabilities import Job, Schedule
@@ -19,7 +20,7 @@ def _assign_job(draft: Draft, value: str) -> None:
     """Apply `queue reports retries 5 backoff 10s timeout 1h unique by month priority 2`, in any order. Raises
     `BadValueError`."""
     words = value.replace(",", " ").split()
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     while words:
         word = words.pop(0).lower()
         end = next((index for index, other in enumerate(words) if other.lower() in _WORDS), len(words))
@@ -31,7 +32,7 @@ def _assign_job(draft: Draft, value: str) -> None:
     timeout = changes.pop("timeout", None)
     if timeout is not None:
         draft.set(timeout=timeout)
-    draft.set(job=Job(**changes))  # type: ignore[arg-type]
+    draft.set(job=Job(**changes))
 
 
 def _change(word: str, words: list[str]) -> dict[str, object]:
@@ -85,7 +86,7 @@ def _assign_schedule(draft: Draft, value: str) -> None:
     if match is None:
         raise BadValueError(f"'{value}' is no cron expression, such as '*/5 * * * *'")
     words = match["words"].split()
-    changes: dict[str, object] = {}
+    changes: dict[str, Any] = {}
     while words:
         first = [word.lower() for word in words[:3]]
         if first[:1] == ["timezone"] and len(words) > 1:
@@ -97,7 +98,7 @@ def _assign_schedule(draft: Draft, value: str) -> None:
         else:
             raise BadValueError(f"'{' '.join(words)}' is none of timezone <zone>, if missed run|skip, overlap run|skip")
     expression = " ".join((match["single"] or match["double"] or match["bare"]).split())
-    schedule = Schedule(expression, **changes)  # type: ignore[arg-type]
+    schedule = Schedule(expression, **changes)
     try:
         check_schedule(schedule)
     except ScheduleError as error:

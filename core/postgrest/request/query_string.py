@@ -1,4 +1,4 @@
-"""A raw query string as a `Query`.
+"""A query string as a `Query`.
 
 Source: PostgREST's documentation, URL Grammar.
 """
@@ -34,11 +34,11 @@ _OPERATOR_STARTS = tuple(
 )
 
 
-def parameters(raw: bytes) -> list[tuple[str, str | None]]:
+def parameters(query: str) -> list[tuple[str, str | None]]:
     """Return the decoded keys and values of a query string, which is split at `&` and `;`. The value of a part without
     `=` is None."""
     result: list[tuple[str, str | None]] = []
-    for part in raw.decode("latin-1").replace(";", "&").split("&"):
+    for part in query.replace(";", "&").split("&"):
         key, equals, value = part.partition("=")
         if part:
             result.append((decoded(key), decoded(value) if equals else None))
@@ -50,12 +50,12 @@ def decoded(text: str) -> str:
     return unquote_plus(text, errors="replace") if "%" in text or "+" in text else text
 
 
-def parse_query(raw: bytes, *, function_arguments: bool = False) -> Query:
+def parse_query(query: str, *, function_arguments: bool = False) -> Query:
     """Parse a query string. function_arguments: a value without operator is an argument and not an error.
 
     Raises `ApiError`: `PGRST103` for a negative limit, `PGRST100` for any other error.
     """
-    pairs = parameters(raw)
+    pairs = parameters(query)
     selects: list[str] = []
     columns: list[str] = []
     conflicts: list[str] = []

@@ -8,46 +8,46 @@ request. A mark contains a NUL, which no text of PostgreSQL contains.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from urllib.parse import quote
 
-from rowcall.core.postgrest.request.query_string import decoded, encoded, is_operation
+from rowcall.core.postgrest.request.query_string import decoded, encoded
 from rowcall.core.postgrest.sql.output import Statement
 
-_NAME = rb"(?!(?:[^=]*\.)?(?:select|columns|on_conflict|order|limit|offset|and|or)=)[^=]*="
-_SIMPLE = re.compile(_NAME + rb"(?:not\.)?(?:eq|neq|gte|gt|lte|lt)\.")
+_NAME = r"(?!(?:[^=]*\.)?(?:select|columns|on_conflict|order|limit|offset|and|or)=)[^=]*="
+_SIMPLE = re.compile(_NAME + r"(?:not\.)?(?:eq|neq|gte|gt|lte|lt)\.")
 """The part of a parameter before the value of a simple comparison."""
 _ARGUMENT = re.compile(_NAME)
 """The part of a parameter before the value of an argument, if the value is not an operation."""
 _MARK = "\0{}\0"
 _IS_MARK = re.compile("\0[0-9]+\0").fullmatch
 LONGEST = 2048
-"""Maximum number of bytes of a query string for which a shape is made."""
+"""Maximum number of characters of a query string for which a shape is made."""
 _ENCODED_MARK = re.compile("%00([0-9]+)%00")
-_ENCODED_MARKS = [b"%%00%d%%00" % place for place in range(LONGEST)]
+
+Values = tuple[str, ...]
 
 
-def shape_of(raw: bytes, *, arguments: bool = False) -> tuple[bytes, list[str]] | None:
+def shape_of(query: str, is_operation: Callable[[str], bool] | None = None) -> tuple[str, Values] | None:
     """Return a query string with marks in place of the values of simple comparisons, and these values in order.
 
-    None: the query string is planned as it is. arguments: parameters whose value is not an operation are arguments of a
-    function; their values are replaced, too.
+    None: the query string is planned as it is. is_operation: for calls of functions, whether a value is an operation.
+    Other values are arguments, which are replaced too. This is the slow twin of `ext.binding.query_shape.shape_of`.
     """
-    if len(raw) > LONGEST or b";" in raw or b"%00" in raw:
+    if len(query) > LONGEST or not query.isascii() or ";" in query or "%00" in query or "\0" in query:
         return None
     values: list[str] = []
-    parts = raw.split(b"&")
+    parts = query.split("&")
     for place, part in enumerate(parts):
         match = _SIMPLE.match(part)
-        if match is None and arguments:
+        if match is None and is_operation is not None:
             match = _ARGUMENT.match(part)
-            if match is not None and is_operation(decoded(part[match.end() :].decode("latin-1"))):
+            if match is not None and is_operation(decoded(part[match.end() :])):
                 continue
         if match is not None:
-            end = match.end()
-            parts[place] = part[:end] + _ENCODED_MARKS[len(values)]
-            values.append(decoded(part[end:].decode("latin-1")))
-    return b"&".join(parts), values
+            parts[place] = f"{match[0]}%00{len(values)}%00"
+            values.append(decoded(part[match.end() :]))
+    return "&".join(parts), tuple(values)
 
 
 PAYLOAD_MARK = "\0payload\0"
@@ -57,7 +57,7 @@ PAYLOAD_MARK = "\0payload\0"
 class Template:
     """A statement some of whose parameters are marks, which stand for values of a request."""
 
-    __slots__ = ("_marks", "statement")
+    __slots__ = ("_leading", "_marks", "_others", "statement")
 
     def __init__(self, statement: Statement) -> None:
         self.statement = statement
@@ -66,11 +66,17 @@ class Template:
             for index, parameter in enumerate(statement.parameters)
             if parameter and (parameter == PAYLOAD_MARK or _IS_MARK(parameter))
         ]
+        # Nearly always the first parameters are the marks in order.
+        count = len(self._marks)
+        self._leading = count if self._marks == [(place, place) for place in range(count)] else None
+        self._others = statement.parameters[count:]
 
-    def filled(self, values: Sequence[str], payload: str | None = None) -> Statement:
+    def filled(self, values: Values, payload: str | None = None) -> Statement:
         """Return the statement with values in the places of the marks. payload: the text of a body."""
         if not self._marks:
             return self.statement
+        if len(values) == self._leading:
+            return Statement(self.statement.sql, values + self._others)
         parameters = list(self.statement.parameters)
         for index, place in self._marks:
             parameters[index] = payload if place is None else values[place]
@@ -94,7 +100,7 @@ class Location:
         self._first = f"/{quote(name, '')}{'?' if canonical else ''}{first}"
         self._others = [(int(place), text) for place, text in zip(others[::2], others[1::2], strict=True)]
 
-    def filled(self, values: Sequence[str]) -> str:
+    def filled(self, values: Values) -> str:
         """Return the location with values in the places of the marks."""
         result = self._first
         for place, text in self._others:

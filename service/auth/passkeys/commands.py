@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
@@ -63,8 +63,8 @@ class PasskeyCommand:
         used_values = [values[number - 1] if number <= len(values) else None for number in self.takes]
         encoded = [value.encode() if isinstance(value, str) else value for value in used_values]
         execution = await transaction.run(self._call, encoded)
-        rows: Sequence[Sequence[list[object]]] = orjson.loads(execution.body) if execution.body else []
-        return Row([Cell(*cell) for cell in rows[0]]) if rows else None  # type: ignore[arg-type]
+        rows: Sequence[Sequence[list[Any]]] = orjson.loads(execution.body) if execution.body else []
+        return Row([Cell(*cell) for cell in rows[0]]) if rows else None
 
     def status(self, row: Row, options: PasskeyOptions) -> int:
         """Return the status column of the row. Raises `Problem` 500 if it is no valid status."""

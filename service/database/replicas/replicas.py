@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 
 from rowcall.service.background import Background
 from rowcall.service.database.connector import ConnectionTarget, Connector
@@ -32,7 +33,7 @@ class Replicas:
         """Begin to check the primary and each replica in the background."""
         self._background.keep("the watch over the primary", self._watch_primary)
         for replica in self._replicas:
-            self._background.keep(f"the watch over replica {replica.name}", lambda item=replica: self._watch(item))  # type: ignore[misc]
+            self._background.keep(f"the watch over replica {replica.name}", partial(self._watch, replica))
 
     async def _watch_primary(self) -> None:
         while True:

@@ -16,14 +16,15 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.plan import Plan, read_plan
 from rowcall.core.postgrest.request import ranges
 from rowcall.core.postgrest.request.payload import Payload, PayloadKind, parse_payload
-from rowcall.core.postgrest.request.query_string import parse_query
-from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, Template, shape_of, uses_each_mark
+from rowcall.core.postgrest.request.query_string import is_operation, parse_query
+from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, Template, uses_each_mark
 from rowcall.core.postgrest.request.tree import Query
 from rowcall.core.postgrest.schema import Function, Schema
 from rowcall.core.postgrest.sql.calls import call_statement, is_scalar
 from rowcall.core.postgrest.sql.output import NO_BODY, Statement
+from rowcall.ext.binding.query_shape import shape_of
 from rowcall.service.postgrest.planning.reading import is_plain, with_top_range
-from rowcall.service.postgrest.planning.work import Headers, Response, Work, explained
+from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explained
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
@@ -35,14 +36,13 @@ MOST_SHAPES = 1000
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A planned call. check, settings: as `check` and `hoisted` of `Work`."""
+    """A planned call, without its values and the text of its body."""
 
     function: Function
     plan: Plan
     negotiated: Negotiated
-    check: partial[None] | None
-    settings: tuple[tuple[str, str], ...]
     template: Template
+    options: RunOptions
     headers: Headers
     """Of the response, as far as they do not depend on its result."""
 
@@ -63,15 +63,15 @@ class CallPlanner:
             return self._plan_read(request, raw)
         query = _parsed(raw)
         payload = parse_payload(body, request.scope.headers.get("content-type"), query.columns, function=True)
-        known = None if payload.kind is PayloadKind.FORM or b"%00" in raw else self._known(request, raw, query, payload)
+        known = None if payload.kind is PayloadKind.FORM or "%00" in raw else self._known(request, raw, query, payload)
         if known is None:
             call = self._planned(request, query, payload)
             return self._work(request, call, call.template.statement)
         return self._work(request, known, known.template.filled((), payload.text))
 
-    def _plan_read(self, request: ApiRequest, raw: bytes) -> Work:
+    def _plan_read(self, request: ApiRequest, raw: str) -> Work:
         """Return the work of a call by GET or HEAD, whose arguments are in the query string."""
-        shape = shape_of(raw, arguments=True)
+        shape = shape_of(raw, is_operation)
         call = None if shape is None else self._call_of_shape(request, shape[0], len(shape[1]))
         if shape is None or call is None:
             query = with_top_range(parse_query(raw, function_arguments=True), request)
@@ -79,7 +79,7 @@ class CallPlanner:
             return self._work(request, call, call.template.statement)
         return self._work(request, call, call.template.filled(shape[1]))
 
-    def _call_of_shape(self, request: ApiRequest, shape: bytes, count: int) -> _Call | None:
+    def _call_of_shape(self, request: ApiRequest, shape: str, count: int) -> _Call | None:
         """Return the call of a shape (a query string with marks in place of values); None if it has to be planned with
         its values. count: number of the values.
         """
@@ -104,7 +104,7 @@ class CallPlanner:
             del self._calls[next(iter(self._calls))]
         self._calls[key] = call
 
-    def _known(self, request: ApiRequest, raw: bytes, query: Query, payload: Payload) -> _Call | None:
+    def _known(self, request: ApiRequest, raw: str, query: Query, payload: Payload) -> _Call | None:
         """Return the call with a mark in the place of the body, planned once for equal query strings and keys of
         bodies; None if it has to be planned with its body, for example to report an error. raw: the query string, of
         which `query` was parsed.
@@ -142,30 +142,28 @@ class CallPlanner:
             count=request.preferences.count in ("exact", "estimated"),
         )
         settings = tuple(item for item in function.settings if item[0] in options.hoisted_settings)
+        run_options = RunOptions(
+            read_only=request.reads or function.volatility != "v",
+            check=check,
+            hoisted=settings,
+            isolation=next((value for name, value in settings if name == ISOLATION), None),
+            repeatable=function.volatility != "v",
+        )
         headers = self._responder.planned_headers(
             request,
             None if function.returns_void else negotiated,
             renamed=() if function.returns_void else plan.renamed,
         )
-        return _Call(function, plan, negotiated, check, settings, Template(statement), headers)
+        return _Call(function, plan, negotiated, Template(statement), run_options, headers)
 
     def _work(self, request: ApiRequest, call: _Call, statement: Statement) -> Work:
         """Return the work of a call. statement: that of the call, with the values of this request."""
-        function, negotiated = call.function, call.negotiated
-        work = Work(
-            statement,
-            partial(_respond, call, self._responder),
-            read_only=request.reads or function.volatility != "v",
-            check=call.check,
-            hoisted=call.settings,
-            isolation=next((value for name, value in call.settings if name == ISOLATION), None),
-            repeatable=function.volatility != "v",
-        )
-        return explained(work, negotiated, request.profile_headers)
+        work = Work(statement, partial(_respond, call, self._responder), call.options)
+        return explained(work, call.negotiated, request.profile_headers)
 
 
 @lru_cache(maxsize=512)
-def _parsed(raw: bytes) -> Query:
+def _parsed(raw: str) -> Query:
     """Parse the query string of a call by POST. Raises `ApiError` (`PGRST100`, `103`)."""
     return parse_query(raw)
 

@@ -17,7 +17,7 @@ from rowcall.core.postgrest.schema import Schema
 from rowcall.service.postgrest.planning.calling import CallPlanner
 from rowcall.service.postgrest.planning.documents import Documents
 from rowcall.service.postgrest.planning.reading import ReadPlanner
-from rowcall.service.postgrest.planning.work import Response, Work
+from rowcall.service.postgrest.planning.work import Response, RunOptions, Work
 from rowcall.service.postgrest.planning.writing import WritePlanner
 from rowcall.service.postgrest.request import ApiRequest, Resource
 from rowcall.service.postgrest.responding import Responder
@@ -72,7 +72,7 @@ def _plan_root(documents: Documents, options: PostgRestOptions, request: ApiRequ
     if not any(media.name in (OPENAPI, JSON, ANY) for media in request.accept):
         raise errors.no_media_type(media.shown for media in request.accept)
     statement = privileges_statement(request.schema, all_visible=options.openapi_mode == "ignore-privileges")
-    return Work(statement, partial(_respond, documents, request), read_only=True, raw=True)
+    return Work(statement, partial(_respond, documents, request), RunOptions(read_only=True, raw=True))
 
 
 async def _respond(documents: Documents, request: ApiRequest, result: Result) -> Response:

@@ -5,7 +5,6 @@ Source: PostgREST's documentation, Tables and Views.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,18 +15,20 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.plan import Plan, find_relation, read_plan
 from rowcall.core.postgrest.request import ranges
 from rowcall.core.postgrest.request.query_string import parse_query
-from rowcall.core.postgrest.request.shapes import Location, Template, shape_of, uses_each_mark
+from rowcall.core.postgrest.request.shapes import Location, Template, Values, uses_each_mark
 from rowcall.core.postgrest.request.tree import Field, Query, SelectColumn
 from rowcall.core.postgrest.schema import Schema
 from rowcall.core.postgrest.sql.output import NO_BODY
 from rowcall.core.postgrest.sql.reads import estimate_statement, read_statement
-from rowcall.service.postgrest.planning.work import Headers, Response, Work, explained
+from rowcall.ext.binding.query_shape import shape_of
+from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explained
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
 
 MOST_SHAPES = 2000
 """Shapes of queries that a worker keeps. The oldest one is dropped beyond."""
+_RUN_OPTIONS = RunOptions(read_only=True, repeatable=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class ReadPlanner:
             return self._work(request, self._planned(request, raw), ())
         return self._work(request, read, shape[1])
 
-    def _read_of_shape(self, request: ApiRequest, shape: bytes, count: int) -> _Read | None:
+    def _read_of_shape(self, request: ApiRequest, shape: str, count: int) -> _Read | None:
         """Return the read of a shape (a query string with marks in place of values); None if it has to be planned with
         its values, for example to report an error. count: number of the values.
         """
@@ -84,7 +85,7 @@ class ReadPlanner:
         self._shapes[key] = read
         return read
 
-    def _planned(self, request: ApiRequest, raw: bytes) -> _Read:
+    def _planned(self, request: ApiRequest, raw: str) -> _Read:
         """Plan a read with the values of this query. raw: a query string, also one with marks. Raises `ApiError`."""
         schema, options = self._schema, self._options
         query = with_top_range(parse_query(raw), request)
@@ -114,7 +115,7 @@ class ReadPlanner:
         location = Location(request.name, query.canonical)
         return _Read(plan, negotiated, counting, Template(statement), estimate, location, headers)
 
-    def _work(self, request: ApiRequest, read: _Read, values: Sequence[str]) -> Work:
+    def _work(self, request: ApiRequest, read: _Read, values: Values) -> Work:
         """Return the work of a read. values: of the marks; empty if the read was planned with its values."""
         estimate = None
         if read.estimate is not None:
@@ -122,9 +123,8 @@ class ReadPlanner:
         work = Work(
             read.template.filled(values) if values else read.template.statement,
             partial(_respond, read, values, self._responder),
-            read_only=True,
-            estimate=estimate,
-            repeatable=True,
+            _RUN_OPTIONS,
+            estimate,
         )
         return work if read.negotiated.plan is None else explained(work, read.negotiated, request.profile_headers)
 
@@ -171,7 +171,7 @@ def is_plain(query: Query) -> bool:
     return query.select == (SelectColumn(Field("*")),)
 
 
-def _respond(read: _Read, values: Sequence[str], responder: Responder, result: Result) -> Response:
+def _respond(read: _Read, values: Values, responder: Responder, result: Result) -> Response:
     """Return the response of a read from its result. values: of the marks; empty if the read was planned with its
     values. Raises `ApiError` (`PGRST111`, `112`, `116`).
     """

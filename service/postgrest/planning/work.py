@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rowcall.core.postgrest.negotiation import Negotiated
@@ -21,26 +22,35 @@ class Response(NamedTuple):
     body: bytes | None = None
 
 
-class Work(NamedTuple):
-    """One transaction and its response.
+class RunOptions(NamedTuple):
+    """How work runs, which does not depend on values of the request.
 
-    statement: the main statement. respond: result → response, or an awaitable of it if that takes long; raises
-    `ApiError`. check: result → None; if it raises `ApiError`, the transaction is rolled back. read_only: access mode.
-    hoisted: settings of a function that apply to the transaction. isolation: of the transaction, None for the default.
-    estimate: a statement whose first column is an execution plan as JSON, run before the main statement.
+    read_only: access mode. check: result → None; if it raises `ApiError`, the transaction is rolled back. hoisted:
+    settings of a function that apply to the transaction. isolation: of the transaction, None for the default.
     """
 
-    statement: Statement
-    respond: Callable[[Result], Response | Awaitable[Response]]
     read_only: bool
     check: Callable[[Result], None] | None = None
     hoisted: tuple[tuple[str, str], ...] = ()
     isolation: str | None = None
-    estimate: Statement | None = None
     raw: bool = False
     """The result is rows of one text, such as an execution plan; they are the body of `Result`."""
     repeatable: bool = False
     """Running it twice does no harm, so that it may share a connection with other requests."""
+
+
+@dataclass(slots=True)
+class Work:
+    """One transaction and its response.
+
+    statement: the main statement. respond: result → response, or an awaitable of it if that takes long; raises
+    `ApiError`. estimate: a statement whose first column is an execution plan as JSON, run before the main statement.
+    """
+
+    statement: Statement
+    respond: Callable[[Result], Response | Awaitable[Response]]
+    options: RunOptions
+    estimate: Statement | None = None
 
 
 def explained(work: Work, negotiated: Negotiated, headers: Headers) -> Work:
@@ -57,4 +67,4 @@ def explained(work: Work, negotiated: Negotiated, headers: Headers) -> Work:
     def respond(result: Result) -> Response:
         return Response(200, [("Content-Type", negotiated.content_type), *headers, VARY], result.body)
 
-    return work._replace(statement=statement, respond=respond, check=None, raw=True)
+    return Work(statement, respond, work.options._replace(check=None, raw=True), work.estimate)

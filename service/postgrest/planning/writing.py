@@ -5,7 +5,6 @@ Source: PostgREST's documentation, Tables and Views.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from urllib.parse import quote
@@ -19,7 +18,7 @@ from rowcall.core.postgrest.options import PostgRestOptions
 from rowcall.core.postgrest.plan import Plan, find_relation, read_plan
 from rowcall.core.postgrest.request.payload import Payload, parse_payload
 from rowcall.core.postgrest.request.query_string import parse_query
-from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, Template, shape_of, uses_each_mark
+from rowcall.core.postgrest.request.shapes import PAYLOAD_MARK, Template, uses_each_mark
 from rowcall.core.postgrest.request.tree import LogicNode, Query
 from rowcall.core.postgrest.schema import Relation, Schema
 from rowcall.core.postgrest.sql.output import NO_BODY, Statement
@@ -31,9 +30,10 @@ from rowcall.core.postgrest.sql.writes import (
     update_statement,
     written_columns,
 )
+from rowcall.ext.binding.query_shape import shape_of
 from rowcall.service.postgrest.planning.calling import check_rows
 from rowcall.service.postgrest.planning.reading import is_plain
-from rowcall.service.postgrest.planning.work import Headers, Response, Work, explained
+from rowcall.service.postgrest.planning.work import Headers, Response, RunOptions, Work, explained
 from rowcall.service.postgrest.request import ApiRequest
 from rowcall.service.postgrest.responding import Responder
 from rowcall.service.postgrest.result import Result
@@ -54,7 +54,7 @@ class _Write:
     represented: bool
     conflict: Conflict | None
     template: Template
-    check: Callable[[Result], None] | None
+    options: RunOptions
     headers: Headers
     """Of the response, as far as they do not depend on its result."""
 
@@ -73,11 +73,11 @@ class WritePlanner:
         raw = request.query
         shape = shape_of(raw)
         if shape is None or request.method == "POST":
-            shape = raw, []
+            shape = raw, ()
         query = _parsed(request.method, shape[0])
         payload = None if request.method == "DELETE" else _payload(request, query, body)
         # A NUL in the query string could be taken for a mark.
-        write = None if b"%00" in raw else self._write(request, shape[0], query, payload, len(shape[1]))
+        write = None if "%00" in raw else self._write(request, shape[0], query, payload, len(shape[1]))
         if write is None:
             write = self._planned(request, _parsed(request.method, raw), payload)
             return self._work(request, write, write.template.statement)
@@ -85,7 +85,7 @@ class WritePlanner:
         return self._work(request, write, statement)
 
     def _write(
-        self, request: ApiRequest, shape: bytes, query: Query, payload: Payload | None, count: int
+        self, request: ApiRequest, shape: str, query: Query, payload: Payload | None, count: int
     ) -> _Write | None:
         """Return the write of a shape (a query string with marks in place of values); None if it has to be planned with
         its values, for example to report an error. query: parsed from the shape. payload: None: DELETE. count: number
@@ -135,20 +135,20 @@ class WritePlanner:
         conflict = _conflict(request, relation, query)
         statement = _statement(schema, request, relation, query, payload, returning, conflict, key)
         check = _check_put if method == "PUT" else _check(request, negotiated)
+        run_options = RunOptions(read_only=False, check=check)
         headers = self._responder.planned_headers(
             request, negotiated if represented else None, renamed=plan.renamed, resolution=conflict is not None
         )
-        return _Write(relation, plan, negotiated, represented, conflict, Template(statement), check, headers)
+        return _Write(relation, plan, negotiated, represented, conflict, Template(statement), run_options, headers)
 
     def _work(self, request: ApiRequest, write: _Write, statement: Statement) -> Work:
         """Return the work of a write. statement: that of the write, with the values of this request."""
         respond = partial(_respond, request, write, self._responder)
-        work = Work(statement, respond, read_only=False, check=write.check)
-        return explained(work, write.negotiated, request.profile_headers)
+        return explained(Work(statement, respond, write.options), write.negotiated, request.profile_headers)
 
 
 @lru_cache(maxsize=512)
-def _parsed(method: str, raw: bytes) -> Query:
+def _parsed(method: str, raw: str) -> Query:
     """Parse the query string of a write. method: of the request. Raises `ApiError` (`PGRST100`, `103`; for PUT with a
     range `114`).
     """

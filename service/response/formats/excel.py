@@ -140,6 +140,7 @@ class WorkbookEncoder:
     def __init__(self, frame: Skeleton) -> None:
         self._frame = frame
         self._outlet = _Outlet()
+        # The outlet has the methods of a file that writing uses.
         self._archive = zipfile.ZipFile(self._outlet, "w", zipfile.ZIP_DEFLATED)  # type: ignore[call-overload]
         self._size = 0
         for name, content in frame.members:

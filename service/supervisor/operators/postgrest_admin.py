@@ -32,8 +32,9 @@ class PostgRestAdmin:
     """Serves the pages of PostgREST's admin server, from construction until `close`. Raises `StartupError` if it cannot
     listen.
 
-    Must be created in the running event loop. catalogue: what workers serve; None before the first reading. sample: the
-    gauges of each worker, None for one that does not answer. loads: how often the schema was read with success.
+    Must be created in the running event loop. catalogue: what workers serve; None before the first reading. running:
+    whether there are workers. sample: the gauges of each worker, None for one that does not answer. loads: how often
+    the schema was read with success.
     """
 
     def __init__(
@@ -41,16 +42,18 @@ class PostgRestAdmin:
         options: PostgRestOptions,
         connector: Connector,
         catalogue: Callable[[], PostgRestCatalogue | None],
+        running: Callable[[], bool],
         sample: Callable[[], Awaitable[Sequence[Sequence[Gauge] | None]]],
         loads: Callable[[], int],
     ) -> None:
         self._connector = connector
         self._catalogue = catalogue
+        self._running = running
         self._sample = sample
         self._loads = loads
         self._loop = asyncio.get_running_loop()
         pages: dict[str, Page] = {
-            "/live": lambda _request: _EMPTY,
+            "/live": self._live,
             "/ready": self._ready,
             "/schema_cache": self._schema_cache,
             "/metrics": self._metrics,
@@ -69,12 +72,19 @@ class PostgRestAdmin:
         """Close the listener. Must be called in a thread, as it waits for the listening one."""
         self._listener.close()
 
-    def _ready(self, _request: AdminRequest) -> AdminResponse:
-        """Return an empty response. Raises `Problem` 503 before the first reading, and while the database cannot be
-        reached.
+    def _live(self, _request: AdminRequest) -> AdminResponse:
+        """Return an empty response. Raises `Problem` 500 while no worker runs, except before the first reading."""
+        if self._catalogue() is not None and not self._running():
+            raise Problem(500, "no worker runs; the log says why the last one has ended")
+        return _EMPTY
+
+    def _ready(self, request: AdminRequest) -> AdminResponse:
+        """Return an empty response. Raises `Problem` 503 before the first reading and while the database cannot be
+        reached, and 500 while no worker runs.
         """
         if self._catalogue() is None:
             raise Problem(503, "the schema cache is not loaded yet")
+        self._live(request)
         if not self._wait(self._reaches_database()):
             raise Problem(503, "the database cannot be reached")
         return _EMPTY

@@ -191,6 +191,7 @@ class OperatorServers:
             options,
             shown.connector,
             lambda: shown.workers.snapshot.postgrest,
+            lambda: bool(shown.workers.running),
             shown.questions.sample,
             lambda: self._loads,
         )

@@ -55,7 +55,7 @@ class SignalHandlers:
     def _end(self, handlers: Mapping[signal.Signals, object]) -> None:
         """Set these handlers, and release the sockets that wake the loop."""
         for number, handler in handlers.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, handler)  # type: ignore[arg-type]  # `signal.signal` has returned it
         signal.set_wakeup_fd(-1)
         self._loop.remove_reader(self._receiver)
         self._receiver.close()

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 from asyncio.subprocess import Process
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, cast
 
 import orjson
@@ -188,7 +188,7 @@ async def _message(output: asyncio.StreamReader) -> dict[str, Any]:
 
 
 @contextlib.asynccontextmanager
-async def _reader(stored: SpooledFile, options: Mapping[str, object]):  # type: ignore[no-untyped-def]
+async def _reader(stored: SpooledFile, options: Mapping[str, object]) -> AsyncIterator[Process]:
     """Run the reader of a workbook in a process, yield the process, and kill it afterwards. options: as
     `sheet_reader.main` takes them, without `file`.
     """

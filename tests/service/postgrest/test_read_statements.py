@@ -91,7 +91,7 @@ def connection(database: Database) -> Iterator[psycopg.Connection]:
 
 def read(connection: psycopg.Connection, table: str, query: str, **options: Any) -> tuple[Any, ...]:
     """Return total, number of rows and body."""
-    plan = read_plan(SCHEMA, ("api", table), parse_query(query.encode()), aggregates=True)
+    plan = read_plan(SCHEMA, ("api", table), parse_query(query), aggregates=True)
     statement = read_statement(SCHEMA, plan, **options)
     with psycopg.RawCursor(connection) as cursor:
         row = cursor.execute(statement.sql.encode(), statement.parameters).fetchone()
@@ -196,13 +196,13 @@ def test_csv(connection: psycopg.Connection) -> None:
 )
 def test_names_that_cannot_be_resolved(query: str, status: int, code: str) -> None:
     with pytest.raises(ApiError) as caught:
-        read_plan(SCHEMA, ("api", "voyage"), parse_query(query.encode()), aggregates=True)
+        read_plan(SCHEMA, ("api", "voyage"), parse_query(query), aggregates=True)
     assert (caught.value.status, caught.value.code) == (status, code)
 
 
 def test_ambiguity_names_the_candidates() -> None:
     with pytest.raises(ApiError) as caught:
-        read_plan(SCHEMA, ("api", "voyage"), parse_query(b"select=id,harbour(title)"))
+        read_plan(SCHEMA, ("api", "voyage"), parse_query("select=id,harbour(title)"))
     assert caught.value.hint == (
         "Try changing 'harbour' to one of the following: 'harbour!voyage_from', 'harbour!voyage_to'. "
         "Find the desired relationship in the 'details' key."
