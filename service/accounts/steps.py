@@ -87,9 +87,10 @@ def run_with_account_steps(endpoint: Endpoint, call: Call, services: Services) -
     own = partial(own_call, f"{endpoint.name} accounts", services=services, sensitive=True)
 
     def token_call(sql: str, values: int) -> Call:
-        return (
-            own(sql.format(""), values) if options.tenant is None else own(sql.format(f", ${values + 1}"), values + 1)
-        )
+        """Return the call of the SQL, with the tenant as one more value if the endpoint has one."""
+        if options.tenant is None:
+            return own(sql.format(""), values)
+        return own(sql.format(f", ${values + 1}"), values + 1)
 
     consume = issue = send = None
     parameter = token_parameter(endpoint)
@@ -171,11 +172,14 @@ class _Run:
         context.protocol.response_bytes(self._endpoint.success_status, headers, body.encode())
 
     def _tenant(self, context: RequestContext) -> Values:
-        """Return the values for the last parameter of the calls about tokens: the tenant of the request; empty if the
-        endpoint is for all tenants.
+        """Return the values for the last parameter of the calls about tokens: the tenant of the request, NULL for a job
+        without one; empty if the endpoint is for all tenants.
         """
-        tenant = tenant_of(self._endpoint.options.tenant, context)
-        return [] if tenant is None else [tenant.encode()]
+        place = self._endpoint.options.tenant
+        if place is None:
+            return []
+        tenant = tenant_of(place, context)
+        return [None if tenant is None else tenant.encode()]
 
     async def _use_up(self, consume: _Consume, transaction: Transaction, context: RequestContext) -> None:
         """Consume the token of the request, and put its subject into a setting that the routine can read. Raises

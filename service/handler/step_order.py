@@ -212,8 +212,8 @@ def _compiled(endpoint: Endpoint, services: Services, done: Sequence[Factory]) -
     steps: list[Step] = []
     for factory in STEPS:
         step = None if factory in done else factory(endpoint, services)
-        if step is not None and services.job_runs and factory in _UNLESS_BOUND:
-            step = skip_if_bound(step)
-        if step is not None:
-            steps += step if isinstance(step, tuple) else (step,)
+        if step is None:
+            continue
+        compiled = step if isinstance(step, tuple) else (step,)
+        steps += map(skip_if_bound, compiled) if services.job_runs and factory in _UNLESS_BOUND else compiled
     return tuple(steps)
