@@ -330,6 +330,7 @@ def test_only_the_url_is_made_where_only_that_is_wanted(public: str) -> None:
     assert "hidden" not in public
 
 
+@pytest.mark.slow
 def test_everything_at_once_is_dart(generate: Generate) -> None:
     generate(comment="Simple")
     files = generate(
@@ -368,6 +369,7 @@ def test_everything_at_once_is_dart(generate: Generate) -> None:
     assert "final List<String>? days;" in models
 
 
+@pytest.mark.slow
 def test_the_comment_shows_the_routine(generate: Generate) -> None:
     assert body(generate(comment="Simple")["public_api.dart"], "findParcels").startswith(
         """/// function public.find_parcels(

@@ -157,6 +157,7 @@ def test_values_come_back_as_they_are_in_the_database(api: ModuleType) -> None:
         assert [getattr(client, name)(**values) for name, values, _ in CALLS] == [value for _, _, value in CALLS]
 
 
+@pytest.mark.slow
 def test_and_so_they_do_with_asyncio(api: ModuleType) -> None:
     async def call() -> list[Any]:
         async with api.AsyncClient() as client:

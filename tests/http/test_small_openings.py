@@ -168,6 +168,7 @@ def test_texts_of_an_export_are_no_formulas(service: Service) -> None:
 # --- keys ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_key_that_others_can_have_written_is_not_trusted(
     own_database: Database, serve_once: Serve, tmp_path: Path
 ) -> None:

@@ -129,6 +129,7 @@ def overrides(draw: st.DrawFn) -> list[tuple[str, str]]:
     return [(key.path, draw(st.sampled_from(key.choices) if key.choices else VALUES[key.type])) for key in keys]
 
 
+@pytest.mark.slow
 @effort(max_examples=examples(25), deadline=None)
 @given(overrides())
 def test_a_printed_configuration_can_be_read_again(given_: list[tuple[str, str]]) -> None:
