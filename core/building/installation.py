@@ -31,6 +31,8 @@ FUNCTIONS: Mapping[str, frozenset[str]] = {
 """Functions of the schema that the service calls for an annotation, with its own role."""
 LIMITED_TOKENS = 12
 """Version of the schema that `issue_token … at most 5` needs."""
+TOKENS_OF_TENANTS = 18
+"""Version of the schema that `issue_token` and `consume_token` of an endpoint with a tenant need."""
 SECOND_FACTOR = 11
 """Version of the schema that logins with a second factor need."""
 _READING = ("GET", "HEAD", "QUERY")
@@ -102,6 +104,8 @@ def _unknown_parameter(endpoint: Endpoint) -> str | None:
 
 def _needed(endpoint: Endpoint, annotation: str) -> int:
     """Return the version of the schema that an annotation of the endpoint needs."""
+    if annotation in ("issue_token", "consume_token") and endpoint.options.tenant is not None:
+        return TOKENS_OF_TENANTS
     issued = endpoint.options.issued_token
     limited = annotation == "issue_token" and issued is not None and issued.most is not None
     return LIMITED_TOKENS if limited else NEEDED[annotation]

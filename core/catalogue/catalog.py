@@ -200,6 +200,13 @@ class Routine(Record):
     """Version of a function or procedure: changes if it is replaced or altered."""
 
     @property
+    def precedence(self) -> tuple[bool, int]:
+        """Sort key by which a route or the name of a tool goes to one of several routines, the lowest first: that of a
+        powerful owner or of a file, then the oldest.
+        """
+        return self.owner is not None and not self.owner.powerful, self.oid
+
+    @property
     def identity(self) -> str:
         """`schema.name(type, type)`, for messages and for a stable order."""
         if self.source is not None:

@@ -88,20 +88,25 @@ class ToolRequest:
 def offered(endpoints: Iterable[Endpoint]) -> tuple[dict[str, Endpoint], list[str]]:
     """Return tool name → endpoint for the endpoints that are tools, and warnings for the log.
 
-    If several endpoints have the same tool name, the first one is the tool, and each other one gets a warning.
+    If several endpoints have the same tool name, it belongs to the one whose routine takes precedence, so that no
+    object that is created later takes it over.
     """
-    tools: dict[str, Endpoint] = {}
-    warnings: list[str] = []
+    candidates: dict[str, list[Endpoint]] = {}
     for endpoint in endpoints:
         requested = endpoint.options.tool
-        if requested is None or not requested.enabled or endpoint.options.invalidates:
-            continue
-        name = requested.name or endpoint.routine.name
-        if name in tools:
-            warnings.append(f"{endpoint.name}: there is a tool {name} already, for {tools[name].name}; this one is not")
-            continue
-        tools[name] = endpoint
-        warnings += (f"{endpoint.name}: {text}" for text in _warnings(endpoint))
+        if requested is not None and requested.enabled and not endpoint.options.invalidates:
+            candidates.setdefault(requested.name or endpoint.routine.name, []).append(endpoint)
+    tools = {name: min(items, key=lambda item: item.routine.precedence) for name, items in candidates.items()}
+    warnings: list[str] = []
+    for name, items in candidates.items():
+        holder = tools[name]
+        warnings += (f"{holder.name}: {text}" for text in _warnings(holder))
+        warnings += (
+            f"{item.name} of {item.routine.identity} is no tool: the name {name} belongs to the tool "
+            f"{holder.name} of {holder.routine.identity}; mcp_name gives it another"
+            for item in items
+            if item is not holder
+        )
     return tools, warnings
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rowcall.core.data.record import Record
+from rowcall.core.text.ascii_case import ascii_lower
 
 
 class CommentsMode(enum.Enum):
@@ -184,17 +185,19 @@ class Tenant(Record):
     connection: str = ""
     """Name of the connection with `{0}` for the tenant. Empty: the request runs on that of its endpoint."""
 
-    def connections(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return the names that are connections of tenants. Case does not matter."""
-        begin, _, end = self.connection.casefold().partition("{0}")
-        return tuple(
-            name
-            for name in names
-            if self.connection
-            and len(name) > len(begin) + len(end)
-            and name.casefold().startswith(begin)
-            and name.casefold().endswith(end)
-        )
+    def connections(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the names that are connections of tenants, by tenant, as a request has to spell it: a host name in
+        lower case, any other exactly as in the name of the connection. What is around it in the name may have any case.
+        """
+        begin, _, end = ascii_lower(self.connection).partition("{0}")
+        found: dict[str, str] = {}
+        for name in names:
+            lowered = ascii_lower(name)
+            size = len(name) - len(begin) - len(end)
+            if self.connection and size > 0 and lowered.startswith(begin) and lowered.endswith(end):
+                spelled = lowered if self.place is ValuePlace.HOST else name
+                found[spelled[len(begin) : len(begin) + size]] = name
+        return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,14 @@ def exported(endpoint: Endpoint, name: str, media_type: str) -> Endpoint:
     return replace(endpoint, options=options)
 
 
+def export_format(endpoint: Endpoint) -> str:
+    """Return the format in which an endpoint shows its rows because of a request (`exported`) or of `table_format`: its
+    media type or name; empty: JSON, or what else the endpoint always responds with.
+    """
+    options = endpoint.options
+    return (options.content_type or "") if options.csv or options.json_lines else options.table_format or ""
+
+
 def with_exports(endpoint: Endpoint) -> Endpoint:
     """Return a copy of the endpoint whose responses have `Vary: Accept`."""
     return replace(endpoint, options=replace(endpoint.options, headers=(*endpoint.options.headers, ("Vary", "Accept"))))

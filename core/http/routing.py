@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from rowcall.core.catalogue.catalog import Routine, RoutineKind
+from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.http.overloads import hidden
@@ -181,7 +181,7 @@ def _holders(places: Iterable[_Place]) -> dict[str, Endpoint]:
     holders: dict[str, Endpoint] = {}
     for endpoint, _, _, key in places:
         holder = holders.setdefault(key, endpoint)
-        if not _may_share(endpoint, holder) and _standing(endpoint.routine) < _standing(holder.routine):
+        if not _may_share(endpoint, holder) and endpoint.routine.precedence < holder.routine.precedence:
             holders[key] = endpoint
     return holders
 
@@ -223,12 +223,6 @@ def _taken_invalidation(endpoint: Endpoint, origin: tuple[int, str]) -> Diagnost
         f"route; give one of them another path{key}"
     )
     return Diagnostic(endpoint.routine.identity, None, message, left_out=1)
-
-
-def _standing(routine: Routine) -> tuple[bool, int]:
-    """Return the sort key by which the holder of a route is found, the lowest first: routines of powerful owners, then
-    older ones."""
-    return routine.owner is not None and not routine.owner.powerful, routine.oid
 
 
 def _may_share(first: Endpoint, other: Endpoint) -> bool:

@@ -56,16 +56,16 @@ def decide(policy: Policy, state: bytes | None, now: float) -> tuple[Decision, b
 
 def give_back(policy: Policy, state: bytes | None, turn: Turn, now: float) -> bytes | None:
     """Return the new state after a request has stopped waiting for its turn; None: the state is unchanged, as the turn
-    has passed. state: that of the caller; None: the caller has none."""
+    has passed, or no permit is counted for it. state: that of the caller; None: the caller has none."""
     if policy.kind is Kind.TOKEN_BUCKET:
         begin, current, missing, owed = _periods(policy, state, now)
         place = turn.number - current - 1
-        if begin != turn.begin or place >= len(owed):
+        if begin != turn.begin or place >= len(owed) or (owed[place] if place >= 0 else missing) <= 0:
             return None
         if place >= 0:
             owed[place] -= 1
         else:
-            missing = max(0, missing - 1)
+            missing -= 1
         return _packed(begin, current, missing, *owed)
     begin, _current, first, counts = _segments(policy, state, now)
     place = turn.number - first

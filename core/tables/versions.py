@@ -16,6 +16,7 @@ from rowcall.core.endpoint.endpoint import Endpoint, EndpointParameter, ResultPa
 from rowcall.core.errors.diagnostics import Diagnostic
 from rowcall.core.tables.operations import Command
 from rowcall.core.tables.routines import TableOperation
+from rowcall.core.text import exact_json
 
 IF_MATCH = "If-Match"
 _TAG = re.compile(r'\s*(W/)?"([^"]*)"\s*(?:,|$)')
@@ -47,8 +48,9 @@ def entity_tag(body: bytes, key: str) -> str | None:
     """Return the entity tag of a row, in quotes and percent-encoded; None: the row has no version. body: the row as
     JSON, or an array with this row only. key: member of the row with the version."""
     try:
-        row = orjson.loads(body)
-    except orjson.JSONDecodeError:
+        # Other parsers round numbers beyond double precision, so that two versions would have one tag.
+        row = exact_json.parse(body)
+    except ValueError:
         return None
     if isinstance(row, list) and len(row) == 1:
         row = row[0]

@@ -26,13 +26,15 @@ from rowcall.service.database.transactions.transaction import Transaction
 from rowcall.service.pipeline.own_call import own_call, rows_of
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.request_context import RequestContext, Step
+from rowcall.service.request_context.surroundings import tenant_of
 from rowcall.service.response.headers import argument_text, comment_fields
 
 log = logging.getLogger("rowcall")
 
-_ISSUE = "select rowcall.issue_token($1, $2, make_interval(secs => $3::float8))"
-_MAY_ISSUE = "select rowcall.may_issue_token($1, $2, $3::int, $4::float8)"
-_CONSUME = "select rowcall.consume_token($1, $2)"
+# `{}`: the tenant, the last argument of endpoints with a tenant. Others call functions that older schemas have, too.
+_ISSUE = "select rowcall.issue_token($1, $2, make_interval(secs => $3::float8){})"
+_MAY_ISSUE = "select rowcall.may_issue_token($1, $2, $3::int, $4::float8{})"
+_CONSUME = "select rowcall.consume_token($1, $2{})"
 _SEND = "select rowcall.send_mail($1::jsonb)"
 SUBJECT = b"request.token_subject"
 STEP = 0.1
@@ -83,12 +85,19 @@ def run_with_account_steps(endpoint: Endpoint, call: Call, services: Services) -
     """
     options = endpoint.options
     own = partial(own_call, f"{endpoint.name} accounts", services=services, sensitive=True)
+
+    def token_call(sql: str, values: int) -> Call:
+        """Return the call of the SQL, with the tenant as one more value if the endpoint has one."""
+        if options.tenant is None:
+            return own(sql.format(""), values)
+        return own(sql.format(f", ${values + 1}"), values + 1)
+
     consume = issue = send = None
     parameter = token_parameter(endpoint)
     if options.consumed_token is not None and parameter is not None:
-        consume = _Consume(own(_CONSUME, 2), options.consumed_token.purpose.encode(), parameter)
+        consume = _Consume(token_call(_CONSUME, 2), options.consumed_token.purpose.encode(), parameter)
     if options.issued_token is not None:
-        issue = _Issue(own(_ISSUE, 3), options.issued_token, own(_MAY_ISSUE, 4))
+        issue = _Issue(token_call(_ISSUE, 3), options.issued_token, token_call(_MAY_ISSUE, 4))
     if options.mail is not None:
         mail: MailOptions = services.options.mail
         templates = services.host.once("mail templates", lambda: Templates(mail.templates))
@@ -134,7 +143,7 @@ class _Run:
                 await self._use_up(self._consume, transaction, context)
             await transaction.call()
             responds = self._issue is not None or self._send is not None
-            rows = [await self._handled(cells, transaction) for cells in rows_of(context)] if responds else []
+            rows = [await self._handled(cells, transaction, context) for cells in rows_of(context)] if responds else []
             await transaction.commit()
         await self._end_attempt(context)
         if self._send is not None:
@@ -162,20 +171,30 @@ class _Run:
         headers += [("content-type", "application/json"), ("cache-control", "no-store")]
         context.protocol.response_bytes(self._endpoint.success_status, headers, body.encode())
 
-    @staticmethod
-    async def _use_up(consume: _Consume, transaction: Transaction, context: RequestContext) -> None:
+    def _tenant(self, context: RequestContext) -> Values:
+        """Return the values for the last parameter of the calls about tokens: the tenant of the request, NULL for a job
+        without one; empty if the endpoint is for all tenants.
+        """
+        place = self._endpoint.options.tenant
+        if place is None:
+            return []
+        tenant = tenant_of(place, context)
+        return [None if tenant is None else tenant.encode()]
+
+    async def _use_up(self, consume: _Consume, transaction: Transaction, context: RequestContext) -> None:
         """Consume the token of the request, and put its subject into a setting that the routine can read. Raises
         `Problem` 400 if the token is missing or not valid.
         """
         token = argument_text(context, consume.parameter)
         if not token:
             raise Problem(400, INVALID_TOKEN)
-        execution = await transaction.begin_with(consume.call, [consume.purpose, token.encode()])
+        values: Values = [consume.purpose, token.encode(), *self._tenant(context)]
+        execution = await transaction.begin_with(consume.call, values)
         if not execution.body:
             raise Problem(400, INVALID_TOKEN)
         await transaction.set([SUBJECT, execution.body])
 
-    async def _handled(self, cells: list[Cell], transaction: Transaction) -> list[Cell]:
+    async def _handled(self, cells: list[Cell], transaction: Transaction, context: RequestContext) -> list[Cell]:
         """Issue the token of a row, and enqueue its mail. Return the cells of the response.
 
         A row without a subject for the token, or whose subject has too many tokens, gets no token and no mail. Raises
@@ -187,10 +206,11 @@ class _Run:
             subject = next((cell.text for cell in cells if cell.name.lower() == name), None)
             if subject is None:
                 return cells
-            issued = self._issue.token
-            if issued.most is not None and not await self._may_issue(self._issue, issued.most, subject, transaction):
+            issued, tenant = self._issue.token, self._tenant(context)
+            most = issued.most
+            if most is not None and not await self._may_issue(self._issue, most, subject, tenant, transaction):
                 return cells
-            values: Values = [issued.purpose.encode(), subject.encode(), str(issued.seconds).encode()]
+            values: Values = [issued.purpose.encode(), subject.encode(), str(issued.seconds).encode(), *tenant]
             token = ((await transaction.run(self._issue.call, values)).body or b"").decode()
         if self._send is not None:
             await self._enqueue(self._send, cells, token, transaction)
@@ -198,13 +218,16 @@ class _Run:
             cells = [*cells, Cell("token", 25, False, token, f'"{token}"')]
         return cells
 
-    async def _may_issue(self, issue: _Issue, most: int, subject: str, transaction: Transaction) -> bool:
+    async def _may_issue(
+        self, issue: _Issue, most: int, subject: str, tenant: Values, transaction: Transaction
+    ) -> bool:
         """Return whether the subject may get another token. If it has too many: raise `Problem` 429 if the response
         would contain the token; return False if a mail would, because the caller must not learn whether the subject
-        exists. most: tokens that the subject may get in the period of the token's options.
+        exists. most: tokens that the subject may get in the period of the token's options. tenant: as `_tenant`
+        returns it.
         """
         purpose, period = issue.token.purpose, issue.token.period
-        values: Values = [purpose.encode(), subject.encode(), str(most).encode(), str(period).encode()]
+        values: Values = [purpose.encode(), subject.encode(), str(most).encode(), str(period).encode(), *tenant]
         if (await transaction.run(issue.limit, values)).body == b"t":
             return True
         limit = f"{most} tokens for {purpose} in {period:g} s"

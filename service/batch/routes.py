@@ -37,7 +37,15 @@ from rowcall.service.request_context.request_context import RequestContext
 
 _JSON = "application/json"
 _KEYS = "post it to ?transaction=false, and give each request the header Idempotency-Key"
-_NOT_RETURNED = frozenset(("connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"))
+_COOKIE = "set-cookie"
+_NOT_RETURNED = frozenset(
+    ("connection", "content-length", "date", "keep-alive", "server", "transfer-encoding", _COOKIE)
+)
+"""Headers that the response of one request does not have in the body. Cookies are headers of the whole response: in a
+body, scripts would read also those that are `HttpOnly`, and the browser would store none.
+"""
+_OF_FAILURE = ("retry-after", "www-authenticate", _COOKIE)
+"""Headers of a failed response that the response of its batch has too."""
 
 
 def batch_routes(
@@ -85,7 +93,7 @@ class _Batches:
         written = _Written(self._replicas)
         try:
             async with asyncio.timeout(self._options.seconds):
-                whole = await (
+                responses = await (
                     self._run_in_one_transaction(requests, context, written)
                     if in_transaction
                     else self._run_each(requests, context, written)
@@ -93,16 +101,18 @@ class _Batches:
         except TimeoutError:
             detail = f"the batch has not ended within {self._options.seconds:g} s (Batch:Timeout)"
             raise Problem(504, detail) from None
-        if whole is not None:
-            fields = written.fields(secure=context.scope.scheme == "https")
-            context.protocol.response_bytes(200, [("content-type", _JSON), *fields], whole)
+        if responses is not None:
+            # The position is the last one: of cookies of one name, the last one holds.
+            position = written.fields(secure=context.scope.scheme == "https")
+            headers = [("content-type", _JSON), *responses.cookies, *position]
+            context.protocol.response_bytes(200, headers, responses.written())
 
     async def _run_in_one_transaction(
         self, requests: Sequence[BatchRequest], context: RequestContext, written: _Written
-    ) -> bytes | None:
-        """Run all requests in one transaction, and return the JSON of their responses. None: a request has failed, the
-        transaction is rolled back, and the failed response was sent. Raises `Problem`: 400 if a request refers to a
-        result that does not exist, the error of the commit, and the errors of `_run_request`.
+    ) -> _Responses | None:
+        """Run all requests in one transaction, and return their responses. None: a request has failed, the transaction
+        is rolled back, and the failed response was sent. Raises `Problem`: 400 if a request refers to a result that
+        does not exist, the error of the commit, and the errors of `_run_request`.
         """
         responses = _Responses(self._options.most_bytes)
         async with self._database.joint_transaction(context) as transaction:
@@ -116,11 +126,13 @@ class _Batches:
                     return None
             await transaction.finish()
         await written.record_commit()
-        return responses.written()
+        return responses
 
-    async def _run_each(self, requests: Sequence[BatchRequest], context: RequestContext, written: _Written) -> bytes:
-        """Run the requests one after the other, each by itself, and return the JSON of their responses: 424 for one
-        that refers to a result which does not exist. Raises `Problem` as `_run_request` does.
+    async def _run_each(
+        self, requests: Sequence[BatchRequest], context: RequestContext, written: _Written
+    ) -> _Responses:
+        """Run the requests one after the other, each by itself, and return their responses: 424 for one that
+        refers to a result which does not exist. Raises `Problem` as `_run_request` does.
         """
         responses = _Responses(self._options.most_bytes)
         for request in requests:
@@ -129,7 +141,7 @@ class _Batches:
             except MissingResultError as error:
                 problem = Problem(424, str(error))
                 responses.add(424, [("content-type", CONTENT_TYPE)], orjson.dumps(problem.members()))
-        return responses.written()
+        return responses
 
     async def _run_request(
         self,
@@ -170,7 +182,7 @@ class _Batches:
         members: dict[str, Any] = {"status": status}
         if "json" in content_type and body[:1] == b"{":
             members = orjson.loads(body)
-        own = [(name, value) for name, value in headers if name.lower() in ("retry-after", "www-authenticate")]
+        own = [(name, value) for name, value in headers if name.lower() in _OF_FAILURE]
         whole = orjson.dumps({**members, "item": number})
         status = status if status >= 400 else 409
         context.protocol.response_bytes(status, [("content-type", CONTENT_TYPE), *own], whole)
@@ -212,7 +224,8 @@ class _Written:
 
 class _Responses:
     """The responses of one batch so far. most: limit of the bytes of all bodies together. results: to which later
-    requests may refer. last: status, headers and body of the last response.
+    requests may refer. cookies: headers `Set-Cookie` of all responses. last: status, headers and body of the last
+    response.
     """
 
     def __init__(self, most: int) -> None:
@@ -220,6 +233,7 @@ class _Responses:
         self._size = 0
         self._written: list[bytes] = []
         self.results: list[Result] = []
+        self.cookies: Headers = []
         self.last: tuple[int, Headers, bytes] = (0, [], b"")
 
     def add(self, status: int, headers: Headers, body: bytes) -> None:
@@ -228,7 +242,8 @@ class _Responses:
         if self._size > self._most:
             raise self.too_large()
         self.last = status, headers, body
-        shown = {name.lower(): value for name, value in headers if name.lower() not in _NOT_RETURNED}
+        self.cookies += [(name, value) for name, value in headers if name.lower() == _COOKIE]
+        shown = _joined(headers)
         content_type = shown.get("content-type", "").lower()
         value: Any = None
         encoding = {}
@@ -248,6 +263,18 @@ class _Responses:
 
     def written(self) -> bytes:
         return b"[" + b",".join(self._written) + b"]"
+
+
+def _joined(headers: Headers) -> dict[str, str]:
+    """Return the headers that the body of a batch contains, by their names in lower case. The values of a repeated one
+    are joined to one list (RFC 9110, 5.3).
+    """
+    joined: dict[str, str] = {}
+    for name, value in headers:
+        lowered = name.lower()
+        if lowered not in _NOT_RETURNED:
+            joined[lowered] = f"{joined[lowered]}, {value}" if lowered in joined else value
+    return joined
 
 
 def _in_transaction(query: str) -> bool:

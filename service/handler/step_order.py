@@ -35,6 +35,7 @@ from rowcall.service.handler.before_call import (
 )
 from rowcall.service.handler.running import account, choose_format, download, respond, run, say_where_it_wrote, sign
 from rowcall.service.idempotency.key import check_key
+from rowcall.service.jobs.running import skip_if_bound
 from rowcall.service.limits.rate_limiting import limit_all_callers, limit_callers
 from rowcall.service.metrics.meters import count_requests
 from rowcall.service.operations.audit_trail import note_call
@@ -176,16 +177,20 @@ def compile_endpoint(endpoint: Endpoint, services: Services, done: Sequence[Fact
 
 
 def compile_job(endpoint: Endpoint, services: Services) -> tuple[Step, ...]:
-    """Return the steps of an attempt of a job, whose arguments are bound already. services: those with `job_runs`."""
+    """Return the steps of an attempt of a job, whose arguments are bound already. Values of a job that was enqueued in
+    SQL are hashed and encrypted here; those of a request were before they were stored. services: those with `job_runs`.
+    """
     return _compiled(endpoint, services, _done_before_job())
 
 
 def _done_before_job() -> Sequence[Factory]:
     """Return the factories whose steps an attempt of a job does not have, as its request has been through them."""
-    of_job = (trace_requests, note_call, choose_role, fill_of_job)
+    of_job = (trace_requests, note_call, choose_role, fill_of_job, *_UNLESS_BOUND)
     return tuple(step for step in STEPS[: STEPS.index(comment_headers)] if step not in of_job)
 
 
+_UNLESS_BOUND: Sequence[Factory] = (hash_parameters, encrypt)
+"""Steps that protect values, which an attempt runs if the job was enqueued in SQL."""
 _IN_JOB: Sequence[Factory] = (
     ignore_nulls_of_types,
     skip_null_call,
@@ -207,6 +212,8 @@ def _compiled(endpoint: Endpoint, services: Services, done: Sequence[Factory]) -
     steps: list[Step] = []
     for factory in STEPS:
         step = None if factory in done else factory(endpoint, services)
-        if step is not None:
-            steps += step if isinstance(step, tuple) else (step,)
+        if step is None:
+            continue
+        compiled = step if isinstance(step, tuple) else (step,)
+        steps += map(skip_if_bound, compiled) if services.job_runs and factory in _UNLESS_BOUND else compiled
     return tuple(steps)

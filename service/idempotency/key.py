@@ -63,11 +63,18 @@ def check_key(endpoint: Endpoint, _services: Services) -> Step | None:
     return check
 
 
-def digest_of(context: RequestContext) -> bytes:
-    """Return the digest of method, path, query string, content type and body, as text of a bytea."""
+def digest_of(context: RequestContext, representation: str) -> bytes:
+    """Return the digest of method, path, query string, content type, body and representation, as text of a bytea.
+
+    representation: format and time zone of the result, if the request chooses them; empty: it does not, so the digest
+    is that of former versions, whose keys are stored.
+    """
     scope = context.scope
     whole = hashlib.sha256()
-    for part in (scope.method, scope.path, scope.query_string, scope.headers.get("content-type") or ""):
+    content_type = scope.headers.get("content-type") or ""
+    if representation:
+        content_type = f"{content_type}\n{representation}"
+    for part in (scope.method, scope.path, scope.query_string, content_type):
         whole.update(b"%d:" % len(part))
         whole.update(part.encode(errors="surrogateescape"))
     whole.update(context.body or b"")

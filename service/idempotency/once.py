@@ -14,6 +14,7 @@ from typing import NamedTuple
 from rowcall.core.auth.claims import owner_of
 from rowcall.core.endpoint.endpoint import Endpoint
 from rowcall.core.errors.problems import Problem
+from rowcall.core.formats.exports import export_format
 from rowcall.ext.driver.execution import Execution, finished_execution
 from rowcall.service.database.call import Call
 from rowcall.service.database.preamble import Values
@@ -22,7 +23,7 @@ from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request_context.protocols import HeadersProtocol
 from rowcall.service.request_context.request_context import RequestContext, Step, Waiting
-from rowcall.service.request_context.surroundings import within_tenant
+from rowcall.service.request_context.surroundings import within_tenant, zone_of
 from rowcall.service.request_context.trace import trace_of
 
 REPLAYED = ("idempotency-replayed", "true")
@@ -87,12 +88,13 @@ class _Once:
         self, endpoint: Endpoint, call: Call, services: Services, count: Callable[[str], None], *, set_by_sql: bool
     ) -> None:
         self._count = count
-        self._tenant = endpoint.options.tenant
         idempotency = endpoint.options.idempotency
         # Senders may add to a webhook when they repeat it, so only its key is compared.
         self._of_webhook = endpoint.options.webhook is not None
         self._named = "this webhook" if self._of_webhook else "a request with this Idempotency-Key"
         self._tenant = endpoint.options.tenant
+        self._time_zone = endpoint.options.time_zone
+        self._format = export_format(endpoint)
         stored = services.options.webhook_lifetime if idempotency is None else idempotency.seconds
         self._database = services.database
         self._call = call
@@ -151,7 +153,8 @@ class _Once:
         names: Values = [within_tenant(owner, self._tenant, context), key.encode()]
         if self._of_webhook:
             return names, [*names, b"\\x", self._seconds]
-        return names, [*names, digest_of(context), self._seconds]
+        representation = f"{self._format} {zone_of(self._time_zone, context) or ''}".strip()
+        return names, [*names, digest_of(context, representation), self._seconds]
 
     def _take(self, context: RequestContext, state: _State) -> bool:
         """If the response to an equal request is stored, make it the result of this one and return True. Return False
@@ -167,7 +170,9 @@ class _Once:
             context.protocol = HeadersProtocol(context.protocol, [REPLAYED])
             return True
         if state.word == "other":
-            raise Problem(422, "this Idempotency-Key belongs to a request with another address or body; use a new key")
+            raise Problem(
+                422, "this Idempotency-Key belongs to a request with another address, body or format; use a new key"
+            )
         if state.word == "running":
             unknown = ", or its outcome is not known" if self._call.commits else ""
             detail = f"{self._named} is still running{unknown}; repeat it later"

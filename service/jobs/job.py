@@ -11,7 +11,7 @@ import orjson
 
 from rowcall.core.auth.claims import User
 from rowcall.core.auth.options import AuthOptions
-from rowcall.core.auth.parameter_injection import claim_parameters, with_injected
+from rowcall.core.auth.parameter_injection import claim_parameters, hashed_parameters, with_injected
 from rowcall.core.binding.binding import Binder, Binding
 from rowcall.core.catalogue.source import Transport
 from rowcall.core.endpoint.endpoint import Endpoint
@@ -110,7 +110,8 @@ def names_of(endpoint: Endpoint) -> str:
 
 def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions) -> Binding:
     """Return the arguments of a job for a call: those that were bound when it was enqueued, or its JSON document bound
-    like the body of a request. If the job has claims, the document need not have the parameters that are set from them.
+    like the body of a request. The document need not have the parameters that are hashes of others, and if the job has
+    claims, those that are set from them.
     Raises `BindingError` for arguments that do not fit the endpoint.
     """
     if job.bound:
@@ -121,7 +122,10 @@ def bind_arguments(endpoint: Endpoint, job: Job, options: AuthOptions) -> Bindin
         texts = [values[key] for key in sorted(values, key=int)]
         arguments = [None if text is None else text.encode(errors="surrogateescape") for text in texts]
         return Binding(mask, arguments, None in arguments)
+    hashed = hashed_parameters(endpoint)
+    injected = {target for target, source in hashed if target != source}
     if job.claims is not None:
-        endpoint = with_injected(endpoint, {item.index for item in claim_parameters(endpoint, options.login)})
+        injected |= {item.index for item in claim_parameters(endpoint, options.login)}
+    endpoint = with_injected(endpoint, injected, {source for target, source in hashed if target == source})
     binder = Binder(bound_parameters(endpoint), Transport.BODY, endpoint.options.query_null, refusals=endpoint.refusals)
     return binder.bind_body(orjson.dumps(job.arguments))

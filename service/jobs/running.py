@@ -12,7 +12,7 @@ from rowcall.service.database.database import Database
 from rowcall.service.jobs.job import Job
 from rowcall.service.pipeline.own_call import own_call
 from rowcall.service.pipeline.services import Services
-from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Step
+from rowcall.service.request_context.request_context import ClientDisconnectedError, RequestContext, Step, Waiting
 
 _LOCK = "select rowcall.lock_job($1::uuid, $2::int)"
 _NOT_LOCKED = "its row cannot be locked: another worker has it, or it has ended"
@@ -29,6 +29,17 @@ def run_in_job(endpoint: Endpoint, call: Call, services: Services) -> Step:
     content_type = (endpoint.options.content_type or endpoint.shape.content_type).encode()
     call.hear = partial(_progress, call.hear)
     return partial(_run, services.database, call, lock, finish, content_type)
+
+
+def skip_if_bound(step: Step) -> Step:
+    """Return the step for attempts of a job whose arguments were not bound when it was enqueued, as in SQL; other
+    attempts skip it.
+    """
+
+    def run_unless_bound(context: RequestContext) -> Waiting:
+        return None if context.scope.job.bound else step(context)
+
+    return run_unless_bound
 
 
 def _run(

@@ -255,18 +255,25 @@ class HostPermits:
 
     async def wait(self, number: int) -> bool:
         """Wait for a permit; return whether it is held. If waiting is cancelled, call `abandon`."""
-        allowed = await self._waiting[number]
+        allowed = await asyncio.shield(self._waiting[number])
         del self._waiting[number]
         return allowed
 
     def abandon(self, policy: Policy, caller: str, number: int) -> None:
         """End waiting, because the client has disconnected. If the permit was granted meanwhile, release it. number: of
-        `enter`.
+        `enter`, for which `wait` has not returned.
         """
-        future = self._waiting.pop(number, None)
-        waited = self._with_room(partial(self._end_waiting, policy, caller, number), otherwise=True)
-        if not waited and not (future is not None and future.done() and not future.result()):
-            self.leave(policy, caller)
+        if self._with_room(partial(self._end_waiting, policy, caller, number), otherwise=False):
+            del self._waiting[number]
+            return
+
+        def settle(granted: asyncio.Future[bool]) -> None:
+            del self._waiting[number]
+            if granted.result():
+                self.leave(policy, caller)
+
+        # Another worker may have granted or refused it, whose message has not arrived yet.
+        self._waiting[number].add_done_callback(settle)
 
     def _end_waiting(self, policy: Policy, caller: str, number: int) -> bool:
         """Remove a waiting request from the queue; return whether it was there."""

@@ -219,18 +219,24 @@ def _gate(policy: Policy, permits: HostPermits, caller: Caller) -> Step:
         try:
             await asyncio.wait({gone, turn}, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
-            turn.cancel()
-            permits.abandon(policy, name, number)
+            end_waiting(name, number, turn)
             raise
         finally:
             gone.cancel()
         if not turn.done():
-            turn.cancel()
-            permits.abandon(policy, name, number)
+            end_waiting(name, number, turn)
             raise _disconnected()
         if not turn.result():
             raise refusal(policy, 1.0)
         context.at_end(lambda _context, _error: permits.leave(policy, name))
+
+    def end_waiting(name: str, number: int, turn: asyncio.Future[bool]) -> None:
+        """Give the permit back, exactly once if the request holds or will hold one. turn: the end of the wait."""
+        if not turn.done():
+            turn.cancel()
+            permits.abandon(policy, name, number)
+        elif turn.result():
+            permits.leave(policy, name)
 
     return limit_concurrency
 

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from rowcall.core.auth.claims import User
 from rowcall.core.endpoint.capabilities import Tenant, TimeZone, ValuePlace
+from rowcall.core.text.ascii_case import ascii_lower
 from rowcall.service.request_context.request_context import RequestContext
 
 LONGEST = 255
@@ -52,11 +53,11 @@ def headers_of_zone(zone: TimeZone | None, context: RequestContext) -> list[tupl
 
 
 def _of_host(pattern: str, context: RequestContext) -> str | None:
-    """Return the part of the host name in the place of the `*` in `pattern`, in lower case; None: the host name does
-    not match.
+    """Return the part of the host name in the place of the `*` in `pattern`, with A to Z in lower case; None: the host
+    name does not match.
     """
     scope = context.scope
-    host = (scope.headers.get("host") or scope.authority or "").lower()
+    host = ascii_lower(scope.headers.get("host") or scope.authority or "")
     host = host.rpartition(":")[0] if re.search(r":\d+$", host) else host
     before, _, behind = pattern.partition("*")
     if len(host) <= len(before) + len(behind) or not host.startswith(before) or not host.endswith(behind):

@@ -45,11 +45,11 @@ class SchemaSnapshot:
 
     def connections(self, names: Iterable[str]) -> frozenset[str]:
         """Return the case-folded names of the connections on which endpoints run; the main one is empty. names: of all
-        connections, among which those of tenants are searched.
+        connections, as the configuration spells them, among which those of tenants are searched.
         """
         used = {(item.connection or "").casefold() for item in self.options}
         tenants = {item.tenant for item in self.options if item.tenant is not None and item.tenant.connection}
-        of_tenants = (name.casefold() for tenant in tenants for name in tenant.connections(names))
+        of_tenants = (name.casefold() for tenant in tenants for name in tenant.connections(names).values())
         return frozenset(used.union(of_tenants))
 
     def has_types_of(self, other: SchemaSnapshot) -> bool:

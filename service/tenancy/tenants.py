@@ -59,14 +59,15 @@ class TenantConnections:
         self._endpoint = endpoint
         self._services = services
         self._compile = steps
-        self._names = {name.casefold() for name in tenant.connections(services.others)}
+        spelled = (access.name for key, access in services.options.others.items() if key in services.others)
+        self._names = tenant.connections(spelled)
         self._compiled: dict[str, tuple[Step, ...]] = {}
-        """By case-folded name of the connection."""
+        """By name of the connection."""
 
     def choose(self, context: RequestContext) -> None:
         """Continue with the steps on the connection of the tenant. Raises `Problem` 404 for a tenant without one."""
-        name = self._tenant.connection.replace("{0}", tenant_of(self._tenant, context) or "").casefold()
-        if name not in self._names:
+        name = self._names.get(tenant_of(self._tenant, context) or "")
+        if name is None:
             raise Problem(404, "there is no such tenant")
         steps = self._compiled.get(name)
         if steps is None:

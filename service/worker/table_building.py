@@ -119,7 +119,7 @@ class TableBuilder:
         """Return the services with the databases and codecs of a snapshot. subrequests: None: endpoints cannot call
         each other.
         """
-        names = snapshot.connections(self._options.others)
+        names = snapshot.connections(access.name for access in self._options.others.values())
         others = {
             key: (
                 database,

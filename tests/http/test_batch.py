@@ -37,6 +37,17 @@ begin
   return 'made';
 end $$;
 comment on function located() is 'HTTP POST /located';
+create function decorated(_n int) returns text language plpgsql as $$
+begin
+  perform set_config('response.headers', json_build_object(
+    'Set-Cookie', json_build_array(format('a=%s; HttpOnly', _n), format('b=%s; HttpOnly', _n)),
+    'Link', json_build_array(format('</%s>; rel=prev', _n), format('</%s>; rel=next', _n + 2)))::text, true);
+  if _n < 0 then
+    perform set_config('response.status', '409', true);
+  end if;
+  return 'x';
+end $$;
+comment on function decorated(int) is 'HTTP POST /decorated/{_n}';
 create function plain() returns text language plpgsql as $$ begin
   perform current_setting('response.status', true);
   return coalesce(current_setting('response.status', true), '') || 'x';
@@ -467,3 +478,31 @@ def test_longer_references(service: Service) -> None:
     for missing in ("$1.body.items[1]", "$1.body.items[0].id.x", "$1.body.Items"):
         refused = post(service, request("/echo", {"value": value}), request("/echo", {"value": missing}))
         assert problem(refused, 400)["item"] == 2
+
+
+@pytest.mark.parametrize("transaction", [True, False])
+def test_cookies_are_headers_of_the_whole_response(service: Service, transaction: bool) -> None:
+    """In the body, scripts could read cookies that are `HttpOnly`."""
+    response = post(service, request("/decorated/1"), request("/decorated/2"), transaction=transaction)
+    assert response.headers.get_list("set-cookie") == [f"{name}={n}; HttpOnly" for n in (1, 2) for name in "ab"]
+    assert "HttpOnly" not in response.text
+    assert response.json()[0]["headers"]["link"] == "</1>; rel=prev, </3>; rel=next"
+    referring = post(
+        service, request("/decorated/1"), request("/echo", {"value": "$1.headers.set-cookie"}), transaction=transaction
+    )
+    assert "HttpOnly" not in referring.text
+    assert "no headers.set-cookie" in referring.text
+
+
+def test_a_failed_batch_sets_only_the_cookies_of_the_failed_response(service: Service) -> None:
+    response = post(service, request("/decorated/1"), request("/decorated/-1"))
+    assert (response.status_code, response.json()["item"]) == (409, 2)
+    assert response.headers.get_list("set-cookie") == ["a=-1; HttpOnly", "b=-1; HttpOnly"]
+
+
+def test_a_sign_in_within_a_batch_signs_the_browser_in(service: Service) -> None:
+    with service.new_client() as client:
+        response = client.post("/batch?transaction=false", json=[request("/enter", {"name": "ann"})])
+        assert "set-cookie" in response.headers
+        assert "set-cookie" not in response.json()[0]["headers"]
+        assert client.get("/who").text.endswith("|ann")

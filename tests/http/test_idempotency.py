@@ -186,7 +186,8 @@ def test_another_request_under_the_key_is_refused(service: Service) -> None:
     headers = key()
     service.post("/pay", json={"amount": 7}, headers=headers)
     assert (
-        "another address or body" in problem(service.post("/pay", json={"amount": 8}, headers=headers), 422)["detail"]
+        "another address, body or format"
+        in problem(service.post("/pay", json={"amount": 8}, headers=headers), 422)["detail"]
     )
     problem(service.post("/nothing", json={"amount": 7}, headers=headers), 422)
 
@@ -532,3 +533,42 @@ def test_metrics_count_outcomes(own_database: Database, serve_once: Serve) -> No
             for outcome in ("new", "replayed", "mismatch")
         }
     assert found == {"new": 1, "replayed": 2, "mismatch": 1}
+
+
+EXPORTED = """
+create table sale (id int generated always as identity, at timestamptz not null default '2026-07-01T22:30:00Z');
+create function sell(_n int) returns setof sale language sql as
+$$ insert into sale select from generate_series(1, _n) returning * $$;
+comment on function sell(int) is 'HTTP POST /sell
+idempotent
+timezone_from prefer';
+"""
+
+
+def test_a_key_belongs_to_the_representation_of_its_response(own_database: Database, serve_once: Serve) -> None:
+    own_database.execute(install_sql())
+    service = serve_once(own_database, EXPORTED, {"Exports:Enabled": "true"})
+    formats: list[tuple[str, dict[str, str], str]] = [
+        ("", {}, "application/json"),
+        ("", {"accept": "text/csv"}, "text/csv"),
+        ("", {"accept": "application/jsonl"}, "application/jsonl"),
+        ("?format=excel", {}, "application/vnd.openxmlformats"),
+        ("", {"prefer": "timezone=Asia/Tokyo"}, "application/json"),
+    ]
+    for number, (query, headers, media_type) in enumerate(formats, 1):
+        name = key()
+        first, again = (service.post(f"/sell{query}", json={"n": 2}, headers=headers | name) for _ in range(2))
+        assert first.headers["content-type"].startswith(media_type), first.text
+        assert again.headers["idempotency-replayed"] == "true"
+        assert again.headers["content-type"] == first.headers["content-type"]
+        assert again.content == first.content
+        for other_query, other_headers, _ in formats:
+            if (other_query, other_headers) != (query, headers):
+                other = service.post(f"/sell{other_query}", json={"n": 2}, headers=other_headers | name)
+                assert "another address, body or format" in problem(other, 422)["detail"]
+        assert own_database.value("select count(*) from sale") == 2 * number
+    # Two ways to choose the same format.
+    name = key()
+    assert service.post("/sell?format=csv", json={"n": 1}, headers=name).status_code == 200
+    same = service.post("/sell", json={"n": 1}, headers={"accept": "text/csv, */*;q=0.1", **name})
+    assert same.headers["idempotency-replayed"] == "true"

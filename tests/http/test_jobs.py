@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from rowcall.core.auth.password_hash import verify_password
 from rowcall.service.installation.script import install_sql
 from tests.harness.database import Database
 from tests.harness.events import EventStream
@@ -99,6 +100,16 @@ create function hashed(_password text, _hash text default null) returns text lan
 comment on function hashed(text, text) is 'HTTP POST /hashed
 param _hash is hash of _password
 job';
+create function sealed(_secret text, _password text) returns table (stored text, hash text) language sql as
+$$ select _secret, _password $$;
+comment on function sealed(text, text) is 'HTTP POST /sealed
+encrypt _secret
+parameter_hash _password
+job retries 0';
+create function opened(_stored text) returns table (secret text) language sql as $$ select _stored $$;
+comment on function opened(text) is 'HTTP POST /opened
+decrypt secret
+single';
 create function enter(_name text) returns table (status int, user_id text, user_roles text[]) language sql as
 $$ select 200, _name, array[_name] $$;
 comment on function enter(text) is 'HTTP POST /enter
@@ -337,6 +348,30 @@ def test_secrets_are_stored_as_hashes(service: Service, database: Database) -> N
     assert job["state"] == "done"
     assert job["result"] != "correct horse"
     assert len(job["result"]) > 20
+
+
+def result_in_sql(database: Database, endpoint: str, arguments: str) -> Any:
+    """Enqueue a job in SQL, and return its result as JSON."""
+    number = database.value(f"select rowcall.enqueue('{endpoint}', '{arguments}')::text")
+    query = f"select convert_from(result, 'UTF8') from rowcall.job where id = '{number}' and state = 'done'"
+    return wait_until(lambda: database.fetch(query), "the job is done", 20)[0][0]
+
+
+@pytest.mark.parametrize("in_sql", [True, False])
+def test_values_are_encrypted_and_hashed_once(service: Service, database: Database, in_sql: bool) -> None:
+    if in_sql:
+        arguments = '{"secret": "K-4711", "password": "correct horse"}'
+        (row,) = json.loads(result_in_sql(database, "POST /sealed", arguments))
+    else:
+        (row,) = ended(service, enqueue(service, "/sealed", secret="K-4711", password="correct horse"))["result"]
+    assert row["stored"] != "K-4711"
+    assert service.post("/opened", json={"stored": row["stored"]}).json() == {"secret": "K-4711"}
+    assert verify_password("correct horse", row["hash"])
+
+
+def test_a_hash_of_a_job_enqueued_in_sql(service: Service, database: Database) -> None:
+    result = result_in_sql(database, "POST /hashed", '{"password": "correct horse"}')
+    assert verify_password("correct horse", result)
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ def test_tools_are_described(service: Service) -> None:
 
 
 def test_tools_that_cannot_be_offered_are_logged_at_the_start(service: Service) -> None:
-    assert "there is a tool names already" in service.log
+    assert "is no tool: the name names belongs to the tool" in service.log
     assert "GET /api/undescribed: the tool has no description" in service.log
     assert service.log.count("MCP: 12 tools: ") == 1
     assert "AllowedOrigins: '*' is no origin such as https://shop.example:8443; the entry is ignored" in service.log
@@ -479,3 +479,22 @@ def test_without_the_key_there_is_nothing(database: Database, service: Service, 
     assert plain.post("/mcp", content=b"{}").status_code == 405
     assert plain.get("/api/only-tool?a=1").status_code == 404
     assert plain.get("/api/one-bed").status_code == 200
+
+
+def test_a_later_routine_does_not_take_over_the_name_of_a_tool(own_database: Database, serve_once: Serve) -> None:
+    """A name of a schema that comes first would otherwise be enough to receive the calls of a tool."""
+    tool = """create function {0}(_x int default 0) returns text language sql stable as $$ select '{0}' $$;
+        comment on function {0}(int) is 'mcp A text.
+mcp_name common';"""
+    service = serve_once(own_database, tool.format("public.mine"), BASE)
+    own_database.execute(f"create schema another; {tool.format('another.theirs')} notify rowcall, 'reload'")
+    service.wait_for_log(
+        "another.theirs(integer) is no tool: the name common belongs to the tool GET /api/mine of "
+        "public.mine(integer); mcp_name gives it another"
+    )
+    assert service.get("/api/another/theirs").status_code == 404
+    sent = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "common", "arguments": {}}}
+    assert service.post("/mcp", json=sent).json()["result"]["structuredContent"] == {"value": "public.mine"}
+    own_database.execute("drop function public.mine; notify rowcall, 'reload'")
+    service.wait_for_log("removed GET /api/mine")
+    assert service.post("/mcp", json=sent).json()["result"]["structuredContent"] == {"value": "another.theirs"}

@@ -68,6 +68,22 @@ create function write_note(_id int, _text text, _version int) returns setof note
 comment on function write_note(int, text, int) is 'HTTP POST /write-note/{_id}
 single
 version_column version';
+create table precise (id int primary key, text text, at numeric not null);
+insert into precise values
+  (1, 'one', 12345678901234567000.00000000001), (2, 'two', 1.50), (3, 'three', 9007199254740993);
+create function step() returns trigger language plpgsql as $$
+begin new.at := old.at + 0.00000000001; return new; end $$;
+create trigger step before update on precise for each row execute function step();
+comment on table precise is 'HTTP
+version_column at
+disabled
+enabled select, update_returning
+for select
+HTTP GET /precise/{id}
+single
+for update_returning
+HTTP PUT /precise/{id}
+single';
 create function no_version(_id int) returns int language sql as 'select 1';
 comment on function no_version(int) is 'HTTP POST /no-version
 version_column version';
@@ -186,3 +202,19 @@ def test_lines_without_effect_are_reported(service: Service) -> None:
     assert service.post("/no-version", json={"id": 1}).status_code == 404
     assert "GET /many-notes: version_column version has no effect" in log
     assert "GET /notes" not in log.partition("Started")[0]
+
+
+def test_a_version_beyond_double_precision_is_exact(service: Service) -> None:
+    for number, version in ((1, "12345678901234567000.00000000001"), (2, "1.50"), (3, "9007199254740993")):
+        path = f"/precise/{number}"
+        tag = service.get(path).headers["etag"]
+        assert tag == f'"{version}"'
+        assert service.get(path, headers={"if-none-match": tag}).status_code == 304
+        first = service.request("PUT", path, json={"text": "x"}, headers={"if-match": tag})
+        assert first.status_code == 200, first.text
+        assert first.headers["etag"] != tag
+        problem(service.request("PUT", path, json={"text": "y"}, headers={"if-match": tag}), 412)
+        changed = service.get(path, headers={"if-none-match": tag})
+        assert (changed.status_code, changed.json()["text"]) == (200, "x")
+        rounded = f'"{float(version):.0f}"'
+        problem(service.request("PUT", path, json={"text": "y"}, headers={"if-match": rounded}), 412)

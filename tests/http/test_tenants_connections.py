@@ -105,8 +105,8 @@ def shops(postgres: PostgresServer) -> Iterator[dict[str, Database]]:
 
 def connections(shops: dict[str, Database]) -> dict[str, str | None]:
     return {
-        "ConnectionStrings:Shop_Red": shops["red"].conninfo,
-        "ConnectionStrings:Shop_Blue": shops["blue"].conninfo,
+        "ConnectionStrings:Shop_red": shops["red"].conninfo,
+        "ConnectionStrings:SHOP_blue": shops["blue"].conninfo,
         "Service:RequiresAuthorization": "false",
         "Jobs:Enabled": "true",
     }
@@ -133,14 +133,37 @@ def of(service: Service, path: str, tenant: str) -> httpx.Response:
 def test_a_request_runs_in_the_database_of_its_tenant(service: Service, shops: dict[str, Database]) -> None:
     for name, shop in shops.items():
         assert of(service, "/where", name).text == shop.name
-        assert of(service, "/of-open", f"shop_{name}").text == shop.name
+        assert of(service, "/of-open", {"red": "Shop_red", "blue": "SHOP_blue"}[name]).text == shop.name
         token = service.post("/enter", json={"name": "ann", "org": name}).json()["accessToken"]
         claim = service.get("/of-claim", headers={"authorization": f"Bearer {token}"})
         assert (claim.status_code, claim.text) == (200, shop.name)
         assert service.get("/of-host", headers={"host": f"{name}.shop.example"}).text == shop.name
 
 
-@pytest.mark.parametrize("tenant", ["green", "default", "_default", "", "red,blue", "{0}", "x" * 300])
+def test_tenants_of_similar_spelling_share_no_connection(
+    service: Service, database: Database, shops: dict[str, Database], serve_once: Serve
+) -> None:
+    """By the rules of Unicode, `straße` equals `STRASSE` regardless of case, and the Kelvin sign equals `k`."""
+    settings: dict[str, str | None] = {
+        "ConnectionStrings:Shop_strasse": shops["red"].conninfo,
+        "ConnectionStrings:Shop_Kiosk": shops["blue"].conninfo,
+        "Service:UseMultipleConnections": "true",
+    }
+    other = serve_once(database, settings={**connections(shops), "Auth:BearerTokenAuth": "true", **settings})
+    expected = {"strasse": True, "straße": False, "Strasse": False, "Kiosk": True, "kiosk": False, "\u212aiosk": False}
+    for tenant, exists in expected.items():
+        # The headers of a request are ASCII, so that others are none of a tenant (400).
+        assert other.get("/where", headers={"x-tenant": tenant.encode()}).is_success == exists, tenant
+        token = other.post("/enter", json={"name": "ann", "org": tenant}).json()["accessToken"]
+        claim = other.get("/of-claim", headers={"authorization": f"Bearer {token}"})
+        assert claim.status_code == (200 if exists else 404), tenant
+    hosts = {"strasse": True, "STRASSE": True, "kiosk": True, "straße": False, "\u212aiosk": False}
+    for host, exists in hosts.items():
+        response = other.get("/of-host", headers={"host": f"{host}.shop.example".encode()})
+        assert response.is_success == exists, host
+
+
+@pytest.mark.parametrize("tenant", ["green", "RED", "default", "_default", "", "red,blue", "{0}", "x" * 300])
 def test_a_tenant_without_a_connection_does_not_exist(service: Service, tenant: str) -> None:
     assert problem(of(service, "/where", tenant), 400 if tenant in ("", "x" * 300) else 404)
     # The main connection is none of a tenant.

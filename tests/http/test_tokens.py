@@ -70,6 +70,20 @@ create function issue_few(_id text) returns table (user_id text) language sql as
 comment on function issue_few(text) is 'HTTP POST /few-tokens
 issue_token few for 1 hour subject user_id at most 3
 single';
+create function invite_to(_id int) returns table (user_id int) language sql as 'select _id';
+comment on function invite_to(int) is 'HTTP POST /tenants/invite
+tenant from header X-Tenant
+issue_token join for 1 hour at most 2
+single';
+create function join_tenant(_token text) returns text language sql as
+$$ select concat_ws(' ', current_setting('request.tenant'), current_setting('request.token_subject')) $$;
+comment on function join_tenant(text) is 'HTTP POST /tenants/join
+tenant from header X-Tenant
+consume_token join';
+create function join_any(_token text) returns text language sql as
+$$ select current_setting('request.token_subject') $$;
+comment on function join_any(text) is 'HTTP POST /join
+consume_token join';
 create function nothing(_x text) returns text language sql as 'select _x';
 comment on function nothing(text) is 'HTTP POST /nothing
 consume_token password_reset';
@@ -239,3 +253,64 @@ def test_a_subject_gets_few_tokens(service: Service, server: MailServer, databas
     assert problem(refusal, 429)["detail"] == "this subject has got 3 tokens for few in 3600 s"
     assert refusal.headers["retry-after"] == "3600"
     assert service.post("/few-tokens", json={"id": "three"}).status_code == 200
+
+
+def test_a_token_is_valid_for_its_tenant_only(service: Service, database: Database) -> None:
+    def invited(tenant: str) -> str:
+        response = service.post("/tenants/invite", json={"id": 41}, headers={"x-tenant": tenant})
+        assert response.status_code == 200, response.text
+        return str(response.json()["token"])
+
+    def join(tenant: str, token: str) -> str:
+        return service.post("/tenants/join", json={"token": token}, headers={"x-tenant": tenant}).text
+
+    red, blue, other_red = invited("red"), invited("blue"), invited("red")
+    assert INVALID in join("blue", red)
+    assert INVALID in join("RED", red)
+    refused(service, "/join", token=red)
+    # The limit counts, and the use of a token revokes, those of the same tenant.
+    limited = service.post("/tenants/invite", json={"id": 41}, headers={"x-tenant": "red"})
+    assert problem(limited, 429)["detail"] == "this subject has got 2 tokens for join in 3600 s"
+    assert join("red", red) == "red 41"
+    assert INVALID in join("red", other_red)
+    assert join("blue", blue) == "blue 41"
+    assert INVALID in join("blue", blue)
+
+
+def test_tokens_of_tenants_in_sql(service: Service, database: Database) -> None:
+    token = database.value("select rowcall.issue_token('join', '7', '1 hour', 'green')")
+    refused(service, "/join", token=token)
+    assert database.value("select rowcall.revoke_tokens('7', null, 'red')") == 0
+    joined = service.post("/tenants/join", json={"token": token}, headers={"x-tenant": "green"})
+    assert joined.text == "green 7"
+    without = database.value("select rowcall.issue_token('join', '8')")
+    response = service.post("/tenants/join", json={"token": without}, headers={"x-tenant": "green"})
+    assert problem(response, 400)["detail"] == INVALID
+    assert service.post("/join", json={"token": without}).text == "8"
+
+
+def test_an_older_schema_leaves_out_tokens_of_tenants(own_database: Database, serve_once: Serve) -> None:
+    older = install_sql().partition("if not exists (select from rowcall.schema_version where version = 18)")[0]
+    own_database.execute(f"{older.rpartition('do $rowcall$')[0]} commit")
+    role = f"{own_database.name}_service"
+    own_database.execute(f"create role {role}; grant execute on function rowcall.consume_token(text, text) to {role}")
+    try:
+        service = serve_once(own_database, SQL)
+        message = "needs the schema rowcall, which has version 17: run rowcall --install; the endpoint is left out"
+        for line in ("POST /tenants/invite: issue_token", "POST /tenants/join: consume_token"):
+            assert f"{line} {message}" in service.log
+        assert service.post("/tenants/invite", json={"id": 41}, headers={"x-tenant": "red"}).status_code == 404
+        token = own_database.value("select rowcall.issue_token('join', '8')")
+        own_database.execute(install_sql())
+        wait_until(
+            lambda: service.post("/tenants/invite", json={"id": 9}, headers={"x-tenant": "red"}).status_code == 200,
+            "the endpoint is served",
+            30,
+        )
+        assert service.post("/join", json={"token": token}).text == "8"
+        rights = "select has_function_privilege(%s, 'rowcall.consume_token(text, text, text)', 'execute')"
+        assert own_database.value(rights, role)
+        rights = "select has_function_privilege(%s, 'rowcall.issue_token(text, text, interval, text)', 'execute')"
+        assert not own_database.value(rights, role)
+    finally:
+        own_database.execute(f"drop owned by {role} cascade; drop role {role}")

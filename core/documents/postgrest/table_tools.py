@@ -85,7 +85,9 @@ def table_tools(
             continue
         for tool in _tools(catalogue, relation, actions):
             if tool.name in tools or tool.name in taken:
-                warnings.append(f"{relation.schema}.{relation.name}: there is a tool {tool.name} already")
+                warnings.append(
+                    f"{relation.schema}.{relation.name}: there is a tool {tool.name} already, so it has none"
+                )
             else:
                 tools[tool.name] = tool
     return tools, warnings

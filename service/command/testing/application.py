@@ -118,7 +118,7 @@ class TestApplication(Application):
 
     def prepare(self, snapshot: SchemaSnapshot) -> None:
         """Compile the endpoints of a snapshot; it replaces the previous one. Raises `RouteError`."""
-        names = snapshot.connections(self._options.others)
+        names = snapshot.connections(access.name for access in self._options.others.values())
         others = {
             key: (self.database, codecs_for(snapshot.other_types.get(key, {}), self._options), None)
             for key in names & {key for key, access in self._options.others.items() if access.routable}

@@ -45,7 +45,8 @@ class Places:
         here = self._of_connection(endpoint.options.connection)
         if tenant is None or not tenant.connection:
             return (here,)
-        return (here, *(self.key(name) for name in tenant.connections(self._options.others) if self.key(name) != here))
+        spelled = (access.name for access in self._options.others.values())
+        return (here, *(self.key(name) for name in tenant.connections(spelled).values() if self.key(name) != here))
 
     def usable(self, name: str) -> str | None:
         """Return the place of the connection with this name; None if endpoints cannot run on it."""

@@ -103,6 +103,20 @@ def test_leaving_the_queue_frees_a_place(policy: Policy) -> None:
     assert give_back(policy, state, turn._replace(begin=-7.0), 1.0) is None, "of an earlier counting"
 
 
+@pytest.mark.parametrize("policy", [FIXED, SLIDING, BUCKET])
+def test_permits_that_are_not_counted_are_not_given_back(policy: Policy) -> None:
+    state = None
+    turn = None
+    while turn is None:
+        decision, state = decide(policy, state, 0.0)
+        turn = decision.turn
+    taken = state
+    state = give_back(policy, state, turn, 1.0)
+    assert give_back(policy, state, turn, 1.0) is None, "twice"
+    assert give_back(policy, None, turn._replace(begin=1.0), 1.0) is None, "never taken"
+    assert give_back(policy, taken, turn._replace(number=turn.number + 1), 1.0) is None, "of another period"
+
+
 @given(
     st.sampled_from([FIXED, SLIDING, BUCKET]),
     st.lists(st.tuples(st.floats(0, 9, allow_nan=False), st.booleans()), min_size=1, max_size=60),
