@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rowcall.core.catalogue.catalog import RoutineKind
 from rowcall.core.codegen.calls import Argument, Call, Reading
-from rowcall.core.codegen.comments import Definitions, definition_lines
+from rowcall.core.codegen.comments import Definitions, definition_lines, one_line
 from rowcall.core.codegen.dart.models import SUBSCRIPTION, Models
 from rowcall.core.codegen.dart.names import escaped, field_name, literal
 from rowcall.core.codegen.names import Names, upper_first
@@ -161,7 +161,7 @@ def _comment(function: DartFunction, names: list[str], definitions: Definitions,
     for number, block in enumerate(shown):
         if number:
             yield "///"
-        yield from (f"/// {line}".rstrip() for line in block)
+        yield from (f"/// {one_line(line)}".rstrip() for line in block)
 
 
 # --- the body -----------------------------------------------------------------------------------------------------

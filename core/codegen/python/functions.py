@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -107,14 +108,18 @@ def _docstring(method: Method, definitions: Definitions, options: ClientOptions)
         lines += ["", *endpoint.prose]
     if defined := [*definition_lines(endpoint, definitions, options.comment)]:
         lines += ["", *defined]
-    text = "\n".join(lines).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    first, *others = text.splitlines()
+    first, *others = _in_docstring("\n".join(lines)).splitlines()
     if not others:
         yield f'    """{first}"""'
         return
     yield f'    """{first}'
     yield from (f"    {line}".rstrip() for line in others)
     yield '    """'
+
+
+def _in_docstring(text: str) -> str:
+    """Escape a text for a docstring, which a quote at its end or three quotes would end."""
+    return re.sub(r'"(?="|\Z)', r"\"", text.replace("\\", "\\\\"))
 
 
 def _body(method: Method, wait: str) -> Iterator[str]:
@@ -189,5 +194,5 @@ def _events(method: Method, wait: str) -> Iterator[str]:
     """Yield the lines of the method that opens the endpoint's event stream. wait: as in `method_text`."""
     kind = "AsyncIterator" if wait else "Iterator"
     yield f'def {method.stream}(self, id: str = "") -> {kind}[str]:'
-    yield f'    """Messages of GET {method.call.events}, until the caller has had enough."""'
+    yield f'    """Messages of GET {_in_docstring(method.call.events)}, until the caller has had enough."""'
     yield f"    return self._stream({method.call.events!r}, id)"
