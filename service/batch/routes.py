@@ -21,6 +21,7 @@ from rowcall.core.text import exact_json
 from rowcall.service.database.transactions.joint_transaction import JointTransaction
 from rowcall.service.http_client.errors import TooLargeError
 from rowcall.service.http_client.messages import Headers, HttpResponse
+from rowcall.service.identity.session_cookies import cookie_headers
 from rowcall.service.pipeline.fixed_route import FixedRoute
 from rowcall.service.pipeline.services import Services
 from rowcall.service.request.body import read_body
@@ -29,7 +30,11 @@ from rowcall.service.request_context.request_context import RequestContext
 
 _JSON = "application/json"
 _KEYS = "post it to ?transaction=false, and give each request the header Idempotency-Key"
-_NOT_RETURNED = frozenset(("connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"))
+_COOKIE = "set-cookie"
+"""Header of the response to the batch, not of its JSON: `HttpOnly` hides cookies from scripts of a page."""
+_NOT_RETURNED = frozenset(
+    ("connection", "content-length", "date", "keep-alive", "server", "transfer-encoding", _COOKIE)
+)
 
 
 def batch_routes(
@@ -73,7 +78,7 @@ class _Batches:
                     raise Problem(400, detail, others={"item": request.number})
         try:
             async with asyncio.timeout(self._options.seconds):
-                whole = await (
+                responses = await (
                     self._run_in_one_transaction(requests, context)
                     if in_transaction
                     else self._run_each(requests, context)
@@ -81,11 +86,14 @@ class _Batches:
         except TimeoutError:
             detail = f"the batch has not ended within {self._options.seconds:g} s (Batch:Timeout)"
             raise Problem(504, detail) from None
-        if whole is not None:
-            context.protocol.response_bytes(200, [("content-type", _JSON)], whole)
+        if responses is not None:
+            cookies = cookie_headers(responses.cookies) if responses.cookies else []
+            context.protocol.response_bytes(200, [("content-type", _JSON), *cookies], responses.written())
 
-    async def _run_in_one_transaction(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes | None:
-        """Run all requests in one transaction, and return the JSON of their responses. None: a request has failed, the
+    async def _run_in_one_transaction(
+        self, requests: Sequence[BatchRequest], context: RequestContext
+    ) -> _Responses | None:
+        """Run all requests in one transaction, and return their responses. None: a request has failed, the
         transaction is rolled back, and the failed response was sent. Raises `Problem`: 400 if a request refers to a
         result that does not exist, the error of the commit, and the errors of `_run_request`.
         """
@@ -100,10 +108,10 @@ class _Batches:
                     self._fail(context, request.number, responses.last)
                     return None
             await transaction.finish()
-        return responses.written()
+        return responses
 
-    async def _run_each(self, requests: Sequence[BatchRequest], context: RequestContext) -> bytes:
-        """Run the requests one after the other, each by itself, and return the JSON of their responses: 424 for one
+    async def _run_each(self, requests: Sequence[BatchRequest], context: RequestContext) -> _Responses:
+        """Run the requests one after the other, each by itself, and return their responses: 424 for one
         that refers to a result which does not exist. Raises `Problem` as `_run_request` does.
         """
         responses = _Responses(self._options.most_bytes)
@@ -113,7 +121,7 @@ class _Batches:
             except MissingResultError as error:
                 problem = Problem(424, str(error))
                 responses.add(424, [("content-type", CONTENT_TYPE)], orjson.dumps(problem.members()))
-        return responses.written()
+        return responses
 
     async def _run_request(
         self,
@@ -160,7 +168,8 @@ class _Batches:
 
 class _Responses:
     """The responses of one batch so far. most: limit of the bytes of all bodies together. results: to which later
-    requests may refer. last: status, headers and body of the last response.
+    requests may refer. cookies: values of `Set-Cookie` of all responses. last: status, headers and body of the last
+    response.
     """
 
     def __init__(self, most: int) -> None:
@@ -168,6 +177,7 @@ class _Responses:
         self._size = 0
         self._written: list[bytes] = []
         self.results: list[Result] = []
+        self.cookies: list[str] = []
         self.last: tuple[int, Headers, bytes] = (0, [], b"")
 
     def add(self, status: int, headers: Headers, body: bytes) -> None:
@@ -176,6 +186,7 @@ class _Responses:
         if self._size > self._most:
             raise self.too_large()
         self.last = status, headers, body
+        self.cookies += (value for name, value in headers if name.lower() == _COOKIE)
         shown = {name.lower(): value for name, value in headers if name.lower() not in _NOT_RETURNED}
         content_type = shown.get("content-type", "").lower()
         value: Any = None

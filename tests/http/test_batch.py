@@ -68,6 +68,9 @@ create function enter(_name text) returns table (status int, user_id text, user_
 $$ select 200, _name, array[_name] $$;
 comment on function enter(text) is 'HTTP POST /enter
 login';
+create function theme() returns text language sql stable as $$ select 'dark' $$;
+comment on function theme() is 'HTTP GET /theme
+Set-Cookie: theme=dark; HttpOnly';
 create procedure commits() language plpgsql as $$ begin insert into orders (customer) values ('p'); commit; end $$;
 comment on procedure commits() is 'HTTP POST /commits';
 create procedure stays() language plpgsql as $$ begin insert into orders (customer) values ('stays'); end $$;
@@ -456,3 +459,22 @@ def test_longer_references(service: Service) -> None:
     for missing in ("$1.body.items[1]", "$1.body.items[0].id.x", "$1.body.Items"):
         refused = post(service, request("/echo", {"value": value}), request("/echo", {"value": missing}))
         assert problem(refused, 400)["item"] == 2
+
+
+@pytest.mark.parametrize("query", ["", "?transaction=false"])
+def test_cookies_are_for_the_browser_and_not_for_scripts(service: Service, query: str) -> None:
+    """A script reads the body of the batch, and could read cookies that are HttpOnly."""
+    requests: list[dict[str, Any]] = [
+        get("/theme"),
+        {"method": "POST", "path": "/echo", "body": {"value": "$1.headers"}},
+        *([{"method": "POST", "path": "/enter", "body": {"name": "kiri"}}] if query else []),
+    ]
+    response = service.post(f"/batch{query}", json=requests)
+    cookies = response.headers.get_list("set-cookie")
+    assert cookies[0] == "theme=dark; HttpOnly"
+    assert [cookie for cookie in cookies if "httponly" not in cookie.lower()] == []
+    assert len(cookies) == len(requests) - 1
+    assert "set-cookie" not in response.text.lower()
+    assert "theme" not in response.text
+    assert response.headers["cache-control"] == "no-cache,no-store"
+    assert [item["status"] for item in response.json()] == [200] * len(requests)
