@@ -12,7 +12,7 @@ from typing import Any
 from bench.by_connections import HELD, SHARES, Level
 from bench.endurance import Finding
 from bench.measure import Cell, Figures, cores
-from bench.scenarios import DATABASE_CPU_LIMIT, Scenario
+from bench.scenarios import DATABASE_CPU_LIMIT, FASTIFY_BY_CONNECTIONS, LATENCY_OVER_PGBENCH, Scenario
 
 SUBJECT = "rowcall"
 LIMITS = ("pgbench", "pgbench-generic")
@@ -114,7 +114,26 @@ def summary(result: Result) -> list[str]:
             ratio_text = f"{ratio:.2f}" if ratio is not None else "–"
             lines.append(f"| {scenario.name} | {other} | {ratio_text} | ≥ {target:g} | {VERDICT[met]} |")
         lines += database_cpu(scenario, cells)
+    for scenario, levels_of in result.connections.items():
+        for connections, levels in levels_of.items():
+            peaks = {level.service: level.peak for level in levels if level.peak and not level.errors}
+            lines += few_connections(scenario.name, connections, peaks)
     return [*lines, ""]
+
+
+def few_connections(scenario: str, connections: int, peaks: dict[str, Figures]) -> Iterator[str]:
+    """Yield a line for each target at this number of connections whose both sides were measured. peaks: by service."""
+    ours, fastify, limit = peaks.get(SUBJECT), peaks.get("fastify"), limit_of(peaks)
+    wanted = FASTIFY_BY_CONNECTIONS.get(scenario, {}).get(connections)
+    title = f"{scenario}, {connections} connection" + "s" * (connections > 1)
+    if ours and fastify and wanted is not None:
+        ratio = ours.rate / fastify.rate
+        yield f"| {title} | fastify | {ratio:.2f} | ≥ {wanted:g} | {VERDICT[ratio >= wanted]} |"
+    most = LATENCY_OVER_PGBENCH.get(scenario)
+    if ours and limit and most is not None and connections == 1:
+        microseconds = (ours.p50 - limit.p50) * 1000
+        verdict = VERDICT[microseconds <= most]
+        yield f"| {title} | pgbench, p50 | {microseconds:+.0f} µs | ≤ +{most} µs | {verdict} |"
 
 
 def database_cpu(scenario: Scenario, cells: Sequence[Cell]) -> list[str]:

@@ -57,9 +57,10 @@ def test_each_service_is_measured_with_each_number_of_connections(
     assert "| minimal | 2 | pgbench |" in page
 
 
-def page(*levels: Level) -> list[str]:
-    """Return the lines of a report whose only measurement is of the scenario `minimal` with 8 connections."""
-    return markdown(Result({"date": "2026"}, {}, [], {}, {BY_NAME["minimal"]: {8: [*levels]}})).splitlines()
+def page(*levels: Level, connections: int = 8) -> list[str]:
+    """Return the lines of a report whose only measurement is of the scenario `minimal`."""
+    measured = {BY_NAME["minimal"]: {connections: [*levels]}}
+    return markdown(Result({"date": "2026"}, {}, [], {}, measured)).splitlines()
 
 
 def test_a_rate_that_was_not_held_is_reported() -> None:
@@ -75,6 +76,21 @@ def test_a_service_that_fails_has_a_row_that_says_why() -> None:
     assert [line.split(" | ")[2:5] for line in lines if line.startswith("| minimal")] == [
         ["rowcall", "1,000", "1.00×"],
         ["fastify", "failed: node is not installed", ""],
+    ]
+
+
+def test_few_connections_are_judged_by_rate_and_by_latency() -> None:
+    levels = (
+        Level("rowcall", PEAK),
+        Level("fastify", replace(PEAK, rate=500.0)),
+        Level("pgbench", replace(PEAK, p50=0.45)),
+    )
+    verdicts = [line for line in page(*levels) if "≥" in line or "≤" in line]
+    assert verdicts == ["| minimal, 8 connections | fastify | 2.00 | ≥ 2.2 | **missed** |"]
+    verdicts = [line for line in page(*levels, connections=1) if "≥" in line or "≤" in line]
+    assert verdicts == [
+        "| minimal, 1 connection | fastify | 2.00 | ≥ 1.5 | met |",
+        "| minimal, 1 connection | pgbench, p50 | +50 µs | ≤ +60 µs | met |",
     ]
 
 

@@ -265,9 +265,9 @@ MUTATIONS = {
         "/api/hidden in a batch, anonymous: 200",
     ),
     "the credentials of a batch": Mutation(
-        "service/batch/routes.py",
-        "if name.lower() not in _OF_BATCH and name",
-        'if name.lower() not in (*_OF_BATCH, "authorization") and name',
+        "service/request/subrequests.py",
+        "for name, _ in own} | _OF_MESSAGE",
+        'for name, _ in own} | _OF_MESSAGE | {"authorization"}',
         "POST /batch, boss: 401",
     ),
     "the second factor of anonymous callers": Mutation(
@@ -310,7 +310,10 @@ MUTATIONS = {
         "tool boss_tool, plain: 403 with",
     ),
     "tools without credentials of the caller": Mutation(
-        "service/mcp/server.py", "if _is_passed_on(key)]", "if False]", "tool boss_tool, boss: 401"
+        "service/request/subrequests.py",
+        "for name, _ in own} | _OF_MESSAGE",
+        'for name, _ in own} | _OF_MESSAGE | {"authorization"}',
+        "tool boss_tool, boss: 401",
     ),
     "streams of channels": Mutation(
         "service/handler/streams.py",
